@@ -1,0 +1,1 @@
+"""The cpersona command line: parse, ask the daemon, print."""

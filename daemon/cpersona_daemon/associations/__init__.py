@@ -1,0 +1,1 @@
+"""Declared entities, aliases and relations: declare, traverse, reconstruct."""

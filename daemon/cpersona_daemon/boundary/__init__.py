@@ -1,0 +1,1 @@
+"""One handler per method: validation, access, pause, preview tier."""

@@ -1,0 +1,1 @@
+"""Thresholds and gates measured on the store itself."""

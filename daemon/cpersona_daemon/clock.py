@@ -1,0 +1,15 @@
+"""The clock, passed in wherever time matters so that a test can hold it still."""
+
+from __future__ import annotations
+
+import time
+
+
+class SystemClock:
+    """Wall time as epoch seconds (UTC) and a monotonic one for durations."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()

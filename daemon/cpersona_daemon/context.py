@@ -1,0 +1,27 @@
+"""Everything one daemon holds for one database, handed to every handler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .paths import Places
+from .settings import Settings
+from .storage.database import Database
+
+
+@dataclass(slots=True)
+class Context:
+    """The daemon's parts. Built and taken down by ``lifecycle``, read by everything behind the boundary."""
+
+    settings: Settings
+    places: Places
+    clock: Any
+    db: Database
+    vectors: Any          # vectors.store.VectorStore
+    embedding: Any        # embedding.service.EmbeddingService
+    calibration: Any      # calibration.file.CalibrationFile
+    access: Any           # boundary.access.AccessList
+    pauses: Any           # boundary.pause.Pauses
+    status: Any           # status.Status: counters, latencies, last errors
+    tasks: set = field(default_factory=set)

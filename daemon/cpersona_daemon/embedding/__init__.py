@@ -1,0 +1,1 @@
+"""Text to vectors behind one small interface: builtin, http, none."""

@@ -1,0 +1,115 @@
+"""Every failure cpersona can report, each with a stable code.
+
+::
+
+    CPersonaError
+     ├─ Refused            the contract says no: wrong value, locked row, missing row
+     ├─ InvalidParams      the request's shape is wrong
+     ├─ UnknownMethod      no such method
+     ├─ PermissionDenied   the access file grants this client too little
+     ├─ TimedOut           the request's deadline passed
+     ├─ Busy               a bound was reached; nothing was done
+     ├─ ShuttingDown       the daemon is leaving; nothing was done
+     ├─ StorageFailure     SQLite could not write (disk full, I/O); nothing was done
+     ├─ CorruptDatabase    SQLite found damage
+     ├─ NewerSchema        the database belongs to a later version
+     ├─ SettingsConflict   settings contradict each other
+     └─ EmbeddingFailure   the embedding backend failed or answered nonsense
+
+Exit status, whether to retry and the hint stand in ``wire.fields.ERRORS`` under the same code, where
+the client reads them without importing this module. Foreign exceptions become ours in ``translate``
+and nowhere else.
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from .wire import fields
+
+
+class CPersonaError(Exception):
+    """A failure that the caller is told about: ``code`` is stable, the message says what and why."""
+
+    code = "internal"
+
+    @property
+    def exit_status(self) -> int:
+        return fields.ERRORS[self.code][0]
+
+    @property
+    def retryable(self) -> bool:
+        return fields.ERRORS[self.code][1]
+
+    @property
+    def hint(self) -> str:
+        return fields.ERRORS[self.code][2]
+
+
+class Refused(CPersonaError):
+    code = "refused"
+
+
+class InvalidParams(CPersonaError):
+    code = "invalid_params"
+
+
+class UnknownMethod(CPersonaError):
+    code = "unknown_method"
+
+
+class PermissionDenied(CPersonaError):
+    code = "permission_denied"
+
+
+class TimedOut(CPersonaError):
+    code = "timed_out"
+
+
+class Busy(CPersonaError):
+    code = "busy"
+
+
+class ShuttingDown(CPersonaError):
+    code = "shutting_down"
+
+
+class StorageFailure(CPersonaError):
+    code = "storage"
+
+
+class CorruptDatabase(CPersonaError):
+    code = "corrupt"
+
+
+class NewerSchema(CPersonaError):
+    code = "newer_schema"
+
+
+class SettingsConflict(CPersonaError):
+    code = "settings"
+
+
+class EmbeddingFailure(CPersonaError):
+    code = "embedding"
+
+
+_SQLITE = (
+    (apsw.FullError, StorageFailure, "the disk is full, nothing was written"),
+    (apsw.IOError, StorageFailure, "the disk reported an I/O error, nothing was written"),
+    (apsw.ReadOnlyError, StorageFailure, "the database cannot be written to"),
+    (apsw.CantOpenError, StorageFailure, "a database file cannot be opened"),
+    (apsw.CorruptError, CorruptDatabase, "the database is damaged"),
+    (apsw.NotADBError, CorruptDatabase, "the file is not a SQLite database"),
+    (apsw.BusyError, Busy, "another program holds the database"),
+    (apsw.LockedError, Busy, "another program holds the database"),
+    (apsw.InterruptError, TimedOut, "the request was interrupted at its deadline"),
+)
+
+
+def translate(error: BaseException) -> BaseException:
+    """Return our error for one of SQLite's, or the error itself when it is not one of SQLite's."""
+    for foreign, ours, text in _SQLITE:
+        if isinstance(error, foreign):
+            return ours(f"{text} ({error})")
+    return error

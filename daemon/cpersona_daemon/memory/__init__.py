@@ -1,0 +1,1 @@
+"""Storing, editing and deleting memories, episodes and profiles."""

@@ -1,0 +1,82 @@
+"""Where everything of one database lives; the same answer in a login shell, under cron and in a hook.
+
+Standard library only: the client reads this module too.
+
+Contract: interface.md, "Where things live".
+"""
+
+import hashlib
+import os
+import stat
+
+MAX_SOCKET_PATH = 100
+
+
+class Places:
+    """The files that belong to one database. All paths are absolute."""
+
+    __slots__ = ("db", "lock", "start_lock", "daemon_json", "calibration", "memory_vectors", "episode_vectors", "spool", "socket", "log")
+
+    def __init__(self, db, socket, log):
+        self.db, self.socket, self.log = db, socket, log
+        self.lock, self.start_lock = db + ".lock", db + ".start.lock"
+        self.daemon_json = db + ".daemon.json"
+        self.calibration = db + ".calibration.json"
+        self.memory_vectors, self.episode_vectors = db + ".memories.vec", db + ".episodes.vec"
+        self.spool = db + ".spool"
+
+
+def places(settings, environ=None):
+    """Resolve the database and all that stands beside it, from settings and environment; touches nothing."""
+    environ = os.environ if environ is None else environ
+    home = environ.get("HOME") or os.path.expanduser("~")
+    named = settings.db_path
+    if named:
+        named = os.path.expanduser(named)
+    else:
+        named = os.path.join(environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "cpersona", "cpersona.db")
+    db = os.path.realpath(named)
+    digest = hashlib.sha256(os.fsencode(db)).hexdigest()[:16]
+    state = environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
+    log = os.path.join(state, "cpersona", f"{os.path.basename(db)}-{digest}.log")
+    return Places(db, _socket(settings.socket, db, digest), log)
+
+
+def _socket(named, db, digest):
+    if named:
+        return os.path.realpath(os.path.expanduser(named))
+    beside = db + ".sock"
+    if len(os.fsencode(beside)) <= MAX_SOCKET_PATH and _private_or_absent(os.path.dirname(db)):
+        return beside
+    return f"/tmp/cpersona-{os.getuid()}/{digest}.sock"
+
+
+def _private_or_absent(directory):
+    """A directory fit for the socket: ours and closed to other writers, or not there yet (it is then made 0700)."""
+    try:
+        info = os.stat(directory)
+    except FileNotFoundError:
+        return True
+    return info.st_uid == os.getuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def make_private_directory(directory):
+    """Make a directory 0700 where it is missing; one that exists is never changed."""
+    if not os.path.isdir(directory):
+        os.makedirs(os.path.dirname(directory) or "/", mode=0o700, exist_ok=True)
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+
+
+def check_socket_directory(directory):
+    """Return why a directory must not hold the socket, or None when it may: a directory, ours, closed to other writers, no link."""
+    info = os.lstat(directory)
+    if stat.S_ISLNK(info.st_mode) or not stat.S_ISDIR(info.st_mode):
+        return f"{directory} is not a directory"
+    if info.st_uid != os.getuid():
+        return f"{directory} belongs to another user"
+    shared = stat.S_IWGRP | stat.S_IWOTH
+    if directory.startswith("/tmp/cpersona-"):
+        shared |= stat.S_IRWXG | stat.S_IRWXO
+    if info.st_mode & shared:
+        return f"others can enter or write to {directory}"
+    return None

@@ -1,0 +1,189 @@
+"""The schema as numbered migrations, each committed together with its record.
+
+Contract: contracts.md §1 "Rows", §3 (lexical index), §9 (associations).
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from ..errors import NewerSchema, Refused
+from ..instants import created_text
+
+APPLICATION_ID = 0x43505331  # "CPS1": tells our file from any other SQLite database
+
+# Embeddings stand in tables of their own: listing, counting and dedup then read pages of text only, and
+# attaching a vector later rewrites neither the row nor its postings.
+# content_key is a 128-bit digest of the content. The unique index on (agent, content, project, channel)
+# holds the digest instead of up to 16,000 characters of text, in the column order that the dedup probe uses.
+# instant is the timestamp as epoch seconds, NULL when the text names none.
+_CORE = """
+CREATE TABLE memories (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  agent_id TEXT NOT NULL,
+  project_id TEXT NOT NULL DEFAULT '',
+  channel TEXT NOT NULL DEFAULT '',
+  msg_id TEXT NOT NULL DEFAULT '',
+  source_id TEXT,
+  created_at TEXT NOT NULL,
+  instant REAL,
+  locked INTEGER NOT NULL DEFAULT 0,
+  recall_count INTEGER NOT NULL DEFAULT 0,
+  last_recalled_at TEXT,
+  timestamp TEXT NOT NULL DEFAULT '',
+  source TEXT NOT NULL DEFAULT '{}',
+  metadata TEXT NOT NULL DEFAULT '{}',
+  content_key BLOB NOT NULL,
+  content TEXT NOT NULL
+);
+CREATE UNIQUE INDEX memories_content ON memories (agent_id, content_key, project_id, channel);
+CREATE UNIQUE INDEX memories_msg_id ON memories (agent_id, msg_id, project_id) WHERE msg_id <> '';
+CREATE INDEX memories_recent ON memories (agent_id, created_at);
+CREATE INDEX memories_created ON memories (created_at);
+CREATE INDEX memories_instant ON memories (agent_id, instant);
+
+CREATE TABLE memory_vectors (
+  id INTEGER PRIMARY KEY REFERENCES memories (id) ON DELETE CASCADE,
+  model TEXT NOT NULL,
+  vector BLOB NOT NULL
+);
+
+CREATE TABLE episodes (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  agent_id TEXT NOT NULL,
+  project_id TEXT NOT NULL DEFAULT '',
+  channel TEXT NOT NULL DEFAULT '',
+  created_at TEXT NOT NULL,
+  start_time TEXT,
+  end_time TEXT,
+  resolved INTEGER NOT NULL DEFAULT 0,
+  keywords TEXT NOT NULL DEFAULT '',
+  summary TEXT NOT NULL
+);
+CREATE INDEX episodes_recent ON episodes (agent_id, created_at);
+
+CREATE TABLE episode_vectors (
+  id INTEGER PRIMARY KEY REFERENCES episodes (id) ON DELETE CASCADE,
+  model TEXT NOT NULL,
+  vector BLOB NOT NULL
+);
+
+CREATE TABLE profiles (
+  agent_id TEXT NOT NULL,
+  user_id TEXT NOT NULL DEFAULT '',
+  project_id TEXT NOT NULL DEFAULT '',
+  updated_at TEXT NOT NULL,
+  content TEXT NOT NULL,
+  PRIMARY KEY (agent_id, user_id)
+) WITHOUT ROWID;
+
+CREATE VIRTUAL TABLE memory_fts USING fts5 (
+  body, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+);
+CREATE VIRTUAL TABLE episode_fts USING fts5 (
+  summary, keywords, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+);
+
+-- Rows that should have a vector and have none yet, so that a restart goes on where the last process stopped.
+CREATE TABLE embedding_backlog (
+  kind TEXT NOT NULL,
+  id INTEGER NOT NULL,
+  PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+
+CREATE TABLE idempotency (
+  key TEXT PRIMARY KEY,
+  answered_at REAL NOT NULL,
+  answer BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX idempotency_age ON idempotency (answered_at);
+
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+INSERT INTO meta VALUES ('vector_generation', 0);
+"""
+
+_ASSOCIATIONS = """
+CREATE TABLE entities (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  agent_id TEXT NOT NULL,
+  project_id TEXT NOT NULL DEFAULT '',
+  channel TEXT NOT NULL DEFAULT '',
+  name TEXT NOT NULL,
+  declared_by TEXT NOT NULL DEFAULT '',
+  created_at TEXT NOT NULL
+);
+-- The entity's own name stands here too (is_name = 1), so that one unique index keeps names and aliases apart.
+CREATE TABLE entity_aliases (
+  entity_id INTEGER NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
+  agent_id TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  channel TEXT NOT NULL,
+  normalized TEXT NOT NULL,
+  alias TEXT NOT NULL,
+  is_name INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (agent_id, normalized, project_id, channel)
+) WITHOUT ROWID;
+CREATE INDEX entity_aliases_entity ON entity_aliases (entity_id);
+CREATE TABLE entity_mentions (
+  entity_id INTEGER NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
+  kind TEXT NOT NULL,
+  record_id INTEGER NOT NULL,
+  declared_by TEXT NOT NULL DEFAULT '',
+  created_at TEXT NOT NULL,
+  PRIMARY KEY (entity_id, kind, record_id)
+) WITHOUT ROWID;
+CREATE INDEX entity_mentions_record ON entity_mentions (kind, record_id);
+CREATE TABLE relations (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  agent_id TEXT NOT NULL,
+  project_id TEXT NOT NULL DEFAULT '',
+  channel TEXT NOT NULL DEFAULT '',
+  subject_kind TEXT NOT NULL,
+  subject_id INTEGER NOT NULL,
+  predicate TEXT NOT NULL,
+  object_kind TEXT NOT NULL,
+  object_id INTEGER NOT NULL,
+  anchor_ref TEXT,
+  declared_by TEXT NOT NULL DEFAULT '',
+  declared_at TEXT NOT NULL
+);
+CREATE UNIQUE INDEX relations_triple ON relations
+  (agent_id, subject_kind, subject_id, predicate, object_kind, object_id, project_id, channel);
+CREATE INDEX relations_object ON relations (object_kind, object_id);
+CREATE INDEX relations_subject ON relations (subject_kind, subject_id);
+"""
+
+MIGRATIONS = ((1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS))
+SCHEMA_VERSION = MIGRATIONS[-1][0]
+
+
+def migrate(conn: apsw.Connection, now: float) -> None:
+    """Bring the database to this version's schema, one transaction a step.
+
+    Raises NewerSchema for a database that a later version wrote, Refused for one that is not ours.
+    """
+    applied = _applied(conn)
+    if applied and max(applied) > SCHEMA_VERSION:
+        raise NewerSchema(f"the database has schema {max(applied)}, this version knows {SCHEMA_VERSION}")
+    for version, name, script in MIGRATIONS:
+        if version in applied:
+            continue
+        conn.execute("BEGIN IMMEDIATE")
+        try:
+            conn.execute("CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)")
+            conn.execute(script)
+            conn.execute("INSERT INTO schema_migrations VALUES (?, ?, ?)", (version, name, created_text(now)))
+            conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            conn.execute("COMMIT")
+        except BaseException:
+            conn.execute("ROLLBACK")
+            raise
+
+
+def _applied(conn: apsw.Connection) -> set[int]:
+    tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if "schema_migrations" in tables:
+        return {version for (version,) in conn.execute("SELECT version FROM schema_migrations")}
+    if tables:
+        raise Refused("the file is a SQLite database of another program; point CPERSONA_DB_PATH elsewhere")
+    return set()

@@ -1,0 +1,52 @@
+"""The isolation axes of a read, in one place: as SQL, and as the values the vector scan compares.
+
+Contract: contracts.md §1 "Isolation axes, on every read"; seeds/behavior-contracts §3, §5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who asks and what is visible. ``project_id`` None means no filter, '' the global pool only;
+    ``channel`` '' and ``source_id`` '' mean no filter."""
+
+    agent_id: str
+    project_id: str | None = None
+    channel: str = ""
+    source_id: str = ""
+
+    @property
+    def sees_episodes(self) -> bool:
+        """With a source given, episodes are left out unless a channel is given too."""
+        return not self.source_id or bool(self.channel)
+
+    @property
+    def source_is_prefix(self) -> bool:
+        return bool(self.source_id) and not self.source_id[-1].isalnum()
+
+    def axes_sql(self, alias: str = "") -> tuple[str, list]:
+        """Return the condition on agent, project and channel with its parameters. ``alias`` ends in a dot."""
+        sql, params = f"{alias}agent_id = ?", [self.agent_id]
+        if self.project_id == "":
+            sql += f" AND {alias}project_id = ''"
+        elif self.project_id is not None:
+            sql += f" AND {alias}project_id IN (?, '')"
+            params.append(self.project_id)
+        if self.channel:
+            sql += f" AND {alias}channel IN (?, '')"
+            params.append(self.channel)
+        return sql, params
+
+    def memory_sql(self, alias: str = "") -> tuple[str, list]:
+        """Return the whole condition on memories, the source included."""
+        sql, params = self.axes_sql(alias)
+        if self.source_id and self.source_is_prefix:
+            sql += f" AND substr({alias}source_id, 1, ?) = ?"
+            params += [len(self.source_id), self.source_id]
+        elif self.source_id:
+            sql += f" AND {alias}source_id = ?"
+            params.append(self.source_id)
+        return sql, params

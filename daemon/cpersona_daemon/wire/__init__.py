@@ -1,0 +1,1 @@
+"""The wire: one table of names and limits that imports nothing, and the Structs built on it."""

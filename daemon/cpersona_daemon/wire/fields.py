@@ -1,0 +1,98 @@
+"""Names, numbers and error codes of the wire, in one table that imports nothing.
+
+The client's hot path reads this module alone, so it must stay free of imports. ``wire/structs.py``
+builds its msgspec Structs from the same names and a parity test holds the two together.
+
+Contract: shared/interface.md, "The wire" and "Exit codes".
+"""
+
+PROTOCOL = 1
+CAPABILITIES = ("pipelining", "deadlines", "idempotency", "overrides", "progress")
+
+# A frame is a 4-byte big-endian length and one msgpack map of that many bytes.
+LENGTH_BYTES = 4
+MAX_FRAME_BYTES = 32 * 1024 * 1024
+MAX_NESTING = 64
+PARTIAL_FRAME_SECONDS = 10.0
+HELLO_SECONDS = 10.0
+DEFAULT_DEADLINE_MS = 30_000
+
+HELLO_FIELDS = ("protocol", "version", "capabilities", "db", "settings_digest")
+CLIENT_HELLO_FIELDS = HELLO_FIELDS + ("token",)
+DAEMON_HELLO_FIELDS = HELLO_FIELDS + ("pid", "settings", "busy")
+REQUEST_FIELDS = ("id", "method", "params", "deadline_ms", "idempotency_key", "overrides", "progress")
+RESPONSE_FIELDS = ("id", "response", "code")
+PROGRESS_FIELDS = ("id", "progress")
+
+# Bounds at which the daemon answers `busy` instead of growing.
+MAX_CONNECTIONS = 512
+MAX_IN_FLIGHT = 1024
+MAX_IN_FLIGHT_PER_CONNECTION = 128
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_NOTHING = 3
+EXIT_UNREACHABLE = 4
+EXIT_DENIED = 5
+EXIT_RETRY = 6
+EXIT_CRITICAL = 7
+EXIT_INTERRUPTED = 130
+
+# code -> (exit status, may be retried, what to do next). Response frames carry the code beside the
+# contract's answer, so that the answer itself keeps exactly the shape the contract gives it.
+ERRORS = {
+    "refused": (EXIT_FAILED, False, "correct the request and send it again"),
+    "invalid_params": (EXIT_FAILED, False, "see `cpersona COMMAND --help` for the parameters"),
+    "unknown_method": (EXIT_FAILED, False, "see `cpersona call --help` for the methods"),
+    "internal": (EXIT_FAILED, False, "see `cpersona daemon logs`"),
+    "storage": (EXIT_FAILED, True, "free some disk space or repair the database, then try again"),
+    "corrupt": (EXIT_FAILED, False, "run `cpersona health`, and restore a backup if the database is damaged"),
+    "newer_schema": (EXIT_UNREACHABLE, False, "upgrade cpersona, or point CPERSONA_DB_PATH at another database"),
+    "settings": (EXIT_UNREACHABLE, False, "run `cpersona config show` and correct the value"),
+    "embedding": (EXIT_FAILED, True, "check the embedding backend with `cpersona daemon status`"),
+    "unreachable": (EXIT_UNREACHABLE, True, "run `cpersona daemon start` and read what it says"),
+    "protocol": (EXIT_UNREACHABLE, False, "run `cpersona daemon restart` so that both sides are the same version"),
+    "permission_denied": (EXIT_DENIED, False, "ask for a grant in the file that CPERSONA_ACL_FILE names"),
+    "timed_out": (EXIT_RETRY, True, "try again, or allow more time"),
+    "busy": (EXIT_RETRY, True, "try again in a moment"),
+    "shutting_down": (EXIT_RETRY, True, "try again; the next call starts a new daemon"),
+}
+
+READ, WRITE, ADMIN = "read", "write", "admin"
+
+# method -> (access class, whether the default deadline applies). Order is the order of the manual.
+METHODS = {
+    "store": (WRITE, True),
+    "recall": (READ, True),
+    "recall_with_context": (READ, True),
+    "reconstruct": (READ, True),
+    "traverse": (READ, True),
+    "declare_associations": (WRITE, True),
+    "list_associations": (READ, True),
+    "get_contents": (READ, True),
+    "update_memory": (WRITE, True),
+    "delete_memory": (WRITE, True),
+    "lock_memory": (WRITE, True),
+    "unlock_memory": (WRITE, True),
+    "list_memories": (READ, True),
+    "archive_episode": (WRITE, True),
+    "list_episodes": (READ, True),
+    "delete_episode": (WRITE, True),
+    "update_profile": (WRITE, True),
+    "get_profile": (READ, True),
+    "calibrate_threshold": (WRITE, False),
+    "set_recall_precision": (WRITE, False),
+    "get_recall_precision": (READ, True),
+    "export_memories": (ADMIN, False),
+    "import_memories": (ADMIN, False),
+    "merge_memories": (WRITE, False),
+    "delete_agent_data": (WRITE, False),
+    "check_health": (WRITE, False),
+    "reindex": (ADMIN, False),
+    "pause_persistence": (WRITE, True),
+    "resume_persistence": (WRITE, True),
+    "persistence_status": (READ, True),
+    "daemon_status": (READ, True),
+    "daemon_stop": (ADMIN, True),
+}
