@@ -20,6 +20,7 @@ class Context:
     db: Database
     vectors: Any          # vectors.store.VectorStore
     embedding: Any        # embedding.service.EmbeddingService
+    backlog: Any          # embedding.backlog.BacklogWorker
     calibration: Any      # calibration.file.CalibrationFile
     access: Any           # boundary.access.AccessList
     pauses: Any           # boundary.pause.Pauses

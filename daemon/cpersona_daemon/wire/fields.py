@@ -96,3 +96,20 @@ METHODS = {
     "daemon_status": (READ, True),
     "daemon_stop": (ADMIN, True),
 }
+
+# How a method says that it failed: `ok: false`, these keys beside it, and the text under `error`
+# (under `reason` for store). A denial, an unknown method and an unexpected exception have shapes of their own.
+FAILURE_KEYS = {
+    "store": {"result": "rejected"},
+    "recall": {"messages": []},
+    "recall_with_context": {"messages": []},
+    "reconstruct": {"items": []},
+    "archive_episode": {"episode_id": None},
+}
+
+
+def failure(method, text):
+    """Return the contract's answer of a method that failed with this explanation."""
+    if method not in METHODS:
+        return {"error": text}
+    return {"ok": False, **FAILURE_KEYS.get(method, {}), ("reason" if method == "store" else "error"): text}

@@ -1,0 +1,69 @@
+"""Archiving an episode and keeping a profile.
+
+Contract: contracts.md §2 (archive_episode, update_profile), §13.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..context import Context
+from ..embedding.texts import episode_text
+from ..errors import Refused
+from ..instants import parse_instant
+from ..settings import Settings
+from ..storage import backlog, episodes, profiles
+from ..storage.database import Transaction
+from ..vectors.changes import EPISODE
+from .store import embed_or_none
+from .text import check_text, sanitise
+
+
+def history_bounds(history: Any) -> tuple[str | None, str | None]:
+    """Return the caller's text of the earliest and of the latest instant in a history; what names none is ignored."""
+    stamps = []
+    for entry in history if isinstance(history, list) else ():
+        text = entry.get("timestamp") if isinstance(entry, dict) else None
+        instant = parse_instant(text)
+        if instant is not None:
+            stamps.append((instant, text))
+    if not stamps:
+        return None, None
+    return min(stamps, key=lambda s: s[0])[1], max(stamps, key=lambda s: s[0])[1]
+
+
+async def archive(ctx: Context, settings: Settings, new: episodes.NewEpisode, key: str | None) -> dict:
+    """Write an episode; there is no dedup. Raises Refused for an empty summary."""
+    summary, truncated = sanitise(check_text(new.summary, "summary"), settings.max_content_length)
+    if not summary:
+        raise Refused("summary is empty")
+    keywords = check_text(new.keywords, "keywords").strip()[: settings.max_content_length]
+    vector = None
+    if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
+        vector = await embed_or_none(ctx, episode_text(summary, keywords))
+    model, later = ctx.embedding.identity, ctx.embedding.mode != "none"
+
+    def job(tx: Transaction) -> dict:
+        episode_id = episodes.insert(tx, episodes.NewEpisode(
+            agent_id=new.agent_id, summary=summary, keywords=keywords, project_id=new.project_id, channel=new.channel,
+            start_time=new.start_time, end_time=new.end_time, resolved=new.resolved,
+        ))
+        if vector is not None:
+            backlog.attach_vector(tx, EPISODE, episode_id, model, vector)
+        elif later:
+            backlog.enqueue(tx, EPISODE, episode_id)
+        return {"ok": True, "episode_id": episode_id, **({"truncated": True} if truncated else {})}
+
+    answer = await ctx.db.write(job, key)
+    if vector is None and later:
+        ctx.backlog.wake()
+    return answer
+
+
+def put_profile(tx: Transaction, agent_id: str, profile: str, cap: int) -> dict:
+    """Write the agent's profile, replacing the one it had. Raises Refused for an empty one."""
+    text = check_text(profile, "profile").strip()
+    if not text:
+        raise Refused("profile is empty")
+    profiles.put(tx, agent_id, text[:cap])
+    return {"ok": True, "profiles_updated": 1, **({"truncated": True} if len(text) > cap else {})}

@@ -1,0 +1,87 @@
+"""Changing, deleting, locking and unlocking one row.
+
+Contract: contracts.md §2 (update_memory …), §13; seeds/behavior-contracts §9 "lock protects; it does not boost".
+"""
+
+from __future__ import annotations
+
+from ..context import Context
+from ..errors import Refused
+from ..settings import Settings
+from ..storage import episodes, memories
+from ..storage.database import Transaction
+from .store import attach, embed_or_none
+from .text import check_text, sanitise
+
+_NOT_YOURS = "mem:{id} does not exist, belongs to another agent or is locked"
+_NO_EPISODE = "ep:{id} does not exist or belongs to another agent"
+
+
+def _owned(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existing:
+    row = memories.find(tx.conn, memory_id)
+    if row is None or (agent_id and row.agent_id != agent_id):
+        raise Refused(f"mem:{memory_id} does not exist or belongs to another agent")
+    return row
+
+
+def _editable(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existing:
+    """Return a row that may change. With an agent given, missing, foreign and locked are one refusal that tells nothing apart."""
+    row = memories.find(tx.conn, memory_id)
+    if agent_id:
+        if row is None or row.agent_id != agent_id or row.locked:
+            raise Refused(_NOT_YOURS.format(id=memory_id))
+        return row
+    if row is None:
+        raise Refused(f"mem:{memory_id} does not exist")
+    if row.locked:
+        raise Refused(f"mem:{memory_id} is locked; unlock it first")
+    return row
+
+
+async def update(ctx: Context, settings: Settings, memory_id: int, content: str, agent_id: str, key: str | None) -> dict:
+    """Give a row another text and another vector. Raises Refused for a blank text, a locked, missing or foreign row,
+    or a text that another row of the bucket has. When embedding fails the old vector goes, it is never kept."""
+    text, truncated = sanitise(check_text(content, "content"), settings.max_content_length)
+    if not text:
+        raise Refused("content is empty")
+    vector = None
+    if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
+        vector = await embed_or_none(ctx, text)
+    model, later = ctx.embedding.identity, ctx.embedding.mode != "none"
+
+    def job(tx: Transaction) -> dict:
+        row = _editable(tx, memory_id, agent_id)
+        other = memories.find_in_bucket(tx.conn, row.agent_id, row.project_id, row.channel, memories.content_key(text))
+        if other is not None and other.id != memory_id:
+            raise Refused(f"mem:{other.id} has this content already")
+        memories.replace_content(tx, memory_id, text)
+        attach(tx, memory_id, vector, model, later)
+        return {"ok": True, "updated_id": memory_id, **({"truncated": True} if truncated else {})}
+
+    answer = await ctx.db.write(job, key)
+    if vector is None and later:
+        ctx.backlog.wake()
+    return answer
+
+
+def delete_memory(tx: Transaction, memory_id: int, agent_id: str) -> dict:
+    """Remove a row. Raises Refused for a locked, missing or foreign one."""
+    _editable(tx, memory_id, agent_id)
+    memories.delete(tx, memory_id)
+    return {"ok": True, "deleted_id": memory_id}
+
+
+def set_locked(tx: Transaction, memory_id: int, agent_id: str, locked: bool) -> dict:
+    """Lock or unlock a row; doing it again changes nothing and succeeds. Raises Refused for a missing or foreign one."""
+    _owned(tx, memory_id, agent_id)
+    memories.set_locked(tx, memory_id, locked)
+    return {"ok": True, ("locked_id" if locked else "unlocked_id"): memory_id}
+
+
+def delete_episode(tx: Transaction, episode_id: int, agent_id: str) -> dict:
+    """Remove an episode. Raises Refused for a missing or foreign one."""
+    owner = episodes.owner(tx.conn, episode_id)
+    if owner is None or (agent_id and owner != agent_id):
+        raise Refused(_NO_EPISODE.format(id=episode_id))
+    episodes.delete(tx, episode_id)
+    return {"ok": True, "deleted_id": episode_id}

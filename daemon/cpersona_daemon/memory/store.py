@@ -1,0 +1,187 @@
+"""Storing a memory: check, probe, embed outside any transaction, write once.
+
+Contract: contracts.md §2 "Writing", §13 (store); seeds/behavior-contracts §5 "skip, not upsert".
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+import numpy as np
+
+from ..associations import declare
+from ..context import Context
+from ..errors import EmbeddingFailure, Refused
+from ..instants import iso_now, parse_instant
+from ..settings import Settings
+from ..storage import backlog, idempotency, memories
+from ..storage.database import Transaction
+from ..vectors.changes import MEMORY
+from .source import normalise_source
+from .text import check_text, sanitise
+
+MAX_AXIS_LENGTH = 256
+MAX_TIMESTAMP_LENGTH = 64
+CLOCK_ALLOWANCE_SECONDS = 300
+ON_CONFLICT = ("skip", "update", "fail")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A memory that passed every check, and what the answer must say about it."""
+
+    memory: memories.NewMemory
+    key: bytes
+    truncated: bool
+    ahead: dict | None
+
+    def remarks(self) -> dict:
+        out: dict[str, Any] = {"truncated": True} if self.truncated else {}
+        if self.ahead:
+            out["timestamp_ahead_of_clock"] = self.ahead
+        return out
+
+
+def prepare(
+    *, agent_id: str, content: Any, msg_id: Any, source: Any, timestamp: Any, metadata: Any, channel: str, project_id: str,
+    locked: bool, now: float, settings: Settings,
+) -> Draft:
+    """Check and clean what a caller wants stored. Raises Refused, in the contract's order of checks."""
+    if not isinstance(content, str) or not content.strip():
+        raise Refused("content is empty" if isinstance(content, str) or content is None else f"content is text, not {type(content).__name__}")
+    for name, value in (("id", msg_id), ("channel", channel), ("project_id", project_id), ("agent_id", agent_id)):
+        if not isinstance(value, str):
+            raise Refused(f"{name} is text, not {type(value).__name__}")
+        if len(value) > MAX_AXIS_LENGTH:
+            raise Refused(f"{name} has {len(value)} characters, at most {MAX_AXIS_LENGTH} are kept")
+        check_text(value, name)
+    if not isinstance(timestamp, str):
+        raise Refused(f"timestamp is text, not {type(timestamp).__name__}")
+    if len(timestamp) > MAX_TIMESTAMP_LENGTH:
+        raise Refused(f"timestamp has {len(timestamp)} characters, at most {MAX_TIMESTAMP_LENGTH} are kept")
+    check_text(timestamp, "timestamp")
+    source_text = _serialised(normalise_source(source), "source", settings)
+    metadata_text = _serialised({} if metadata is None else metadata, "metadata", settings)
+    check_text(content, "content")
+    text, truncated = sanitise(content, settings.max_content_length)
+    if not text:
+        raise Refused("content is empty once its memory annotations are removed")
+    ahead = _ahead_of_clock(timestamp, now, settings.future_timestamp_mode)
+    memory = memories.NewMemory(
+        agent_id=agent_id, content=text, project_id=project_id, channel=channel, msg_id=msg_id, source=source_text,
+        timestamp=timestamp or iso_now(now), metadata=metadata_text, locked=locked,
+    )
+    return Draft(memory, memories.content_key(text), truncated, ahead)
+
+
+def _serialised(value: Any, what: str, settings: Settings) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:
+        raise Refused(f"{what} cannot be written as JSON: {error}") from None
+    if len(text) > settings.max_metadata_length:
+        raise Refused(f"{what} has {len(text)} characters as JSON, at most {settings.max_metadata_length} are kept (CPERSONA_MAX_METADATA_LENGTH)")
+    return check_text(text, what)
+
+
+def _ahead_of_clock(timestamp: str, now: float, mode: str) -> dict | None:
+    instant = parse_instant(timestamp)
+    if mode == "off" or instant is None or instant - now <= CLOCK_ALLOWANCE_SECONDS:
+        return None
+    ahead = {"timestamp": timestamp, "ahead_by_seconds": round(instant - now), "allowance_seconds": CLOCK_ALLOWANCE_SECONDS}
+    if mode == "reject":
+        raise Refused(f"timestamp {timestamp} is {ahead['ahead_by_seconds']} s ahead of the clock, {CLOCK_ALLOWANCE_SECONDS} s are allowed")
+    return ahead
+
+
+async def store(
+    ctx: Context, draft: Draft, *, on_conflict: str = "skip", associations: Any = None, declared_by: str = "", key: str | None = None
+) -> dict:
+    """Write a prepared memory unless it is there already, and return store's answer.
+
+    The probe runs before the embedding, so that a skip costs none, and again inside the transaction, where
+    it decides. Without a vector (backend down or still loading) the row is stored and embedded later.
+    Raises Refused when ``on_conflict`` says so or a locked row would change.
+    """
+    vector = None
+    if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
+        if await ctx.db.read(_needs_vector, draft, on_conflict, key):
+            vector = await embed_or_none(ctx, draft.memory.content)
+    model = ctx.embedding.identity
+
+    def job(tx: Transaction) -> dict:
+        return _write(tx, draft, on_conflict, associations, declared_by, vector, model, later=ctx.embedding.mode != "none")
+
+    answer = await ctx.db.write(job, key)
+    if answer.get("embedded") is False and ctx.embedding.mode != "none":
+        ctx.backlog.wake()
+    return answer
+
+
+async def embed_or_none(ctx: Context, text: str) -> np.ndarray | None:
+    """Return a text's vector, or None where the backend failed; the row is repaired later."""
+    try:
+        return (await ctx.embedding.embed_texts([text]))[0]
+    except EmbeddingFailure:
+        return None
+
+
+def _needs_vector(conn: apsw.Connection, draft: Draft, on_conflict: str, key: str | None) -> bool:
+    if key is not None and idempotency.known(conn, key):
+        return False
+    existing, _ = _duplicate(conn, draft)
+    return existing is None or (on_conflict == "update" and existing.content_key != draft.key)
+
+
+def _duplicate(conn: apsw.Connection, draft: Draft) -> tuple[memories.Existing | None, str]:
+    new = draft.memory
+    existing = memories.find_by_msg_id(conn, new.agent_id, new.project_id, new.msg_id)
+    if existing is not None:
+        return existing, "duplicate msg_id"
+    return memories.find_by_content(conn, new.agent_id, new.project_id, new.channel, draft.key), "duplicate content"
+
+
+def _write(
+    tx: Transaction, draft: Draft, on_conflict: str, associations: Any, declared_by: str, vector: np.ndarray | None, model: str, later: bool
+) -> dict:
+    existing, reason = _duplicate(tx.conn, draft)
+    if existing is not None:
+        differs = existing.content_key != draft.key
+        if on_conflict == "fail":
+            raise Refused(f"{reason}: mem:{existing.id} is there already")
+        if on_conflict == "update" and differs:
+            return _update_existing(tx, existing, draft, vector, model, later)
+        return {"ok": True, "result": "skipped", "reason": reason, "id": existing.id, **({"content_differs": True} if differs else {})}
+    memory_id = memories.insert(tx, draft.memory)
+    attach(tx, memory_id, vector, model, later)
+    answer = {"ok": True, "result": "stored", "id": memory_id, "embedded": vector is not None, **draft.remarks()}
+    if draft.memory.locked:
+        answer["locked"] = True
+    if associations:
+        answer["associations"] = declare.declare(
+            tx, draft.memory.agent_id, draft.memory.project_id, draft.memory.channel, associations, anchor_ref=f"mem:{memory_id}", declared_by=declared_by
+        )
+    return answer
+
+
+def _update_existing(tx: Transaction, existing: memories.Existing, draft: Draft, vector: np.ndarray | None, model: str, later: bool) -> dict:
+    if existing.locked:
+        raise Refused(f"mem:{existing.id} is locked; unlock it first")
+    other = memories.find_in_bucket(tx.conn, existing.agent_id, existing.project_id, existing.channel, draft.key)
+    if other is not None:
+        raise Refused(f"mem:{other.id} has this content already")
+    memories.replace_content(tx, existing.id, draft.memory.content)
+    attach(tx, existing.id, vector, model, later)
+    return {"ok": True, "result": "updated", "id": existing.id, "embedded": vector is not None, **draft.remarks()}
+
+
+def attach(tx: Transaction, memory_id: int, vector: np.ndarray | None, model: str, later: bool) -> None:
+    """Give a row its vector, or queue it for one where an embedder exists but has none now."""
+    if vector is not None:
+        backlog.attach_vector(tx, MEMORY, memory_id, model, vector)
+        backlog.forget(tx, MEMORY, memory_id)
+    elif later:
+        backlog.enqueue(tx, MEMORY, memory_id)

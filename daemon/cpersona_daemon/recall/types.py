@@ -1,0 +1,124 @@
+"""The values that travel through a recall. Text enters only at the end, when the survivors are read.
+
+Contract: contracts.md §3 to §7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..storage.scope import Scope
+from ..vectors.changes import EPISODE, MEMORY, Rid
+
+PROFILE: Rid = ("profile", 0)
+
+NEAR, FAR, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = "vector_near", "vector_far", "episode_fts", "memory_fts", "memory_keyword", "recent"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked of the library: no clamping, no preview, the caller decides.
+
+    ``also_lexical`` holds other names of what the query mentions; only the full-text channels see them.
+    """
+
+    text: str
+    scope: Scope
+    limit: int
+    deep: bool = False
+    exclude: tuple[str, ...] = ()
+    also_lexical: tuple[str, ...] = ()
+    wait_seconds: float = 5.0
+    trace: bool = False
+    why_not: Rid | None = None
+    count_recalls: bool = True
+
+    @property
+    def blank(self) -> bool:
+        return not self.text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One ranked list that a channel hands to the fusion, best first. Rank is the position, 0-based;
+    ``scores`` are cosines or bm25, None for a channel that gives none; ``excluded`` rows keep their rank under rrf."""
+
+    channel: str
+    rids: tuple[Rid, ...]
+    scores: tuple[float, ...] | None
+    excluded: frozenset[Rid] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One row on its way through fusion, penalty, gate, autocut and prior. Absent values are None."""
+
+    rid: Rid
+    cosine: float | None = None
+    rrf: float | None = None
+    rsf: float | None = None
+    confidence: float | None = None
+    has_vector: bool = True
+    lexical: bool = False
+    prior: float | None = None
+
+    @property
+    def is_profile(self) -> bool:
+        return self.rid == PROFILE
+
+    def with_(self, **changes: Any) -> Candidate:
+        return replace(self, **changes)
+
+    def signal(self, legacy: bool) -> tuple[str, float] | None:
+        """Return the name and value that the gate compares: confidence (legacy only), rsf, cosine, rrf; None for an unscored row."""
+        if legacy and self.confidence is not None:
+            return "confidence", self.confidence
+        for name in ("rsf", "cosine", "rrf"):
+            value = getattr(self, name)
+            if value is not None:
+                return name, value
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the result with all its data. ``text`` is the displayed text, whole."""
+
+    candidate: Candidate
+    ref: str | None
+    text: str
+    source: Any
+    timestamp: str
+    msg_id: str = ""
+    match_reason: dict | None = None
+    confidence: dict | None = None
+    record: Any = None
+
+
+@dataclass(slots=True)
+class Result:
+    """What a recall found: ``rows`` best first. The boundary reverses, previews and caps."""
+
+    rows: list[Row] = field(default_factory=list)
+    gate_fallback: bool = False
+    advisory: dict | None = None
+    considered: int = 0
+    gated: int = 0
+    trace: dict | None = None
+
+
+def ref_of(rid: Rid) -> str | None:
+    """Return `mem:N` or `ep:N`, None for the profile row."""
+    return f"{rid[0]}:{rid[1]}" if rid[0] in (MEMORY, EPISODE) else None
+
+
+def parse_ref(ref: object) -> Rid | None:
+    """Return the row that `mem:N` or `ep:N` names, or None for anything else."""
+    if not isinstance(ref, str):
+        return None
+    kind, colon, digits = ref.partition(":")
+    if not colon or kind not in (MEMORY, EPISODE) or not digits.isascii() or not digits.isdigit():
+        return None
+    number = int(digits) if len(digits) <= 19 else 0
+    return (kind, number) if 0 < number < 2**63 else None

@@ -1,0 +1,131 @@
+"""Every statement on episodes.
+
+Contract: contracts.md §1 "Rows", §2 (archive_episode), §3 "Displayed text"; seeds/behavior-contracts §3.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import apsw
+
+from ..instants import created_text
+from ..vectors.changes import EPISODE, VectorDrop
+from . import backlog, lexical
+from .database import Transaction
+from .memories import forget_associations
+from .scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class NewEpisode:
+    """An episode about to be written; an empty created_at means now."""
+
+    agent_id: str
+    summary: str
+    keywords: str = ""
+    project_id: str = ""
+    channel: str = ""
+    start_time: str | None = None
+    end_time: str | None = None
+    resolved: bool = False
+    created_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A stored episode as it is read back."""
+
+    id: int
+    agent_id: str
+    project_id: str
+    channel: str
+    summary: str
+    keywords: str
+    start_time: str | None
+    end_time: str | None
+    resolved: int
+    created_at: str
+
+
+_FULL = "id, agent_id, project_id, channel, summary, keywords, start_time, end_time, resolved, created_at"
+
+
+def insert(tx: Transaction, new: NewEpisode) -> int:
+    """Write an episode and its postings and return its id."""
+    tx.execute(
+        "INSERT INTO episodes (agent_id, project_id, channel, created_at, start_time, end_time, resolved, keywords, summary)"
+        " VALUES (?,?,?,?,?,?,?,?,?)",
+        (new.agent_id, new.project_id, new.channel, new.created_at or created_text(tx.now), new.start_time, new.end_time,
+         int(new.resolved), new.keywords, new.summary),
+    )
+    episode_id = tx.conn.last_insert_rowid()
+    lexical.put_episode(tx.conn, episode_id, new.summary, new.keywords)
+    return episode_id
+
+
+def delete(tx: Transaction, episode_id: int) -> None:
+    """Remove an episode with its postings, vector, backlog entry, mentions and relations."""
+    lexical.drop_episode(tx.conn, episode_id)
+    tx.execute("DELETE FROM episode_vectors WHERE id = ?", (episode_id,))
+    tx.changes.append(VectorDrop(EPISODE, episode_id))
+    backlog.forget(tx, EPISODE, episode_id)
+    forget_associations(tx, EPISODE, episode_id)
+    tx.execute("DELETE FROM episodes WHERE id = ?", (episode_id,))
+
+
+def owner(conn: apsw.Connection, episode_id: int) -> str | None:
+    """Return the agent that an episode belongs to, or None when there is no such episode."""
+    row = conn.execute("SELECT agent_id FROM episodes WHERE id = ?", (episode_id,)).fetchone()
+    return None if row is None else row[0]
+
+
+def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Episode]:
+    """Return the episodes with these ids that are visible in the scope (or owned by the agent), by id."""
+    if scope is not None:
+        condition, params = scope.axes_sql()
+    elif agent_id is not None:
+        condition, params = "agent_id = ?", [agent_id]
+    else:
+        condition, params = "1", []
+    found = conn.execute(
+        f"SELECT {_FULL} FROM episodes WHERE id IN (SELECT value FROM json_each(?)) AND {condition}", (json.dumps(ids), *params)
+    )
+    return {row[0]: Episode(*row) for row in found}
+
+
+def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
+    """Return those of the ids that have no stored vector."""
+    rows = conn.execute(
+        "SELECT j.value FROM json_each(?) j LEFT JOIN episode_vectors v ON v.id = j.value WHERE v.id IS NULL", (json.dumps(ids),)
+    )
+    return {i for (i,) in rows}
+
+
+def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int) -> list[Episode]:
+    """Return episodes created_at DESC, id DESC; agent '' lists all agents."""
+    conditions, params = [], []
+    if agent_id:
+        conditions.append("agent_id = ?")
+        params.append(agent_id)
+    if project_id is not None:
+        conditions.append("project_id IN (?, '')")
+        params.append(project_id)
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = conn.execute(f"SELECT {_FULL} FROM episodes {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*params, limit))
+    return [Episode(*row) for row in rows]
+
+
+def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
+    """Count episodes in the agent, project and channel scope, stopping at ``at_most``."""
+    condition, params = scope.axes_sql()
+    ((n,),) = conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM episodes WHERE {condition} LIMIT ?)", (*params, at_most)).fetchall()
+    return n
+
+
+def boundary(conn: apsw.Connection, scope: Scope) -> str | None:
+    """Return the created_at of the newest episode in the axes of a scope, or None without episodes."""
+    condition, params = scope.axes_sql()
+    row = conn.execute(f"SELECT created_at FROM episodes WHERE {condition} ORDER BY created_at DESC LIMIT 1", tuple(params)).fetchone()
+    return None if row is None else row[0]

@@ -1,0 +1,267 @@
+"""Every statement on memories.
+
+Contract: contracts.md §1 "Rows", §2 "Writing"; seeds/behavior-contracts §5 (dedup).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from ..instants import created_text, parse_instant
+from ..vectors.changes import MEMORY, VectorDrop
+from . import backlog, lexical
+from .database import Transaction
+from .scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """A row about to be written. ``source`` and ``metadata`` are JSON text; an empty created_at means now."""
+
+    agent_id: str
+    content: str
+    project_id: str = ""
+    channel: str = ""
+    msg_id: str = ""
+    source: str = "{}"
+    timestamp: str = ""
+    metadata: str = "{}"
+    created_at: str = ""
+    locked: bool = False
+    recall_count: int = 0
+    last_recalled_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """What an edit or a dedup probe needs to know of a stored row."""
+
+    id: int
+    agent_id: str
+    project_id: str
+    channel: str
+    locked: bool
+    content_key: bytes
+
+
+def content_key(content: str) -> bytes:
+    """Return the 128-bit digest that stands for a content in the unique index and in comparisons."""
+    return hashlib.blake2b(content.encode("utf-8"), digest_size=16).digest()
+
+
+def source_id(source: str) -> str | None:
+    """Return `source.id` as text, or None where the JSON is malformed or names none; a number compares as text."""
+    try:
+        value = json.loads(source)
+    except ValueError:
+        return None
+    found = value.get("id") if isinstance(value, dict) else None
+    if isinstance(found, bool) or found is None or isinstance(found, (dict, list)):
+        return None
+    return found if isinstance(found, str) else json.dumps(found)
+
+
+_EXISTING = "SELECT id, agent_id, project_id, channel, locked, content_key FROM memories "
+
+
+def _existing(conn: apsw.Connection, where: str, params: tuple) -> Existing | None:
+    row = conn.execute(_EXISTING + where, params).fetchone()
+    return None if row is None else Existing(row[0], row[1], row[2], row[3], bool(row[4]), row[5])
+
+
+def find(conn: apsw.Connection, memory_id: int) -> Existing | None:
+    """Return a row by its id, whoever owns it."""
+    return _existing(conn, "WHERE id = ?", (memory_id,))
+
+
+def find_by_msg_id(conn: apsw.Connection, agent_id: str, project_id: str, msg_id: str) -> Existing | None:
+    """Return the row that a store with this message id is skipped against: same agent, own project or global, any channel."""
+    if not msg_id:
+        return None
+    return _existing(
+        conn,
+        "WHERE agent_id = ? AND msg_id = ? AND msg_id <> '' AND project_id IN (?, '') ORDER BY project_id = ? DESC, id LIMIT 1",
+        (agent_id, msg_id, project_id, project_id),
+    )
+
+
+def find_by_content(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, key: bytes) -> Existing | None:
+    """Return the row that a store of this content is skipped against: own bucket or a global one."""
+    return _existing(
+        conn,
+        "WHERE agent_id = ? AND content_key = ? AND project_id IN (?, '') AND channel IN (?, '') ORDER BY id LIMIT 1",
+        (agent_id, key, project_id, channel),
+    )
+
+
+def find_in_bucket(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, key: bytes) -> Existing | None:
+    """Return the row with this content in exactly this bucket."""
+    return _existing(
+        conn,
+        "WHERE agent_id = ? AND content_key = ? AND project_id = ? AND channel = ?",
+        (agent_id, key, project_id, channel),
+    )
+
+
+def find_msg_id_in_project(conn: apsw.Connection, agent_id: str, project_id: str, msg_id: str) -> Existing | None:
+    """Return the row with this message id in exactly this project; import and merge compare exact axes."""
+    if not msg_id:
+        return None
+    return _existing(conn, "WHERE agent_id = ? AND msg_id = ? AND msg_id <> '' AND project_id = ?", (agent_id, msg_id, project_id))
+
+
+def insert(tx: Transaction, new: NewMemory) -> int:
+    """Write a row and its postings and return its id. Raises apsw.ConstraintError on a duplicate."""
+    tx.execute(
+        "INSERT INTO memories (agent_id, project_id, channel, msg_id, source_id, created_at, instant, locked, recall_count,"
+        " last_recalled_at, timestamp, source, metadata, content_key, content) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        (new.agent_id, new.project_id, new.channel, new.msg_id, source_id(new.source), new.created_at or created_text(tx.now),
+         parse_instant(new.timestamp), int(new.locked), new.recall_count, new.last_recalled_at, new.timestamp, new.source,
+         new.metadata, content_key(new.content), new.content),
+    )
+    memory_id = tx.conn.last_insert_rowid()
+    lexical.put_memory(tx.conn, memory_id, new.content)
+    return memory_id
+
+
+def replace_content(tx: Transaction, memory_id: int, content: str) -> None:
+    """Give a row another text with its postings, and take away the vector of the old one."""
+    tx.execute("UPDATE memories SET content = ?, content_key = ? WHERE id = ?", (content, content_key(content), memory_id))
+    lexical.put_memory(tx.conn, memory_id, content)
+    drop_vector(tx, memory_id)
+
+
+def drop_vector(tx: Transaction, memory_id: int) -> None:
+    """Remove a row's vector, if it has one."""
+    tx.execute("DELETE FROM memory_vectors WHERE id = ?", (memory_id,))
+    tx.changes.append(VectorDrop(MEMORY, memory_id))
+
+
+def delete(tx: Transaction, memory_id: int) -> None:
+    """Remove a row with its postings, vector, backlog entry, mentions and relations."""
+    lexical.drop_memory(tx.conn, memory_id)
+    drop_vector(tx, memory_id)
+    backlog.forget(tx, MEMORY, memory_id)
+    forget_associations(tx, MEMORY, memory_id)
+    tx.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
+
+
+def forget_associations(tx: Transaction, kind: str, record_id: int) -> None:
+    """Remove the mentions of a record and every relation that names it."""
+    tx.execute("DELETE FROM entity_mentions WHERE kind = ? AND record_id = ?", (kind, record_id))
+    tx.execute("DELETE FROM relations WHERE subject_kind = ? AND subject_id = ?", (kind, record_id))
+    tx.execute("DELETE FROM relations WHERE object_kind = ? AND object_id = ?", (kind, record_id))
+
+
+def set_locked(tx: Transaction, memory_id: int, locked: bool) -> None:
+    """Protect a row from editing and deletion, or lift that."""
+    tx.execute("UPDATE memories SET locked = ? WHERE id = ?", (int(locked), memory_id))
+
+
+def bump_recalls(tx: Transaction, ids: list[int]) -> None:
+    """Count one more recall of these rows, now."""
+    stamp = created_text(tx.now)
+    tx.conn.executemany(
+        "UPDATE memories SET recall_count = recall_count + 1, last_recalled_at = ? WHERE id = ?", [(stamp, i) for i in ids]
+    )
+
+
+# -- reading
+
+_FULL = (
+    "id, agent_id, project_id, channel, msg_id, content, source, timestamp, metadata, created_at, locked,"
+    " recall_count, last_recalled_at, instant"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A stored row as it is read back; ``source`` and ``metadata`` are JSON text, ``instant`` epoch seconds or None."""
+
+    id: int
+    agent_id: str
+    project_id: str
+    channel: str
+    msg_id: str
+    content: str
+    source: str
+    timestamp: str
+    metadata: str
+    created_at: str
+    locked: int
+    recall_count: int
+    last_recalled_at: str | None
+    instant: float | None
+
+
+def load_json(text: str) -> Any:
+    """Return what a JSON column holds, or the text itself where an import brought something malformed."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Memory]:
+    """Return the rows with these ids that are visible in the scope (or owned by the agent), by id."""
+    if scope is not None:
+        condition, params = scope.memory_sql()
+    elif agent_id is not None:
+        condition, params = "agent_id = ?", [agent_id]
+    else:
+        condition, params = "1", []
+    found = conn.execute(
+        f"SELECT {_FULL} FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND {condition}", (json.dumps(ids), *params)
+    )
+    return {row[0]: Memory(*row) for row in found}
+
+
+def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
+    """Return those of the ids that have no stored vector."""
+    rows = conn.execute(
+        "SELECT j.value FROM json_each(?) j LEFT JOIN memory_vectors v ON v.id = j.value WHERE v.id IS NULL", (json.dumps(ids),)
+    )
+    return {i for (i,) in rows}
+
+
+def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int) -> list[Memory]:
+    """Return rows created_at DESC, id DESC; agent '' lists all agents."""
+    conditions, params = [], []
+    if agent_id:
+        conditions.append("agent_id = ?")
+        params.append(agent_id)
+    if project_id is not None:
+        conditions.append("project_id IN (?, '')")
+        params.append(project_id)
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = conn.execute(f"SELECT {_FULL} FROM memories {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*params, limit))
+    return [Memory(*row) for row in rows]
+
+
+def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
+    """Count memories in the agent, project and channel scope, stopping at ``at_most``."""
+    condition, params = scope.axes_sql()
+    ((n,),) = conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM memories WHERE {condition} LIMIT ?)", (*params, at_most)).fetchall()
+    return n
+
+
+def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
+    """Return the oldest and the newest instant among dated memories in the axes of a scope, or None without any."""
+    condition, params = scope.axes_sql()
+    low = conn.execute(f"SELECT instant FROM memories WHERE {condition} AND instant IS NOT NULL ORDER BY instant LIMIT 1", tuple(params)).fetchone()
+    if low is None:
+        return None
+    high = conn.execute(f"SELECT instant FROM memories WHERE {condition} AND instant IS NOT NULL ORDER BY instant DESC LIMIT 1", tuple(params)).fetchone()
+    return low[0], high[0]
+
+
+def total(conn: apsw.Connection, agent_id: str = "") -> int:
+    """Count the memories of an agent, or of all."""
+    where, params = ("WHERE agent_id = ?", (agent_id,)) if agent_id else ("", ())
+    ((n,),) = conn.execute(f"SELECT count(*) FROM memories {where}", params).fetchall()
+    return n

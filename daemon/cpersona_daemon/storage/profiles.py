@@ -1,0 +1,26 @@
+"""Every statement on profiles: at most one per agent.
+
+Contract: contracts.md §1 "Rows", §2 (update_profile); seeds/behavior-contracts §7.
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from ..instants import created_text
+from .database import Transaction
+
+
+def put(tx: Transaction, agent_id: str, content: str) -> None:
+    """Write an agent's profile, replacing the one it had."""
+    tx.execute(
+        "INSERT INTO profiles (agent_id, user_id, updated_at, content) VALUES (?, '', ?, ?)"
+        " ON CONFLICT (agent_id, user_id) DO UPDATE SET updated_at = excluded.updated_at, content = excluded.content",
+        (agent_id, created_text(tx.now), content),
+    )
+
+
+def get(conn: apsw.Connection, agent_id: str) -> str:
+    """Return an agent's profile, '' when it has none."""
+    row = conn.execute("SELECT content FROM profiles WHERE agent_id = ? AND user_id = ''", (agent_id,)).fetchone()
+    return "" if row is None else row[0]
