@@ -6,9 +6,11 @@ Contract: contracts.md §5 (profiles), §12 (identity, normalised vectors, failu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+
+from ..errors import EmbeddingFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +23,29 @@ class Profile:
     cosine_ceil: float
 
 
+class Batch(NamedTuple):
+    """Vectors and the identity of the model that made them, which belong together even while a service changes its model.
+
+    ``vectors`` is float32 of shape (texts, dimension), rows of unit length; ``model`` is '' when unknown.
+    """
+
+    vectors: np.ndarray
+    model: str
+
+
 class Embedder(Protocol):
-    """Turns texts into unit vectors. Calls block; one call runs at a time.
+    """Turns texts into unit vectors. Calls block, and several threads may call ``embed`` at once.
 
     ``identity`` names the model and its version, '' when unknown. ``dimension`` is None until known.
+    ``resident`` says whether there is a model in memory that takes time to load. ``slice_size`` is the
+    number of texts of one call that answers soon; ``query_threads`` how many queries may be under way.
     """
 
     name: str
     profile: Profile | None
+    resident: bool
+    slice_size: int
+    query_threads: int
 
     @property
     def identity(self) -> str: ...
@@ -36,11 +53,39 @@ class Embedder(Protocol):
     @property
     def dimension(self) -> int | None: ...
 
+    def expect(self, model: str, dimension: int) -> None:
+        """Learn what the database's vectors are, so that an answer of another width can be refused."""
+
     def load(self) -> None:
         """Make ``embed`` ready. Raises EmbeddingFailure with what is missing and how to mend it."""
 
     def unload(self) -> None:
-        """Give the memory back; ``load`` brings the model again."""
+        """Give memory and connections back; ``load`` brings the model again."""
 
-    def embed(self, texts: list[str]) -> np.ndarray:
-        """Return float32 rows of unit length, shape (len(texts), dimension). Raises EmbeddingFailure."""
+    def embed(self, texts: list[str]) -> Batch:
+        """Return one unit row a text. Raises EmbeddingFailure; never a part of the answer."""
+
+
+_BUILTIN = "builtin:"
+
+
+def may_change_width(known: str, answered: str) -> bool:
+    """Tell whether two identities are certainly two models, so that their widths may differ.
+
+    An unknown identity could be the same model; only the builtin one is never served by anybody else.
+    """
+    if known.startswith(_BUILTIN) != answered.startswith(_BUILTIN):
+        return True
+    return bool(known) and bool(answered) and known != answered
+
+
+def unit_rows(raw: np.ndarray) -> np.ndarray:
+    """Return the rows scaled to unit length as float32; raises EmbeddingFailure on a zero or non-finite row."""
+    rows = np.asarray(raw, dtype=np.float64)
+    if not np.isfinite(rows).all():
+        raise EmbeddingFailure("the embedder answered a number that is not finite")
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    if not (largest > 0).all():
+        raise EmbeddingFailure("the embedder answered a vector of zeros")
+    rows = rows / largest  # keeps the squares of very large and very small numbers in range
+    return np.ascontiguousarray(rows / np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None], dtype=np.float32)

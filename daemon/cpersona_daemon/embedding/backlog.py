@@ -1,0 +1,175 @@
+"""The worker that embeds what was stored before a vector could be had.
+
+A store is acknowledged at once; the rows it leaves in embedding_backlog are embedded here in batches,
+outside any transaction, and attached only when the text is still what was embedded. A restart goes on
+where the last process stopped.
+
+Contract: interface.md ("a store is acknowledged, durable, at once with `embedded:false`"); issue 2 "Embedders".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from ..errors import CPersonaError
+from ..storage import backlog as rows
+from ..storage.backlog import Waiting
+from ..storage.database import Database, Transaction
+from .service import EmbeddingService
+
+FIRST_PAUSE_SECONDS = 5.0
+LONGEST_PAUSE_SECONDS = 300.0
+LOAD_WAIT_SECONDS = 60.0
+# A batch is about half a second of the builtin model: short enough to see progress, long enough to share a commit.
+_SMALLEST_FULL_BATCH = 16
+
+_log = logging.getLogger(__name__)
+
+
+class BacklogWorker:
+    """One background task over one database. Every method belongs on the event loop."""
+
+    def __init__(self, db: Database, service: EmbeddingService, first_pause: float = FIRST_PAUSE_SECONDS):
+        self._db, self._service, self._first_pause = db, service, first_pause
+        self._full = max(_SMALLEST_FULL_BATCH, service.slice_size)
+        self._size = self._full
+        self._task: asyncio.Task[None] | None = None
+        self._woken = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._pause = 0.0                                # seconds of the current pause after a failure, 0 when all is well
+        self._deferred: set[tuple[str, int]] = set()     # rows that failed alone; others go first
+        self._waiters: dict[asyncio.Future[bool], int] = {}
+        self._done = self._failures = 0
+        self._problem: str | None = None
+
+    # -- life
+
+    def start(self) -> None:
+        """Begin work on what is listed; under mode none there is nothing to do, ever."""
+        if self._service.mode == "none":
+            self._drained.set()
+            return
+        known = self._db.read_now(rows.known_width)
+        if known is not None:
+            self._service.expect(*known)
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="embedding-backlog")
+
+    async def stop(self) -> None:
+        """End the work after the write under way; what is left is still listed."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        self._settle(False)
+
+    def wake(self) -> None:
+        """Say that rows were listed (after their commit)."""
+        if self._task is not None:
+            self._drained.clear()
+            self._woken.set()
+
+    # -- what others ask
+
+    @property
+    def busy(self) -> bool:
+        """Whether rows are being embedded; waiting out a pause after a failure is not work."""
+        return not self._drained.is_set() and not self._pause and self._task is not None
+
+    async def pending(self) -> int:
+        """Return how many rows wait for a vector."""
+        return await self._db.read(rows.count)
+
+    async def status(self) -> dict[str, Any]:
+        """Return the backlog's part of `daemon status`."""
+        return {"pending": await self.pending(), "done": self._done, "failures": self._failures,
+                "paused_seconds": self._pause, "problem": self._problem}
+
+    async def wait_until_drained(self, limit_rows: int = 256, timeout: float = 5.0) -> bool:
+        """Wait until as many rows as are listed now have been embedded; tell whether that is so.
+
+        Answers False at once when more than ``limit_rows`` are listed or the last attempt failed, and after
+        ``timeout`` seconds.
+        """
+        if self._drained.is_set():
+            return True
+        if self._task is None or self._pause:
+            return False
+        listed = await self._db.read(rows.count, limit_rows + 1)
+        if self._drained.is_set() or not listed:
+            return True
+        if listed > limit_rows or self._pause:
+            return False
+        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiters[waiter] = self._done + listed
+        try:
+            return await asyncio.wait_for(waiter, timeout)
+        except TimeoutError:
+            return False
+        finally:
+            self._waiters.pop(waiter, None)
+
+    # -- the work
+
+    async def _run(self) -> None:
+        while True:
+            self._woken.clear()
+            batch: list[Waiting] = []
+            try:
+                batch = await self._db.read(rows.next_batch, self._size, frozenset(self._deferred))
+                if batch:
+                    await self._embed(batch)
+                else:
+                    await self._rest()
+            except CPersonaError as error:
+                self._failed(batch, error)
+                await asyncio.sleep(self._pause)
+
+    async def _embed(self, batch: list[Waiting]) -> None:
+        answer = await self._service.embed_documents([row.text for row in batch], LOAD_WAIT_SECONDS)
+
+        def attach(tx: Transaction) -> int:
+            return sum(rows.attach_vector(tx, row.kind, row.id, answer.model, vector, row.origin)
+                       for row, vector in zip(batch, answer.vectors, strict=True))
+
+        self._done += await self._db.write(attach)
+        self._pause, self._problem = 0.0, None
+        self._size = min(self._full, self._size * 2)
+        for waiter, target in list(self._waiters.items()):
+            if self._done >= target and not waiter.done():
+                waiter.set_result(True)
+
+    async def _rest(self) -> None:
+        """Wait for the next row, or for the time to try again those that failed alone."""
+        if self._deferred:
+            self._pause = LONGEST_PAUSE_SECONDS
+            self._settle(False)
+            try:
+                await asyncio.wait_for(self._woken.wait(), self._pause)
+            except TimeoutError:
+                self._deferred.clear()
+            self._pause = 0.0
+            return
+        if await self._db.read(rows.count, 1):
+            await self._db.write(rows.forget_missing)
+        if not self._woken.is_set():
+            self._drained.set()
+            self._settle(True)
+        await self._woken.wait()
+
+    def _failed(self, batch: list[Waiting], error: CPersonaError) -> None:
+        """Lengthen the pause, and find out whether one text is to blame: the next batch is a single row."""
+        self._failures += 1
+        self._problem = str(error)
+        if len(batch) == 1:
+            self._deferred.add((batch[0].kind, batch[0].id))
+        self._size = 1
+        self._pause = min(LONGEST_PAUSE_SECONDS, self._pause * 2 or self._first_pause)
+        self._settle(False)
+        _log.warning("embedding in the background failed, next attempt in %.0f s: %s", self._pause, error)
+
+    def _settle(self, outcome: bool) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(outcome)

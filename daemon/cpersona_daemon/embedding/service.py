@@ -1,0 +1,315 @@
+"""The daemon's embedder: loaded in the background, asked off the loop, dropped when idle long.
+
+Queries have a lane of their own and documents step aside for them, so that a long backlog never delays
+a recall by more than one short slice. State changes on the event loop only; threads do the work.
+
+Contract: contracts.md §7 "Advisory", §12; interface.md ("The embedder loads in the background", "Never a
+silent lexical answer").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ..errors import EmbeddingFailure
+from .base import Batch, Embedder, Profile
+
+CACHE_ENTRIES = 256
+CACHE_SECONDS = 300.0
+IDLE_SECONDS = 900.0
+RETRY_LOAD_SECONDS = 60.0
+FAULT_AFTER = 2
+# Documents wait this long at most for a pause between queries: a steady stream of queries does not starve them.
+_YIELD_SECONDS = 0.25
+_LONGEST_CACHED_TEXT = 20_000
+
+OFF, LOADING, READY, FAILED = "off", "loading", "ready", "failed"
+
+
+def make_embedder(settings: Any) -> Embedder:
+    """Return the embedder that the settings name. Raises SettingsConflict for an address that is none."""
+    if settings.embedding_mode == "builtin":
+        from .builtin import BuiltinEmbedder
+
+        return BuiltinEmbedder()
+    if settings.embedding_mode == "http":
+        from .http import HttpEmbedder
+
+        return HttpEmbedder(settings.embedding_url, settings.embedding_timeout_secs)
+    from .none import NoneEmbedder
+
+    return NoneEmbedder()
+
+
+class EmbeddingService:
+    """One embedder for one daemon. Every method belongs on the event loop that called ``start``.
+
+    ``state`` is "off" under mode none and for a builtin model dropped while idle (the next call that needs
+    it loads it), else "loading", "ready" or "failed"; ``problem`` says what is wrong, if anything.
+    """
+
+    def __init__(self, settings: Any, clock: Any, embedder: Embedder | None = None, idle_seconds: float = IDLE_SECONDS):
+        self._embedder = embedder if embedder is not None else make_embedder(settings)
+        self.mode = self._embedder.name
+        self.state = OFF
+        self.problem: str | None = None
+        self._clock, self._idle_seconds = clock, idle_seconds
+        self._cache: OrderedDict[tuple[str, str], tuple[float, np.ndarray]] = OrderedDict()
+        self._failures = 0
+        self._unserved = False  # the last query went without a vector because the model was still loading
+        self._closing = False
+        self._loading: asyncio.Future[None] | None = None
+        self._tried_loading = self._used = clock.monotonic()
+        self._timer: asyncio.TimerHandle | None = None
+        self._active = self._queries = 0
+        self._no_query = threading.Event()
+        self._no_query.set()
+        self._counts = {"queries": 0, "cache_hits": 0, "documents": 0}
+        # Threads start with their first job: a lane that is not used costs nothing.
+        self._keeper = ThreadPoolExecutor(1, "embedder-load")
+        self._query_lane = ThreadPoolExecutor(self._embedder.query_threads, "embed-query")
+        self._document_lane = ThreadPoolExecutor(1, "embed-document")
+
+    # -- what it is
+
+    @property
+    def identity(self) -> str:
+        return self._embedder.identity
+
+    @property
+    def dimension(self) -> int | None:
+        return self._embedder.dimension
+
+    @property
+    def profile(self) -> Profile | None:
+        return self._embedder.profile
+
+    @property
+    def slice_size(self) -> int:
+        return self._embedder.slice_size
+
+    def expect(self, model: str, dimension: int) -> None:
+        """Learn the identity and width of the database's vectors; an http answer of another width is then a failure."""
+        self._embedder.expect(model, dimension)
+
+    def advisory(self) -> dict[str, Any] | None:
+        """Return what a recall's answer must say about missing vectors, or None when nothing is missing.
+
+        ``hint`` when no embedder is configured or the model is still loading, ``fault`` when it cannot be
+        loaded and from the second consecutive failed query embedding on. The caller silences it where
+        ``degraded_advisory`` is false.
+        """
+        if self.mode == "none":
+            return _advisory("hint", "no embedder is configured, so recall is lexical only", "CPERSONA_EMBEDDING_MODE=none",
+                             "set CPERSONA_EMBEDDING_MODE to builtin or http and run `cpersona daemon restart`")
+        if self.state == FAILED:
+            return _advisory("fault", "the embedding model cannot be loaded, so recall is lexical only", self.problem or "",
+                             "mend what the evidence names; loading is tried again every minute, `cpersona daemon restart` tries at once")
+        if self._failures >= FAULT_AFTER:
+            return _advisory("fault", "query embedding fails, so recall is lexical only",
+                             f"{self._failures} query embeddings in a row failed; the last one: {self.problem}",
+                             "check the embedding backend with `cpersona daemon status`; the next query that can be embedded clears this")
+        if self._unserved and self.state == LOADING:
+            return _advisory("hint", "the embedding model is still loading, so this recall was lexical only", "state: loading",
+                             "ask again in a moment, or leave out --no-wait")
+        return None
+
+    def status(self) -> dict[str, Any]:
+        """Return the embedder's part of `daemon status`."""
+        return {"mode": self.mode, "state": self.state, "problem": self.problem, "identity": self.identity,
+                "dimension": self.dimension, "consecutive_failures": self._failures, **self._counts}
+
+    # -- life
+
+    def start(self) -> None:
+        """Begin loading in the background."""
+        if self.mode == "none":
+            return
+        if self._embedder.resident:
+            self._begin_loading()
+        else:
+            self.state = READY
+
+    async def close(self) -> None:
+        """Stop everything; calls under way end with EmbeddingFailure."""
+        self._closing = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for lane in (self._query_lane, self._document_lane):
+            lane.shutdown(wait=False, cancel_futures=True)
+        self._no_query.set()
+        # Closing the connections of an http embedder ends a call that would wait for its timeout.
+        self._keeper.submit(self._embedder.unload)
+        await asyncio.get_running_loop().run_in_executor(None, self._keeper.shutdown)
+        self.state = OFF
+
+    def _begin_loading(self) -> asyncio.Future[None]:
+        if self._loading is None:
+            loop = asyncio.get_running_loop()
+            self.state, self._tried_loading = LOADING, self._clock.monotonic()
+            self._loading = loop.create_future()
+            # One thread loads and unloads, so that the two happen in the order in which they were decided.
+            running = loop.run_in_executor(self._keeper, self._embedder.load)
+            running.add_done_callback(self._loaded)
+        return self._loading
+
+    def _loaded(self, running: asyncio.Future[None]) -> None:
+        waiting, self._loading = self._loading, None
+        error = None if running.cancelled() else running.exception()
+        if error is None and not running.cancelled():
+            self.state, self.problem, self._unserved = READY, None, False
+            self._touch()
+            self._arm(self._idle_seconds)
+        else:
+            self.state, self.problem = FAILED, _text(error) if error else "loading was cancelled"
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def _touch(self) -> None:
+        self._used = self._clock.monotonic()
+
+    def _arm(self, seconds: float) -> None:
+        if not self._closing:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._drop_if_idle)
+
+    def _drop_if_idle(self) -> None:
+        # One timer at a time, armed anew for what is left: a busy daemon wakes for it once in a quarter of an hour.
+        left = self._used + self._idle_seconds - self._clock.monotonic()
+        if self._active or left > 0:
+            self._arm(max(left, 1.0))
+            return
+        self.state = OFF
+        self._keeper.submit(self._embedder.unload)
+
+    async def _ready(self, wait_seconds: float) -> None:
+        """Return when texts can be embedded; raises EmbeddingFailure when that is not so in time."""
+        if self._closing:
+            raise EmbeddingFailure("the daemon is stopping")
+        if self.state == READY:
+            return
+        if self.state == FAILED and self._clock.monotonic() - self._tried_loading < RETRY_LOAD_SECONDS:
+            raise EmbeddingFailure(self.problem)
+        loading = self._begin_loading()
+        if wait_seconds > 0:
+            await asyncio.wait((loading,), timeout=wait_seconds)
+        if self.state == FAILED:
+            raise EmbeddingFailure(self.problem)
+        if self.state != READY:
+            raise EmbeddingFailure("the embedding model is still loading")
+
+    # -- embedding
+
+    async def embed_query(self, text: str, wait_seconds: float, limit_seconds: float | None = None) -> np.ndarray | None:
+        """Return the unit vector of a query, float32 and read-only; None when no embedder is configured.
+
+        Waits up to ``wait_seconds`` for a model that is loading, and up to ``limit_seconds`` in all for the
+        vector. Raises EmbeddingFailure; failures in a row are counted for ``advisory``.
+        """
+        if self.mode == "none":
+            return None
+        self._touch()
+        self._counts["queries"] += 1
+        known = self._cached(text)
+        if known is not None:
+            self._counts["cache_hits"] += 1
+            return known
+        try:
+            await self._ready(wait_seconds)
+            self._queries += 1
+            self._no_query.clear()
+            try:
+                batch = await asyncio.wait_for(self._call(self._query_lane, [text], lambda: None), limit_seconds)
+            except TimeoutError:
+                raise EmbeddingFailure(f"the embedder did not answer within {limit_seconds:.3g} s") from None
+            finally:
+                self._queries -= 1
+                if not self._queries:
+                    self._no_query.set()
+        except EmbeddingFailure as error:
+            if self.state == LOADING:
+                self._unserved = True
+            elif not self._closing:
+                self._failures += 1
+                self.problem = str(error)
+            raise
+        self._failures, self._unserved, self.problem = 0, False, None
+        vector = batch.vectors[0]
+        vector.flags.writeable = False
+        self._remember(text, batch.model, vector)
+        return vector
+
+    async def embed_texts(self, texts: list[str], wait_seconds: float = 0.0) -> np.ndarray:
+        """Return one unit row a text, float32 of shape (len(texts), dimension). Raises EmbeddingFailure, also while loading."""
+        return (await self.embed_documents(texts, wait_seconds)).vectors
+
+    async def embed_documents(self, texts: list[str], wait_seconds: float = 0.0) -> Batch:
+        """The same together with the identity of the model that made the rows."""
+        if self.mode == "none":
+            raise EmbeddingFailure("no embedder is configured (CPERSONA_EMBEDDING_MODE=none)")
+        self._touch()
+        await self._ready(wait_seconds)
+        parts = []
+        for start in range(0, len(texts), self.slice_size):
+            parts.append(await self._call(self._document_lane, texts[start:start + self.slice_size], self._step_aside))
+        if not parts:
+            return Batch(np.empty((0, self.dimension or 0), dtype=np.float32), self.identity)
+        model, width = parts[0].model, parts[0].vectors.shape[1]
+        if any(part.model != model or part.vectors.shape[1] != width for part in parts):
+            raise EmbeddingFailure("the embedding service changed its model in the middle of a batch")
+        self._counts["documents"] += len(texts)
+        return Batch(np.concatenate([part.vectors for part in parts]), model)
+
+    def _step_aside(self) -> None:
+        self._no_query.wait(_YIELD_SECONDS)
+
+    async def _call(self, lane: ThreadPoolExecutor, texts: list[str], before: Callable[[], None]) -> Batch:
+        def work() -> Batch:
+            before()
+            return self._embedder.embed(texts)
+
+        self._active += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(lane, work)
+        except EmbeddingFailure:
+            raise
+        except Exception as error:  # whatever a model or a service can do wrong is one kind of failure to the callers
+            raise EmbeddingFailure(_text(error)) from error
+        finally:
+            self._active -= 1
+            self._touch()
+
+    # -- the query cache
+
+    def _cached(self, text: str) -> np.ndarray | None:
+        key = (text, self.identity)
+        found = self._cache.get(key)
+        if found is None:
+            return None
+        if found[0] <= self._clock.monotonic():
+            del self._cache[key]
+            return None
+        self._cache.move_to_end(key)
+        return found[1]
+
+    def _remember(self, text: str, model: str, vector: np.ndarray) -> None:
+        if len(text) > _LONGEST_CACHED_TEXT:
+            return
+        self._cache[(text, model)] = (self._clock.monotonic() + CACHE_SECONDS, vector)
+        self._cache.move_to_end((text, model))
+        while len(self._cache) > CACHE_ENTRIES:
+            self._cache.popitem(last=False)
+
+
+def _advisory(severity: str, reason: str, evidence: str, runbook: str) -> dict[str, Any]:
+    return {"degraded": True, "severity": severity, "reason": reason, "evidence": evidence, "runbook": runbook}
+
+
+def _text(error: BaseException) -> str:
+    return str(error) if isinstance(error, EmbeddingFailure) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,114 @@
+"""Every statement on vectors to be made and on attaching them.
+
+A row without a vector that should have one stands in embedding_backlog; the row itself is not touched.
+
+Contract: contracts.md §1 "Rows", §12; issue 2 "Embedders".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import apsw
+import numpy as np
+
+from ..embedding.base import may_change_width
+from ..embedding.texts import episode_text
+from ..vectors.changes import EPISODE, MEMORY, VectorPut
+from .database import Transaction
+
+# What a vector was made from: the content's digest of a memory, summary and keywords of an episode.
+Origin = bytes | tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A row to be embedded: its text, and what must still be true when the vector is attached."""
+
+    kind: str
+    id: int
+    text: str
+    origin: Origin
+
+
+def enqueue(tx: Transaction, kind: str, row_id: int) -> None:
+    """List a row for embedding; a row that is listed stays listed once."""
+    tx.execute("INSERT OR IGNORE INTO embedding_backlog VALUES (?, ?)", (kind, row_id))
+
+
+def forget(tx: Transaction, kind: str, row_id: int) -> None:
+    """Take a row off the list: it has its vector, or it is gone."""
+    tx.execute("DELETE FROM embedding_backlog WHERE kind = ? AND id = ?", (kind, row_id))
+
+
+def count(conn: apsw.Connection, most: int | None = None) -> int:
+    """Return how many rows wait, counting no further than ``most``."""
+    return conn.execute("SELECT count(*) FROM (SELECT 1 FROM embedding_backlog LIMIT ?)", (-1 if most is None else most,)).fetchone()[0]
+
+
+def next_batch(conn: apsw.Connection, most: int, skip: frozenset[tuple[str, int]] = frozenset()) -> list[Waiting]:
+    """Return up to ``most`` rows, the newest first: what was stored a moment ago is asked for first.
+
+    Episodes, of which there are few, come before memories. Rows in ``skip`` are left out.
+    """
+    reach = most + len(skip)
+    episodes = conn.execute(
+        "SELECT b.id, e.summary, e.keywords FROM embedding_backlog b JOIN episodes e ON e.id = b.id"
+        " WHERE b.kind = ? ORDER BY b.id DESC LIMIT ?", (EPISODE, reach))
+    found = [Waiting(EPISODE, i, episode_text(summary, keywords), (summary, keywords)) for i, summary, keywords in episodes]
+    memories = conn.execute(
+        "SELECT b.id, m.content, m.content_key FROM embedding_backlog b JOIN memories m ON m.id = b.id"
+        " WHERE b.kind = ? ORDER BY b.id DESC LIMIT ?", (MEMORY, reach))
+    found += [Waiting(MEMORY, i, content, key) for i, content, key in memories]
+    return [row for row in found if (row.kind, row.id) not in skip][:most]
+
+
+def forget_missing(tx: Transaction) -> int:
+    """Take rows off the list that no longer exist and return how many."""
+    tx.execute("DELETE FROM embedding_backlog WHERE kind = ? AND id NOT IN (SELECT id FROM memories)", (MEMORY,))
+    gone = tx.conn.changes()
+    tx.execute("DELETE FROM embedding_backlog WHERE kind = ? AND id NOT IN (SELECT id FROM episodes)", (EPISODE,))
+    return gone + tx.conn.changes()
+
+
+_ATTACH = {
+    MEMORY: ("SELECT created_at, agent_id, project_id, channel, source_id, content_key FROM memories WHERE id = ?",
+             "INSERT OR REPLACE INTO memory_vectors (id, model, vector) VALUES (?, ?, ?)"),
+    EPISODE: ("SELECT created_at, agent_id, project_id, channel, NULL, summary, keywords FROM episodes WHERE id = ?",
+              "INSERT OR REPLACE INTO episode_vectors (id, model, vector) VALUES (?, ?, ?)"),
+}
+
+
+def attach_vector(tx: Transaction, kind: str, row_id: int, model: str, vector: np.ndarray, origin: Origin | None = None) -> bool:
+    """Give a row its vector, tell the vector index and take the row off the list.
+
+    With an ``origin`` the vector is refused (False) when the row has changed since; such a row keeps its
+    place in the list. A row that is gone is refused too and leaves the list.
+    """
+    select, insert = _ATTACH[kind]
+    row = tx.execute(select, (row_id,)).fetchone()
+    if row is None:
+        forget(tx, kind, row_id)
+        return False
+    created_at, agent_id, project_id, channel, source_id, *now = row
+    if origin is not None and origin != (tuple(now) if kind == EPISODE else now[0]):
+        return False
+    unit = np.ascontiguousarray(vector, dtype="<f4")
+    tx.execute(insert, (row_id, model, unit.tobytes()))
+    forget(tx, kind, row_id)
+    _remember_width(tx, model, len(unit))
+    tx.changes.append(VectorPut(kind, row_id, created_at, agent_id, project_id, channel, source_id, model, unit))
+    return True
+
+
+def known_width(conn: apsw.Connection) -> tuple[str, int] | None:
+    """Return the identity and the dimension of the database's vectors, or None before the first."""
+    found = dict(conn.execute("SELECT key, value FROM meta WHERE key IN ('embedding_dimension', 'embedding_model')"))
+    return (found["embedding_model"], found["embedding_dimension"]) if len(found) == 2 else None
+
+
+def _remember_width(tx: Transaction, model: str, dimension: int) -> None:
+    known = known_width(tx.conn)
+    if known is None or may_change_width(known[0], model) or (model and not known[0]):
+        if known != (model, dimension):
+            tx.execute("INSERT OR REPLACE INTO meta VALUES ('embedding_dimension', ?), ('embedding_model', ?)", (dimension, model))
