@@ -1,0 +1,669 @@
+"""The client's side of a daemon: connect, start one where there is none, ask, and never wait for ever.
+
+The way to a daemon that runs is the hot path of every command, so nothing heavy is imported at the
+top: the C socket module, msgpack, and the daemon's tables of fields, settings and places.
+
+Contract: shared/interface.md, "The wire" and "The daemon's life".
+"""
+
+import os
+import sys
+import time
+
+try:
+    import _socket as socket_module   # the C half alone: the Python half costs as much as the interpreter's start
+except ImportError:                   # pragma: no cover - an interpreter without it
+    import socket as socket_module
+from msgpack import packb, unpackb
+
+from cpersona_daemon import __version__
+from cpersona_daemon.paths import check_socket_directory, make_private_directory, places
+from cpersona_daemon.settings import BY_NAME, DAEMON, OPTION, PLACE, RETRIEVAL, load
+from cpersona_daemon.wire import fields
+from cpersona_daemon.wire.peer import peer_pid, peer_uid
+
+START_SECONDS = 30.0            # from the first attempt to a daemon that answers
+ANSWER_SLACK_SECONDS = 5.0      # beyond a deadline, for the daemon's own "timed out" to arrive
+SILENCE_SECONDS = 60.0          # without a deadline: a daemon that is alive sends a heartbeat every few seconds
+STOP_SECONDS = 60.0
+ATTEMPTS = 3                    # how often one request is put to a daemon that leaves meanwhile
+_POLL_SECONDS = 0.01
+_RECEIVE_BYTES = 1 << 18
+
+# The methods whose answers follow from retrieval settings: a client's own values travel with these.
+RETRIEVAL_METHODS = ("recall", "recall_with_context", "reconstruct", "get_contents", "calibrate_threshold", "set_recall_precision")
+
+
+class CallFailed(Exception):
+    """No answer could be had. ``code`` is one of ``fields.ERRORS``; ``hint`` says what to type next."""
+
+    def __init__(self, code, message, hint=None):
+        super().__init__(message)
+        self.code = code if code in fields.ERRORS else "internal"
+        self.message = message
+        self.exit_status = fields.ERRORS[self.code][0]
+        self.hint = hint or fields.ERRORS[self.code][2]
+
+
+class _Gone(Exception):
+    """The daemon at the other end went away."""
+
+
+class _Absent(Exception):
+    """There is no daemon: nothing at the socket's path, or nobody behind it."""
+
+
+def connect(settings=None, environ=None, start=True):
+    """Return a Connection to the daemon of the database that the settings name, starting it if there is none.
+
+    With ``start`` false a missing daemon raises CallFailed("unreachable"). Every other failure is a
+    CallFailed too: a daemon that is alive but silent is "timed_out".
+    """
+    environ = os.environ if environ is None else environ
+    settings = load(environ) if settings is None else settings
+    return Connection(settings, places(settings, environ), environ, start)
+
+
+class Connection:
+    """One connection; requests may be pipelined. ``hello`` is what the daemon said about itself.
+
+    A connection that breaks is made anew, and what was under way is asked again: reads as they are,
+    writes under the idempotency key they already carry.
+    """
+
+    def __init__(self, settings, where, environ, start):
+        self.settings, self.places, self._environ, self._start = settings, where, environ, start
+        self._sock = None
+        self._buffer = bytearray()
+        self._ids = 0
+        self._pending = {}          # id -> _Pending, in the order they were sent
+        self._named = False         # settings that differ are named once
+        self._overrides = {}
+        self.hello = None
+        self._open(start)
+
+    # -- asking
+
+    def call(self, method, params, deadline_ms=None, overrides=None, progress=None, idempotent=None):
+        """Ask one thing and wait for its answer: (response map, error code or None). Raises CallFailed."""
+        asked = self.send(method, params, deadline_ms, overrides, progress, idempotent)
+        while True:
+            id, response, code = self.receive()
+            if id == asked:
+                return response, code
+            raise CallFailed("protocol", f"the daemon answered request {id} where {asked} was asked")
+
+    def send(self, method, params, deadline_ms=None, overrides=None, progress=None, idempotent=None, key=None):
+        """Send one request without waiting and return its id; ``receive`` brings the answers.
+
+        ``overrides`` are retrieval settings for this request alone. ``progress(map)`` is called for each
+        progress frame. ``idempotent`` says whether the request may be asked again after a broken connection;
+        None decides by the method. ``key`` is the idempotency key of a write, made here when not given.
+        """
+        kind, limited = fields.METHODS.get(method, (fields.READ, True))
+        self._ids += 1
+        request = {"id": self._ids, "method": method, "params": params}
+        if deadline_ms is not None:
+            request["deadline_ms"] = deadline_ms
+        if key or (kind != fields.READ and method != "daemon_stop"):
+            request["idempotency_key"] = key or os.urandom(16).hex()
+        if progress is not None or not limited:
+            request["progress"] = True
+        if idempotent is None:
+            idempotent = limited and method != "daemon_stop"
+        pending = _Pending(request, overrides, progress, idempotent, None if deadline_ms is None and not limited else
+                           (fields.DEFAULT_DEADLINE_MS if deadline_ms is None else deadline_ms) / 1000 + ANSWER_SLACK_SECONDS)
+        frame = self._frame(pending)
+        self._pending[self._ids] = pending
+        try:
+            if self._sock is None:
+                raise _Gone
+            self._write(frame, pending.seconds or SILENCE_SECONDS)
+        except _Gone:
+            self._again()
+        return pending.id
+
+    def receive(self):
+        """Return the next answer, (id, response, code), in the order the daemon gives them. Raises CallFailed."""
+        if not self._pending:
+            raise CallFailed("internal", "nothing was asked")
+        while True:
+            oldest = next(iter(self._pending.values()))
+            try:
+                if self._sock is None:
+                    raise _Gone
+                frame = self._read(oldest.deadline())
+            except _Gone:
+                self._again()
+                continue
+            pending = self._pending.get(frame.get("id"))
+            if "progress" in frame:
+                if pending is not None:
+                    pending.heard()
+                    if pending.progress is not None and frame["progress"]:
+                        pending.progress(frame["progress"])
+                continue
+            code = frame.get("code")
+            if frame.get("id") is None:
+                self.close()
+                raise CallFailed(code or "protocol", _error_text(frame))
+            if pending is None:
+                continue  # an answer to what is no longer waited for
+            if code == "shutting_down" and pending.idempotent and pending.attempts < ATTEMPTS:
+                self._drop()  # nothing was done; whoever serves next is asked again
+                continue
+            del self._pending[pending.id]
+            return pending.id, frame.get("response"), code
+
+    @property
+    def waiting(self):
+        """How many answers are still to come."""
+        return len(self._pending)
+
+    def close(self):
+        """Close the connection; answers still to come are given up."""
+        self._pending.clear()
+        self._drop()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    # -- connecting
+
+    def _open(self, start):
+        """Connect and greet; start a daemon where there is none, and replace an idle one of another version."""
+        deadline = time.monotonic() + START_SECONDS
+        replaced = False
+        while True:
+            try:
+                self._sock = _reach(self.places, self.settings, deadline)
+            except _Absent:
+                if not start:
+                    raise CallFailed("unreachable", f"no daemon serves {self.places.db}") from None
+                self._sock = _start_daemon(self.places, self.settings, self._environ, deadline)
+            try:
+                self._greet()
+            except _Gone:
+                self._drop()
+                if time.monotonic() > deadline:
+                    raise CallFailed("unreachable", "the daemon leaves as soon as it is spoken to") from None
+                time.sleep(_POLL_SECONDS)
+                continue
+            if self._same_version() or replaced or not start or not self._replace():
+                break
+            replaced = True
+        if self.hello["protocol"] != fields.PROTOCOL and start:
+            self._drop()
+            raise CallFailed("protocol", f"the daemon speaks protocol {self.hello['protocol']}, this client {fields.PROTOCOL}, and it is at work")
+        self._compare_settings()
+
+    def _greet(self):
+        self._buffer.clear()
+        self._write(_packed({
+            "protocol": fields.PROTOCOL, "version": __version__, "capabilities": list(fields.CAPABILITIES), "db": self.places.db,
+            "settings_digest": self.settings.digest(), "token": self.settings.token,
+        }), fields.HELLO_SECONDS)
+        hello = self._read(time.monotonic() + fields.HELLO_SECONDS)
+        if "response" in hello:
+            code = hello.get("code") or "protocol"
+            if code == "shutting_down":
+                raise _Gone
+            self._drop()
+            raise CallFailed(code, _error_text(hello))
+        if not isinstance(hello.get("protocol"), int):
+            self._drop()
+            raise CallFailed("protocol", f"what answers at {self.places.socket} is no cpersona daemon")
+        if hello.get("db") != self.places.db:
+            self._drop()
+            raise CallFailed("settings", f"the daemon at {self.places.socket} serves {hello.get('db')}, not {self.places.db}")
+        self.hello = hello
+
+    def _same_version(self):
+        return self.hello["protocol"] == fields.PROTOCOL and self.hello.get("version") == __version__
+
+    def _replace(self):
+        """Have a daemon of another version leave; false, said once on stderr, when it is at work or not ours to stop."""
+        if not self.hello.get("busy", True):
+            try:
+                _, code = self.call("daemon_stop", {}, deadline_ms=5000)
+            except CallFailed as error:
+                code = error.code if error.code != "unreachable" else None
+            if code is None:
+                self._drop()
+                _wait_until_gone(self.places, time.monotonic() + START_SECONDS, self.hello.get("pid"))
+                return True
+        if not self._named:
+            _say(f"the running daemon is version {self.hello.get('version')}, this is {__version__}; `cpersona daemon restart` brings them together")
+        return False
+
+    def _compare_settings(self):
+        """Work out what of our own settings must travel with requests, and name once what cannot."""
+        self._overrides = {}
+        if self.hello.get("settings_digest") == self.settings.digest():
+            return
+        theirs = self.hello.get("settings") or {}
+        for name, value in self.settings.carried(RETRIEVAL).items():
+            if theirs.get(name, BY_NAME[name].default) != value:
+                self._overrides[name] = value
+        if self._named:
+            return
+        self._named = True
+        for name, value in self.settings.carried(DAEMON).items():
+            in_use = theirs.get(name, BY_NAME[name].default)
+            if BY_NAME[name].kind == "path" and value:
+                value = os.path.abspath(os.path.expanduser(value))
+            if in_use != value:
+                _say(f"{BY_NAME[name].variable}={value} is not what the running daemon uses ({in_use}); `cpersona daemon restart` applies it")
+
+    def _again(self):
+        """Connect anew and ask again what was under way, each under the key it had."""
+        self._drop()
+        for pending in list(self._pending.values()):
+            pending.attempts += 1
+            if not pending.idempotent or pending.attempts >= ATTEMPTS:
+                self._pending.clear()
+                raise CallFailed("unreachable", f"the daemon went away during {pending.method}; whether it was done is not known",
+                                 "read `cpersona daemon logs`, and look before you run it again")
+        self._open(self._start)
+        for pending in list(self._pending.values()):
+            pending.heard()
+            try:
+                self._write(self._frame(pending), pending.seconds or SILENCE_SECONDS)
+            except _Gone:
+                return self._again()
+
+    def _frame(self, pending):
+        request = dict(pending.request)
+        overrides = dict(self._overrides) if request["method"] in RETRIEVAL_METHODS else {}
+        overrides.update(pending.overrides or {})
+        if overrides:
+            request["overrides"] = overrides
+        try:
+            frame = _packed(request)
+        except (ValueError, OverflowError, TypeError, RecursionError) as error:
+            raise CallFailed("invalid_params", f"the parameters cannot be sent: {error}") from None
+        if len(frame) - fields.LENGTH_BYTES > fields.MAX_FRAME_BYTES:
+            raise CallFailed("invalid_params", f"the request is above the limit of {fields.MAX_FRAME_BYTES} bytes")
+        return frame
+
+    # -- bytes
+
+    def _write(self, frame, seconds):
+        try:
+            self._sock.settimeout(seconds)
+            self._sock.sendall(frame)
+        except TimeoutError:
+            self._drop()
+            raise CallFailed("timed_out", f"{self._who()} does not read what it is sent") from None
+        except OSError:
+            # It may have said why before it closed; what it said is still to be read.
+            if not self._readable():
+                raise _Gone from None
+
+    def _readable(self):
+        try:
+            self._sock.settimeout(0)
+            got = self._sock.recv(_RECEIVE_BYTES)
+        except OSError:
+            return False
+        self._buffer += got
+        return bool(got)
+
+    def _read(self, deadline):
+        """Return the next frame as a map. Raises _Gone, and CallFailed("timed_out") at the deadline."""
+        buffer, size = self._buffer, fields.LENGTH_BYTES
+        while True:
+            if len(buffer) >= size:
+                length = int.from_bytes(buffer[:size], "big")
+                if length > fields.MAX_FRAME_BYTES:
+                    self._drop()
+                    raise CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
+                if len(buffer) >= size + length:
+                    body = bytes(buffer[size:size + length])
+                    del buffer[:size + length]
+                    try:
+                        frame = unpackb(body, strict_map_key=False)
+                    except Exception:
+                        frame = None
+                    if not isinstance(frame, dict):
+                        self._drop()
+                        raise CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
+                    return frame
+            left = deadline - time.monotonic()
+            try:
+                if left <= 0:
+                    raise TimeoutError
+                self._sock.settimeout(left)
+                got = self._sock.recv(_RECEIVE_BYTES)
+            except TimeoutError:
+                who = self._who()
+                self._drop()
+                raise CallFailed("timed_out", f"{who} does not answer") from None
+            except OSError:
+                raise _Gone from None
+            if not got:
+                raise _Gone
+            buffer += got
+
+    def _who(self):
+        try:
+            return f"the daemon (pid {peer_pid(self._sock)})"
+        except OSError:
+            return "the daemon"
+
+    def _drop(self):
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
+        self._buffer.clear()
+
+
+class _Pending:
+    """A request under way, with what it takes to ask it again."""
+
+    __slots__ = ("request", "overrides", "progress", "idempotent", "seconds", "attempts", "_heard")
+
+    def __init__(self, request, overrides, progress, idempotent, seconds):
+        self.request, self.overrides, self.progress, self.idempotent, self.seconds = request, overrides, progress, idempotent, seconds
+        self.attempts = 0
+        self._heard = time.monotonic()
+
+    @property
+    def id(self):
+        return self.request["id"]
+
+    @property
+    def method(self):
+        return self.request["method"]
+
+    def heard(self):
+        self._heard = time.monotonic()
+
+    def deadline(self):
+        return self._heard + (self.seconds or SILENCE_SECONDS)
+
+
+def _packed(envelope):
+    # A lone surrogate travels as it is: that text is not accepted is the daemon's to say, in the method's own shape.
+    body = packb(envelope, unicode_errors="surrogatepass")
+    return len(body).to_bytes(fields.LENGTH_BYTES, "big") + body
+
+
+def _error_text(frame):
+    response = frame.get("response")
+    text = response.get("error") if isinstance(response, dict) else None
+    return text if isinstance(text, str) else "the daemon refused without a reason"
+
+
+def _say(text):
+    sys.stderr.write(f"cpersona: {text}\n")
+
+
+# -- finding and starting
+
+
+def _reach(where, settings, deadline):
+    """Return a socket connected to the daemon. Raises _Absent on ENOENT and ECONNREFUSED, CallFailed on all else."""
+    if not settings.socket and where.socket.startswith("/tmp/"):
+        # Anyone may make a directory of that name in /tmp before us.
+        try:
+            problem = check_socket_directory(os.path.dirname(where.socket))
+        except OSError:
+            raise _Absent from None
+        if problem:
+            raise CallFailed("unreachable", f"the daemon's socket is not trusted: {problem}")
+    while True:
+        sock = socket_module.socket(socket_module.AF_UNIX, socket_module.SOCK_STREAM)
+        try:
+            sock.settimeout(max(deadline - time.monotonic(), 0.001))
+            sock.connect(where.socket)
+            if not settings.socket and peer_uid(sock) not in (os.getuid(), 0):
+                raise CallFailed("unreachable", f"the socket {where.socket} belongs to another user's process")
+            return sock
+        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
+            sock.close()
+            raise _Absent from None
+        except (BlockingIOError, InterruptedError, TimeoutError):  # its queue of new connections is full
+            sock.close()
+            if time.monotonic() > deadline:
+                raise CallFailed("timed_out", f"the daemon at {where.socket} accepts no connection") from None
+            time.sleep(_POLL_SECONDS)
+        except OSError as error:
+            sock.close()
+            raise CallFailed("unreachable", f"the socket {where.socket} cannot be reached: {error.strerror or error}") from None
+        except BaseException:
+            sock.close()
+            raise
+
+
+def _start_daemon(where, settings, environ, deadline):
+    """Start a daemon under the start-up lock, or find that another client just did; return a connected socket."""
+    import fcntl
+
+    try:
+        make_private_directory(os.path.dirname(where.db))
+        lock = os.open(where.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise CallFailed("unreachable", f"{error.filename or where.start_lock} cannot be made: {error.strerror}") from None
+    try:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = True
+            except BlockingIOError:
+                held = False
+            try:
+                return _reach(where, settings, deadline)
+            except _Absent:
+                pass
+            if held:
+                break
+            if time.monotonic() > deadline:
+                raise CallFailed("timed_out", "another process is starting the daemon and does not come to an end")
+            time.sleep(_POLL_SECONDS)
+        _spawn(where, settings, environ, deadline)
+        try:
+            return _reach(where, settings, deadline)
+        except _Absent:
+            raise CallFailed("unreachable", f"the daemon was ready and is gone again; its log is {where.log}") from None
+    finally:
+        os.close(lock)
+
+
+def _spawn(where, settings, environ, deadline):
+    """Run `cpersonad` apart from us and wait until it says that it is ready. Raises CallFailed with its reason."""
+    environment = dict(environ)
+    environment.pop("CPERSONA_TOKEN", None)
+    for scope in (PLACE, DAEMON):
+        for name, value in settings.carried(scope).items():
+            if BY_NAME[name].kind == "path" and value:
+                # Relative paths are meant from here, and the daemon's directory is another.
+                environment[BY_NAME[name].variable] = os.path.abspath(os.path.expanduser(value))
+            elif settings.origin(name) == OPTION:
+                environment[BY_NAME[name].variable] = str(value)
+    environment["CPERSONA_DB_PATH"] = where.db
+    reader, writer = os.pipe()
+    command = [sys.executable, "-m", "cpersona_daemon.main", "--ready-fd", str(_READY_FD)]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        _become_daemon(command, environment, writer)
+    os.close(writer)
+    try:
+        os.waitpid(child, 0)
+        told = _read_line(reader, deadline)
+    finally:
+        os.close(reader)
+    if told is None:
+        raise CallFailed("timed_out", f"the daemon is still starting; its log is {where.log}")
+    import json
+
+    try:
+        line = json.loads(told)
+    except ValueError:
+        line = {"error": f"the daemon ended before it was ready; its log is {where.log}", "code": "unreachable"}
+    if not line.get("ready"):
+        raise CallFailed(line.get("code") if line.get("code") in fields.ERRORS else "unreachable", f"the daemon did not start: {line.get('error')}")
+
+
+_READY_FD = 3
+
+
+def _become_daemon(command, environment, writer):
+    """In the forked child: leave the session and everything inherited behind, and run the daemon. Never returns."""
+    try:
+        os.setsid()
+        if os.fork():
+            os._exit(0)  # the daemon is nobody's child, so a client that lives on leaves no zombie
+        os.chdir("/")
+        os.umask(0o077)
+        if writer != _READY_FD:
+            os.dup2(writer, _READY_FD, inheritable=True)
+        else:
+            os.set_inheritable(writer, True)
+        null = os.open(os.devnull, os.O_RDWR)
+        for standard in (0, 1, 2):
+            os.dup2(null, standard, inheritable=True)
+        for held in os.listdir("/dev/fd"):
+            if int(held) > _READY_FD:
+                try:
+                    os.close(int(held))
+                except OSError:
+                    pass  # the listing's own descriptor
+        os.execve(command[0], command, environment)
+    finally:
+        os._exit(127)
+
+
+def _read_line(descriptor, deadline):
+    """Return what is written up to a newline or the end as bytes, or None at the deadline."""
+    import select
+
+    told = b""
+    while not told.endswith(b"\n"):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return None
+        poller = select.poll()
+        poller.register(descriptor, select.POLLIN)
+        if not poller.poll(left * 1000):
+            continue
+        got = os.read(descriptor, 65_536)
+        if not got:
+            break
+        told += got
+    return told
+
+
+# -- looking at and ending
+
+
+def find_daemon(settings, environ=None):
+    """Return what is known of the running daemon, or None when none runs; starts nothing.
+
+    The map holds `<db>.daemon.json`'s keys, `answers` (whether it greeted us in time), `pid`, and the
+    keys of its hello. That the lock is held is what proves a daemon; a pid alone is never trusted.
+    """
+    environ = os.environ if environ is None else environ
+    where = places(settings, environ)
+    if not _lock_is_held(where):
+        return None
+    found = _note(where)
+    found["answers"] = False
+    found.setdefault("socket", where.socket)
+    try:
+        with Connection(settings, where, environ, start=False) as connection:
+            found.update(connection.hello, answers=True)
+    except CallFailed as error:
+        found["problem"] = error.message
+    return found
+
+
+def stop_daemon(settings, timeout=STOP_SECONDS, environ=None):
+    """Stop the daemon and wait until it is really gone; true when none runs afterwards (or ever did).
+
+    One that is alive but does not answer gets SIGTERM, if its socket proves which process it is. Raises
+    CallFailed("permission_denied") when this client may not stop it.
+    """
+    environ = os.environ if environ is None else environ
+    where = places(settings, environ)
+    deadline = time.monotonic() + timeout
+    if not _lock_is_held(where):
+        return True
+    pid = None
+    try:
+        with Connection(settings, where, environ, start=False) as connection:
+            pid = connection.hello.get("pid")
+            response, code = connection.call("daemon_stop", {}, deadline_ms=5000)
+            if code == "permission_denied":
+                raise CallFailed(code, _error_text({"response": response}))
+    except CallFailed as error:
+        if error.code == "permission_denied":
+            raise
+        if error.code == "timed_out":
+            pid = _terminate(where, settings)
+    return _wait_until_gone(where, deadline, pid)
+
+
+def _terminate(where, settings):
+    """Send SIGTERM to the process that listens at the socket; return its id, or None when it cannot be told."""
+    import signal
+
+    try:
+        sock = _reach(where, settings, time.monotonic() + fields.HELLO_SECONDS)
+    except (CallFailed, _Absent):
+        return None
+    try:
+        pid = peer_pid(sock)
+        if pid > 1 and pid == _note(where).get("pid"):
+            os.kill(pid, signal.SIGTERM)
+            return pid
+    except OSError:
+        pass
+    finally:
+        sock.close()
+    return None
+
+
+def _wait_until_gone(where, deadline, pid):
+    """Wait until the lock is free, or held by another daemon than the one that was stopped."""
+    while _lock_is_held(where):
+        successor = _note(where).get("pid")
+        if pid is not None and successor is not None and successor != pid:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _lock_is_held(where):
+    """Tell whether a daemon holds the database: the lock lives exactly as long as its process."""
+    import fcntl
+
+    try:
+        lock = os.open(where.lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def _note(where):
+    import json
+
+    try:
+        with open(where.daemon_json, "rb") as handle:
+            note = json.loads(handle.read(65_536))
+    except (OSError, ValueError):
+        return {}
+    return note if isinstance(note, dict) else {}

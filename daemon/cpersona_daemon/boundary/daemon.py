@@ -1,0 +1,61 @@
+"""The daemon about itself: how it is, and its end.
+
+Contract: shared/interface.md, "The commands" (daemon status, stop) and "The daemon's life".
+"""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+import msgspec
+
+from .. import __version__
+from ..wire import fields
+from .registry import Call, Method
+
+
+class DaemonStatusParams(msgspec.Struct, forbid_unknown_fields=True):
+    """No parameters."""
+
+
+class DaemonStopParams(msgspec.Struct, forbid_unknown_fields=True):
+    """No parameters."""
+
+
+async def daemon_status(call: Call) -> dict:
+    """Answer versions, process, storage counts, vectors, embedding, calibration, load, failures and warnings."""
+    ctx = call.ctx
+    return {
+        "version": __version__,
+        "protocol": fields.PROTOCOL,
+        "pid": os.getpid(),
+        "db": ctx.places.db,
+        "log": ctx.places.log,
+        "rows": await ctx.db.read(_counts),
+        "vectors": ctx.vectors.status(),
+        "embedding": ctx.embedding.status(),
+        "calibration": ctx.calibration.status(),
+        "writes_in_flight": ctx.db.writes_in_flight,
+        "access_file": not ctx.access.open,
+        "settings": {n: ctx.settings.origin(n) for n in sorted(ctx.daemon.server.identity["settings"])},
+        **ctx.daemon.status(),
+        **ctx.status.snapshot(),
+    }
+
+
+async def daemon_stop(call: Call) -> dict:
+    """Ask the daemon to leave; it answers this, finishes what runs and is gone when the database's lock is free."""
+    call.ctx.daemon.request_stop("a client asked for it")
+    return {"ok": True, "stopping": True, "pid": os.getpid()}
+
+
+def _counts(conn: apsw.Connection) -> dict[str, int]:
+    names = ("memories", "episodes", "profiles", "entities", "relations")
+    return dict(zip(names, conn.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {n})" for n in names)).fetchone(), strict=True))
+
+
+METHODS = {
+    "daemon_status": Method(DaemonStatusParams, daemon_status),
+    "daemon_stop": Method(DaemonStopParams, daemon_stop),
+}

@@ -1,0 +1,268 @@
+"""The daemon from its first step to its last: stages of start-up, the watch, and the way out.
+
+start: umask, settings, directories, lock, socket (bound), parts, note, socket (listening), ready.
+stop:  no more connections, what runs is finished, parts are closed (WAL folded), note and socket are
+removed, and the lock falls with the process's last descriptor.
+
+Contract: shared/interface.md, "The daemon's life".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import resource
+import signal
+import socket
+
+from . import __version__, claims
+from .boundary.access import AccessList
+from .boundary.pause import Pauses
+from .clock import SystemClock
+from .context import Context
+from .errors import CPersonaError, SettingsConflict
+from .instants import iso_now
+from .paths import Places
+from .server import Server
+from .settings import Settings
+from .status import Status
+from .storage.database import Database
+from .wire import fields
+
+log = logging.getLogger("cpersona.lifecycle")
+
+TICK_SECONDS = 5.0
+DESCRIPTORS = 4096
+
+
+async def open_context(settings: Settings, places: Places, clock) -> Context:
+    """Open every part of one database; the caller holds its lock. Raises CPersonaError and leaves nothing open."""
+    from .calibration.file import CalibrationFile
+    from .embedding.service import EmbeddingService
+    from .vectors.store import VectorStore
+
+    access, status = AccessList.load(settings.acl_file), Status(clock)
+    vectors = VectorStore(places, clock)
+    db = Database(places.db, clock, vectors.apply)
+    db.open()
+    try:
+        vectors.open(db)
+        embedding = EmbeddingService(settings, clock)
+        ctx = Context(settings, places, clock, db, vectors, embedding, CalibrationFile(places), access, Pauses(clock), status)
+        for warning in settings.warnings:
+            log.warning("%s", warning)
+            status.warn(warning)
+        embedding.start()
+    except BaseException:
+        db.close()
+        vectors.close()
+        raise
+    return ctx
+
+
+async def close_context(ctx: Context) -> None:
+    """End the work in the background, then close every part; accepted writes are finished and the WAL is folded."""
+    for task in ctx.tasks:
+        task.cancel()
+    if ctx.tasks:
+        await asyncio.gather(*ctx.tasks, return_exceptions=True)
+    await ctx.embedding.close()
+    ctx.db.close()
+    ctx.vectors.close()
+
+
+class Daemon:
+    """One running daemon. ``run`` is its whole life; ``request_stop`` only sets a flag."""
+
+    def __init__(self, settings: Settings, places: Places, clock=None):
+        self.settings, self.places, self.clock = settings, places, clock or SystemClock()
+        self.own: claims.OwnSocket | None = None
+        self.server: Server | None = None
+        self._lock = -1
+        self._db_file = -1
+        self._orphaned = False
+        self._stop = asyncio.Event()
+        self._why = ""
+
+    async def run(self, ready_fd: int | None = None) -> None:
+        """Start, serve until asked to stop, and leave nothing behind. Raises CPersonaError when starting failed.
+
+        ``ready_fd`` is told one JSON line, {"ready": true} or {"error", "code"}, and closed.
+        """
+        try:
+            ctx = await self._start()
+        except BaseException as error:
+            _tell(ready_fd, {"error": str(error) or type(error).__name__, "code": getattr(error, "code", "internal")})
+            raise
+        _tell(ready_fd, {"ready": True, "pid": os.getpid()})
+        _notify_systemd("READY=1")
+        log.info("serving %s at %s, version %s", self.places.db, self.own.path, __version__)
+        try:
+            await self._watch()
+        finally:
+            _notify_systemd("STOPPING=1")
+            log.info("leaving: %s", self._why)
+            await self._finish(ctx)
+
+    def request_stop(self, why: str) -> None:
+        """Ask the daemon to leave; the first reason is kept. Only for the loop's own thread."""
+        self._why = self._why or why
+        self._stop.set()
+
+    def status(self) -> dict:
+        """Return what is known of the process as a whole."""
+        return {
+            "socket": self.own.path, "activated": self.own.activated, "idle_timeout": self.settings.idle_timeout,
+            "connections": len(self.server.connections), "in_flight": len(self.server.tasks), "stopping": self._stop.is_set(),
+        }
+
+    # -- start
+
+    async def _start(self) -> Context:
+        os.umask(0o077)
+        self._set_signals()
+        _raise_descriptor_limit()
+        problems = self.settings.conflicts()
+        if problems:
+            raise SettingsConflict("; ".join(problems))
+        claims.make_directories(self.places)
+        self._lock = claims.take_lock(self.places)
+        try:
+            self.own = claims.OwnSocket.from_systemd() or claims.OwnSocket.bind(self.places.socket, self._socket_mode())
+            ctx = await open_context(self.settings, self.places, self.clock)
+        except BaseException:
+            self._let_go()
+            raise
+        try:
+            ctx.daemon = self
+            self._db_file = os.open(self.places.db, os.O_RDONLY | os.O_CLOEXEC)
+            self.server = Server(ctx)
+            claims.write_note(self.places, {
+                "pid": os.getpid(), "started_at": iso_now(self.clock.now()), "version": __version__, "protocol": fields.PROTOCOL,
+                "socket": self.own.path, "activated": self.own.activated,
+            })
+            await self.server.listen(self.own.sock)
+        except BaseException:
+            await close_context(ctx)
+            self._let_go()
+            raise
+        gc.freeze()  # what was made at start stays; collections need not look at it again
+        return ctx
+
+    def _set_signals(self) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.request_stop, signal.Signals(number).name)
+
+    def _socket_mode(self) -> int:
+        """0600; 0660 only where the operator named the socket's place and says in an access file who may come."""
+        return 0o660 if self.settings.is_set("socket") and self.settings.acl_file else 0o600
+
+    # -- the watch
+
+    async def _watch(self) -> None:
+        """Wait until asked to stop, looking every few seconds at the ground we stand on and at idleness."""
+        idle = self.settings.idle_timeout
+        tick = min(TICK_SECONDS, max(idle / 4, 0.05)) if idle else TICK_SECONDS
+        while not self._stop.is_set():
+            try:
+                async with asyncio.timeout(tick):
+                    await self._stop.wait()
+            except TimeoutError:
+                await self._look_around()
+
+    async def _look_around(self) -> None:
+        self.server.heartbeat()
+        if not claims.same_file(self.places.lock, self._lock) or not claims.same_file(self.places.db, self._db_file):
+            return self.request_stop("the database or its lock file was removed or replaced")
+        state = self.own.state()
+        if state == "gone":
+            await self._bind_again()
+        elif state == "taken" and not self._orphaned:
+            self._orphaned = True
+            log.warning("somebody else's file stands at %s; leaving it alone", self.own.path)
+        if self.server.at_rest():
+            quiet = self.clock.monotonic() - self.server.last_activity
+            if self._orphaned:
+                self.request_stop("the socket was taken and nobody is connected")
+            elif self.settings.idle_timeout and quiet >= self.settings.idle_timeout:
+                self.request_stop(f"idle for {quiet:.0f} s")
+
+    async def _bind_again(self) -> None:
+        """Nobody can reach a socket whose file is gone: make it anew in the same place."""
+        try:
+            fresh = claims.OwnSocket.bind(self.places.socket, self._socket_mode())
+        except CPersonaError as error:
+            log.warning("the socket's file is gone and cannot be made again: %s", error)
+            self._orphaned = True
+            return
+        log.warning("the socket's file was gone; made it again")
+        self.server.stop_listening()
+        self.own = fresh
+        await self.server.listen(fresh.sock)
+
+    # -- the way out
+
+    async def _finish(self, ctx: Context) -> None:
+        """Close in order; the lock is let go last, so whoever gets it finds everything at rest."""
+        try:
+            # The file goes first: a client that finds none starts a successor, which waits for the lock.
+            self.own.remove()
+            await self.server.drain()
+            await close_context(ctx)
+        finally:
+            claims.remove_note(self.places)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self.own is not None:
+            self.own.remove()
+            self.own.sock.close()
+        for held in (self._db_file, self._lock):
+            if held >= 0:
+                os.close(held)
+        self._db_file = self._lock = -1
+
+
+def _raise_descriptor_limit() -> None:
+    """Some systems allow 256 open files, fewer than the connections that are promised."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):
+            pass  # the limit of connections is then met earlier, as a failed accept
+
+
+def _tell(ready_fd: int | None, line: dict) -> None:
+    """Tell whoever started us; that they may be gone by now is no failure."""
+    if ready_fd is None:
+        return
+    try:
+        os.write(ready_fd, json.dumps(line).encode() + b"\n")
+    except OSError:
+        pass
+    try:
+        os.close(ready_fd)
+    except OSError:
+        pass
+
+
+def _notify_systemd(state: str) -> None:
+    """Send one line of the sd_notify protocol, if a service manager asked for it."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        try:
+            channel.sendto(state.encode(), address)
+        except OSError as error:
+            log.warning("the service manager could not be told %s: %s", state, error)

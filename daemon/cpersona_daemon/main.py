@@ -1,0 +1,101 @@
+"""`cpersonad`: the daemon of the database that the settings name. `--help` and `--version` import nothing heavy.
+
+Contract: shared/interface.md, "The daemon's life".
+"""
+
+import os
+import sys
+
+USAGE = """\
+usage: cpersonad [--foreground] [--ready-fd N]
+
+Serve the cpersona database that CPERSONA_DB_PATH and the config file name, until
+SIGTERM, `cpersona daemon stop`, or CPERSONA_IDLE_TIMEOUT seconds without work.
+`cpersona` starts it by itself; a service manager runs `cpersonad --foreground`.
+
+  --foreground   write the log to standard error instead of the log file
+  --ready-fd N   write one line of JSON to descriptor N once ready, or why not
+  --version      print the version
+  --help         print this
+"""
+LOG_BYTES, LOG_FILES = 2_000_000, 3
+
+
+def main(argv=None):
+    """Run the daemon; return its exit status: 0, or that of the error that kept it from starting."""
+    args = sys.argv[1:] if argv is None else argv
+    foreground, ready_fd = False, None
+    while args:
+        arg, args = args[0], args[1:]
+        if arg in ("-h", "--help"):
+            sys.stdout.write(USAGE)
+            return 0
+        if arg == "--version":
+            from . import __version__
+
+            sys.stdout.write(f"cpersonad {__version__}\n")
+            return 0
+        if arg == "--foreground":
+            foreground = True
+        elif arg == "--ready-fd" and args and args[0].isdigit():
+            ready_fd, args = int(args[0]), args[1:]
+        else:
+            sys.stderr.write(f"cpersonad: {arg!r} is not understood\n{USAGE}")
+            return 2
+    return _serve(foreground, ready_fd)
+
+
+def _serve(foreground, ready_fd):
+    import asyncio
+
+    from . import lifecycle
+    from .errors import CPersonaError
+    from .paths import places
+    from .settings import load
+
+    os.umask(0o077)
+    settings = load()
+    where = places(settings)
+    if ready_fd is not None:
+        os.set_inheritable(ready_fd, False)
+
+    async def live():
+        daemon = lifecycle.Daemon(settings, where)
+        _start_log(settings.log_level, None if foreground else where.log)
+        await daemon.run(ready_fd)
+
+    try:
+        asyncio.run(live())
+    except CPersonaError as error:
+        sys.stderr.write(f"cpersonad: {error}; {error.hint}\n")
+        return error.exit_status
+    return 0
+
+
+def _start_log(level, path):
+    """Send the log to a rotated file that only its owner can read, or to standard error."""
+    import logging
+    import logging.handlers
+
+    handler = logging.StreamHandler()
+    if path is not None:
+        from .paths import make_private_directory
+
+        try:
+            make_private_directory(os.path.dirname(path))
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+            handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
+        except OSError as error:
+            sys.stderr.write(f"cpersonad: no log at {path}: {error.strerror}\n")
+    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(process)d %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = __import__("time").gmtime
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    # asyncio's own debug lines would quote frames.
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

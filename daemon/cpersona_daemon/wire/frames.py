@@ -1,0 +1,91 @@
+"""Bytes to envelopes and back, for the daemon: every malformed frame becomes a ``BadFrame``.
+
+Contract: shared/interface.md, "The wire" (length prefix, 32 MiB, nesting 64, strict decoding).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ..errors import InvalidParams
+from . import fields
+from .structs import ClientHello, Request
+
+_encode = msgspec.msgpack.Encoder().encode
+_hello = msgspec.msgpack.Decoder(ClientHello).decode
+_request = msgspec.msgpack.Decoder(Request).decode
+
+
+class BadFrame(InvalidParams):
+    """A frame that is no envelope. ``id`` is the request's where it could be told, ``method`` likewise;
+    ``fatal`` says that the stream cannot be trusted any further."""
+
+    def __init__(self, text: str, id: int | str | None = None, method: str = "", fatal: bool = True):
+        super().__init__(text)
+        self.id, self.method, self.fatal = id, method, fatal
+
+
+def encode(envelope: msgspec.Struct) -> bytes:
+    """Return the frame of an envelope. Raises InvalidParams when it is above the frame limit."""
+    body = _encode(envelope)
+    if len(body) > fields.MAX_FRAME_BYTES:
+        raise InvalidParams(f"the answer is {len(body)} bytes, above the limit of {fields.MAX_FRAME_BYTES}; ask for less at a time")
+    return len(body).to_bytes(fields.LENGTH_BYTES, "big") + body
+
+
+def decode_hello(body: bytes) -> ClientHello:
+    """Return the client's hello. Raises BadFrame."""
+    try:
+        return _hello(body)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadFrame(f"the first frame is not a hello ({error})") from None
+
+
+def decode_request(body: bytes) -> Request:
+    """Return the request in a frame. Raises BadFrame; one that names its id is not fatal, since the frame's bounds held."""
+    try:
+        request = _request(body)
+    except RecursionError:
+        raise BadFrame(f"the frame nests deeper than {fields.MAX_NESTING} levels") from None
+    except msgspec.MsgspecError as error:
+        raise _describe(body, error) from None
+    if _nesting(request.params) > fields.MAX_NESTING - 1 or _nesting(request.overrides) > fields.MAX_NESTING - 1:
+        raise BadFrame(f"the frame nests deeper than {fields.MAX_NESTING} levels", request.id, request.method, fatal=False)
+    return request
+
+
+def _nesting(value: Any) -> int:
+    """Return how many maps and lists stand inside one another, looking no deeper than the limit."""
+    level, depth = [value], 0
+    while depth <= fields.MAX_NESTING:
+        level = [v for v in level if type(v) is dict or type(v) is list]
+        if not level:
+            break
+        depth += 1
+        level = [inner for v in level for inner in (v.values() if type(v) is dict else v)]
+    return depth
+
+
+def _describe(body: bytes, error: Exception) -> BadFrame:
+    """Find out whom to answer: a lone surrogate or a wrong type costs one request, not the connection."""
+    import msgpack
+
+    try:
+        loose = msgpack.unpackb(body, unicode_errors="surrogatepass", strict_map_key=False)
+    except Exception:  # whatever the bytes are, they are no msgpack map
+        return BadFrame(f"the frame is not a request ({error})")
+    if not isinstance(loose, dict):
+        return BadFrame(f"the frame is not a request ({error})")
+    id, method = loose.get("id"), loose.get("method")
+    id = id if isinstance(id, (int, str)) and not isinstance(id, bool) and not _broken(id) else None
+    method = method if isinstance(method, str) and not _broken(method) else ""
+    text = "text that is not valid Unicode (a lone surrogate) is not accepted" if "UTF-8" in str(error) else f"the request is malformed: {error}"
+    return BadFrame(text, id, method, fatal=id is None)
+
+
+def _broken(value: int | str) -> bool:
+    if isinstance(value, int):
+        return not -(1 << 63) <= value < 1 << 64
+    return any("\ud800" <= c <= "\udfff" for c in value)

@@ -1,0 +1,25 @@
+"""Who is at the other end of a unix socket. Standard library only: the client reads this module too.
+
+Contract: shared/interface.md, "The wire" (peer credentials checked on accept).
+"""
+
+import sys
+
+# struct ucred {pid, uid, gid} on Linux; struct xucred {version, uid, ...} on macOS: the uid is at byte 4 in both.
+_LINUX = (1, 17, 12)      # SOL_SOCKET, SO_PEERCRED
+_MACOS = (0, 1, 76)       # SOL_LOCAL, LOCAL_PEERCRED
+_MACOS_PEERPID = (0, 2, 4)
+
+
+def peer_uid(sock):
+    """Return the peer's user id. Raises OSError where the system does not tell it."""
+    level, option, size = _MACOS if sys.platform == "darwin" else _LINUX
+    raw = sock.getsockopt(level, option, size)
+    return int.from_bytes(raw[4:8], sys.byteorder)
+
+
+def peer_pid(sock):
+    """Return the process id of the peer; for a connected client that is who listens. Raises OSError."""
+    level, option, size = _MACOS_PEERPID if sys.platform == "darwin" else _LINUX
+    raw = sock.getsockopt(level, option, size)
+    return int.from_bytes(raw[:4], sys.byteorder)
