@@ -41,6 +41,7 @@ DESCRIPTORS = 4096
 async def open_context(settings: Settings, places: Places, clock) -> Context:
     """Open every part of one database; the caller holds its lock. Raises CPersonaError and leaves nothing open."""
     from .calibration.file import CalibrationFile
+    from .embedding.backlog import BacklogWorker
     from .embedding.service import EmbeddingService
     from .vectors.store import VectorStore
 
@@ -51,11 +52,13 @@ async def open_context(settings: Settings, places: Places, clock) -> Context:
     try:
         vectors.open(db)
         embedding = EmbeddingService(settings, clock)
-        ctx = Context(settings, places, clock, db, vectors, embedding, CalibrationFile(places), access, Pauses(clock), status)
+        ctx = Context(settings, places, clock, db, vectors, embedding, CalibrationFile(places.calibration), access, Pauses(clock), status)
+        ctx.backlog = BacklogWorker(db, embedding)
         for warning in settings.warnings:
             log.warning("%s", warning)
             status.warn(warning)
         embedding.start()
+        ctx.backlog.start()
     except BaseException:
         db.close()
         vectors.close()
@@ -69,6 +72,7 @@ async def close_context(ctx: Context) -> None:
         task.cancel()
     if ctx.tasks:
         await asyncio.gather(*ctx.tasks, return_exceptions=True)
+    await ctx.backlog.stop()
     await ctx.embedding.close()
     ctx.db.close()
     ctx.vectors.close()

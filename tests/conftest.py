@@ -1,0 +1,86 @@
+"""What every test may ask for: a clean home, a daemon of its own, and the command line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cpersona_cli import client
+from cpersona_daemon.settings import load
+
+PASSED_ON = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
+
+
+@pytest.fixture
+def home() -> Iterator[dict[str, str]]:
+    """A clean environment whose every place lies in a fresh directory with a short path; its daemons end with the test."""
+    # A socket's path may have about a hundred bytes, fewer than pytest's own directories take.
+    root = Path(tempfile.mkdtemp(prefix="cp-", dir="/tmp")).resolve()
+    environ = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    environ |= {
+        "HOME": str(root), "TMPDIR": str(root / "tmp"), "TZ": "UTC", "LANG": "C.UTF-8",
+        "XDG_DATA_HOME": str(root / "data"), "XDG_STATE_HOME": str(root / "state"), "XDG_CONFIG_HOME": str(root / "config"),
+        "CPERSONA_DB_PATH": str(root / "db" / "t.db"), "CPERSONA_EMBEDDING_MODE": "none", "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false",
+    }
+    (root / "tmp").mkdir()
+    yield environ
+    for lock in root.rglob("*.lock"):
+        if not lock.name.endswith(".start.lock"):
+            end_daemon(environ | {"CPERSONA_DB_PATH": str(lock)[:-len(".lock")]})
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def end_daemon(environ: dict[str, str]) -> None:
+    """Stop the daemon of an environment; one that does not leave is killed."""
+    settings = load(environ)
+    note = client.find_daemon(settings, environ)
+    if note is None:
+        return
+    try:
+        gone = client.stop_daemon(settings, 15, environ)
+    except client.CallFailed:
+        gone = False
+    if not gone and note.get("pid"):
+        os.kill(note["pid"], signal.SIGKILL)
+
+
+@pytest.fixture
+def connect(home: dict[str, str]) -> Iterator[Callable[..., client.Connection]]:
+    """Open connections to the daemon of ``home``, with more environment variables where a test wants them."""
+    opened: list[client.Connection] = []
+
+    def make(start: bool = True, **more: str) -> client.Connection:
+        environ = home | more
+        opened.append(client.connect(load(environ), environ, start))
+        return opened[-1]
+
+    yield make
+    for connection in opened:
+        connection.close()
+
+
+@pytest.fixture
+def daemon(connect: Callable[..., client.Connection]) -> client.Connection:
+    """A started daemon, as a connection to it: ``daemon.call(method, params)`` answers (response, code)."""
+    return connect()
+
+
+@pytest.fixture
+def run_cli(home: dict[str, str]) -> Callable[..., subprocess.CompletedProcess]:
+    """Run `cpersona` with the environment of ``home``: ``run_cli(["store", "hi"])`` is a finished process with text output."""
+
+    def run(args: list[str], input: str | bytes | None = None, env: dict[str, str] | None = None, timeout: float = 60) -> subprocess.CompletedProcess:
+        text = not isinstance(input, bytes)
+        stdin = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}
+        return subprocess.run([sys.executable, "-m", "cpersona_cli", *args], env=home | (env or {}), capture_output=True,
+                              text=text, encoding="utf-8" if text else None, timeout=timeout, cwd=home["HOME"], **stdin)
+
+    return run
