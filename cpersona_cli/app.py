@@ -1,0 +1,202 @@
+"""The Typer tree, built from the declarations of the family modules, one command at a time.
+
+A command is built when it is called, completed or asked for help, so that no call pays for the others.
+Building, help and completion touch neither daemon nor database.
+"""
+
+import inspect
+import os
+from typing import Annotated, Literal, Optional
+
+import typer
+from typer.core import TyperGroup
+
+from cpersona_daemon import __version__
+from cpersona_daemon.wire import fields
+
+from . import catalogue, spec
+from .exits import Usage
+from .session import Session
+
+_TYPES = {"text": str, "int": int, "float": float, "flag": bool}
+_INTRODUCTION = "A durable, honest memory for agents, scripts and people: store what you know, get the right thing back, offline."
+_HALF = 39
+
+
+def build():
+    """Return the whole tree as the Typer application that completion scripts and ``run`` share."""
+    app = typer.Typer(name="cpersona", cls=Root, help=_INTRODUCTION, rich_markup_mode=None, pretty_exceptions_enable=False,
+                      context_settings={"help_option_names": ["-h", "--help"]})
+    app.callback()(_root_callback())
+    return app
+
+
+def run(arguments):
+    """Parse ``arguments``, run the command they name and return its exit status. Raises Usage and what the command raises."""
+    root = typer.main.get_command(build())
+    try:
+        return root.main(arguments, prog_name="cpersona", standalone_mode=False) or fields.EXIT_OK
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except Exception as error:
+        # Typer's own reports carry show() and exit_code; everything else goes on its way.
+        if not hasattr(error, "show"):
+            raise
+        raise _usage(error) from None
+
+
+def _usage(error):
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "cpersona"
+    message = error.format_message().strip()
+    if not message:
+        # No command at all: the help is the answer, and the status says that nothing was done.
+        return Usage(f"say what to do, for instance `{path} --help`")
+    unknown = getattr(error, "option_name", None)
+    if unknown and " " in unknown:
+        return Usage(f"a text that begins with a dash needs -- before it: {path} -- {unknown[:40]!r}")
+    where = path.removeprefix("cpersona").strip()
+    message = message[:1].lower() + message[1:].rstrip(".")
+    return Usage(f"{where + ': ' if where else ''}{message}; see `{path} --help`")
+
+
+class Root(TyperGroup):
+    """The top of the tree: names come from the catalogue, commands are built on demand, help is one screen."""
+
+    def __init__(self, **attributes):
+        super().__init__(**attributes)
+        self.commands = dict.fromkeys(catalogue.ENTRIES)
+
+    def get_command(self, ctx, name):
+        if name not in catalogue.ENTRIES:
+            return None
+        if name in catalogue.FAMILIES:
+            return Family(name)
+        return built(catalogue.declared(name)[0])
+
+    def format_help(self, ctx, formatter):
+        formatter.write(help_screen())
+
+    def shell_complete(self, ctx, incomplete):
+        return _completions(ctx, incomplete, ((name, phrase) for name, (_, phrase) in catalogue.ENTRIES.items())) or super(TyperGroup, self).shell_complete(ctx, incomplete)
+
+
+class Family(TyperGroup):
+    """A command that has commands of its own, such as `daemon`. `precision` alone answers like `precision get`."""
+
+    def __init__(self, name):
+        super().__init__(name=name, help=catalogue.FAMILIES[name], rich_markup_mode=None, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
+        self._declared = {command.path[1]: command for command in catalogue.declared(name)}
+        self.commands = dict.fromkeys(self._declared)
+
+    def get_command(self, ctx, name):
+        return built(self._declared[name]) if name in self._declared else None
+
+    def format_commands(self, ctx, formatter):
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _first_line(command.help)) for name, command in self._declared.items()])
+
+    def shell_complete(self, ctx, incomplete):
+        return _completions(ctx, incomplete, ((name, _first_line(command.help)) for name, command in self._declared.items())) or super(TyperGroup, self).shell_complete(ctx, incomplete)
+
+
+def built(command):
+    """Return one declared command as Typer's command object."""
+    app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+    app.command(name=command.path[-1], help=_help(command.help), context_settings={"help_option_names": ["-h", "--help"]})(_callback(command))
+    return typer.main.get_command(app)
+
+
+def _help(text):
+    """Return a docstring as help: the example keeps its lines, everything else is wrapped to the screen."""
+    return inspect.cleandoc(text).replace("\n\nExample", "\n\n\b\nExample")
+
+
+def _callback(command):
+    common = [spec.COMMON[name] for name in command.common]
+    common_names = {p.name: key for key, p in ((k, spec.COMMON[k]) for k in command.common)}
+
+    def callback(context, **values):
+        options = dict(context.find_root().params)
+        for parameter, key in common_names.items():
+            value = values.pop(parameter)
+            if value not in (None, False):
+                options[key] = value
+        session = Session(" ".join(command.path), options)
+        try:
+            return command.run(session, **values)
+        finally:
+            session.close()
+
+    _sign(callback, [inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)], [*command.parameters, *common])
+    return callback
+
+
+def _root_callback():
+    def callback(**values):
+        pass
+
+    version = inspect.Parameter("version", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_print_version)])
+    _sign(callback, [], list(spec.COMMON.values()), [version])
+    return callback
+
+
+def _print_version(value: bool):
+    if value:
+        print(f"cpersona {__version__}")
+        raise typer.Exit()
+
+
+def _sign(function, before, parameters, after=()):
+    """Give a function the signature that Typer reads: one keyword for each declared parameter."""
+    signed = [*before, *(_signature(p) for p in parameters), *after]
+    function.__signature__ = inspect.Signature(signed)
+    function.__annotations__ = {p.name: p.annotation for p in signed}
+
+
+def _signature(parameter):
+    base = Literal[parameter.choices] if parameter.choices else _TYPES[parameter.kind]
+    if parameter.arity > 1:
+        base = tuple[(base,) * parameter.arity]
+    if parameter.many:
+        base = list[base]
+    elif parameter.kind != "flag" and parameter.default is None and not parameter.required:
+        base = Optional[base]
+    if parameter.flags:
+        meta = typer.Option(*parameter.flags, help=parameter.help, metavar=parameter.metavar)
+    else:
+        meta = typer.Argument(help=parameter.help, metavar=parameter.metavar, show_default=False)
+    default = inspect.Parameter.empty if parameter.required else ([] if parameter.many else parameter.default)
+    if parameter.many and not parameter.required:
+        default = ()
+    return inspect.Parameter(parameter.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[base, meta])
+
+
+def help_screen():
+    """Return what `cpersona --help` prints: every command in its group, within 80 columns and one screen."""
+    lines = ["Usage: cpersona [OPTIONS] COMMAND [ARGS]...", "", *_wrapped(_INTRODUCTION), ""]
+    for title, entries in catalogue.GROUPS:
+        cells = [f"{name:<12} {phrase}" for name, _, phrase in entries]
+        for at in range(0, len(cells), 2):
+            left = f"{title if at == 0 else '':<8} {cells[at]}"
+            lines.append(f"{left:<{_HALF + 6}} {cells[at + 1] if at + 1 < len(cells) else ''}".rstrip())
+    lines += ["", *_wrapped("Options, before or after the command: --db FILE, --agent, --project, --channel NAME, --json, -q. "
+                            "Alone: --version, --install-completion. `cpersona COMMAND --help` explains one, with an example.")]
+    return os.linesep.join(lines) + "\n"
+
+
+def _wrapped(text):
+    import textwrap
+
+    return textwrap.wrap(text, 79)
+
+
+def _first_line(text):
+    return text.strip().splitlines()[0].rstrip(".")
+
+
+def _completions(ctx, incomplete, named):
+    from typer._click.shell_completion import CompletionItem
+
+    return [CompletionItem(name, help=text) for name, text in named if name.startswith(incomplete)] if not incomplete.startswith("-") else []

@@ -1,0 +1,81 @@
+"""`episode`: archive, list and delete the summaries of whole sessions.
+
+Contract: contracts.md §2 (archive_episode), §13.
+"""
+
+from . import exits, reading, render, rows
+from .spec import AGENT, AXES, argument, command, option
+
+
+@command(
+    "episode archive",
+    argument("summary", "The summary; - or nothing at all reads it from standard input.", required=False, metavar="SUMMARY|-"),
+    option("--keywords", "Words that should find it.", metavar="WORDS"),
+    option("--history", "The session itself: JSON objects whose timestamps give start and end.", metavar="FILE|-"),
+    option("--resolved", "The matter is closed.", kind="flag", default=False),
+    common=AXES,
+)
+def archive(session, summary, keywords, history, resolved):
+    """Keep the summary of a session as an episode and print its ref.
+
+    Example:
+      cpersona episode archive "Moved the queue to Postgres" --keywords "queue migration"
+    """
+    if history == "-" and summary in (None, "-"):
+        raise exits.Usage("only one of the summary and the history can come from standard input")
+    params = session.axes()
+    params["summary"] = reading.text_or_stdin(summary, "summary")
+    if keywords is not None:
+        params["keywords"] = keywords
+    if history is not None:
+        params["history"] = reading.json_objects(history)
+    if resolved:
+        params["resolved"] = True
+    answer = session.ask("archive_episode", params, idempotent=True)
+    if not session.show(answer):
+        if answer.response.get("episode_id") is None:
+            session.out.warn(f"cpersona: nothing was kept: {answer.response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again")
+        else:
+            session.out.line(f"ep:{answer.response['episode_id']}")
+    return answer.status
+
+
+@command(
+    "episode list",
+    option("-n --limit", "Episodes at most, up to 200.", kind="int", default=50, metavar="N"),
+    option("--all-agents", "Episodes of every agent.", kind="flag", default=False),
+    common=("agent", "project", "json", "quiet", "db"),
+)
+def list_(session, limit, all_agents):
+    """List the newest episodes, newest first: ref, start, end, state, keywords, summary.
+
+    Example:
+      cpersona episode list -n 10
+    """
+    params = {**session.axes("project"), "limit": limit}
+    if all_agents:
+        params["agent_id"] = ""
+    answer = session.ask("list_episodes", params)
+    if session.show(answer):
+        return answer.status
+    found = answer.response.get("episodes", [])
+    render.table(session.out, ("ref", "start", "end", "state", "keywords", "summary"), [
+        [f"ep:{row['id']}", row.get("start_time") or "", row.get("end_time") or "", "resolved" if row.get("resolved") else "open",
+         row.get("keywords") or "", row.get("summary", "")] for row in found])
+    if not found:
+        session.out.note("no episodes")
+    return answer.status
+
+
+@command("episode delete", argument("refs", "Episodes, like ep:3; a bare number is an episode here.", many=True, metavar="REF…"), common=AGENT)
+def delete(session, refs):
+    """Delete episodes by their refs.
+
+    Example:
+      cpersona episode delete ep:3
+    """
+    named = [f"ep:{text}" if text.isdigit() else text for text in refs]
+    return rows.each(session, named, "deleted", {"ep": ("delete_episode", "episode_id")}, "`cpersona episode list` shows what there is")
+
+
+COMMANDS = (archive, list_, delete)

@@ -1,0 +1,56 @@
+"""What an answer means for the exit status, and the one line that a failure prints.
+
+Contract: interface.md, "Exit codes"; seeds/behavior-contracts §10.
+"""
+
+from cpersona_daemon.wire import fields
+
+
+class Stop(Exception):
+    """A command that cannot go on: the message is the one line that is printed, status the exit status."""
+
+    def __init__(self, message, status=fields.EXIT_FAILED):
+        super().__init__(message)
+        self.exit_status = status
+
+
+class Usage(Stop):
+    """The command line itself is wrong."""
+
+    def __init__(self, message):
+        super().__init__(message, fields.EXIT_USAGE)
+
+
+def status_of(response, code=None, method=None):
+    """Return the exit status of one answer: 0 unless it reports a failure.
+
+    ``code`` is the error code of the response frame; without one the body decides, so that no answer
+    with `ok: false`, an `error` or a rejected row ever counts as success.
+    """
+    if code is not None:
+        return fields.ERRORS.get(code, (fields.EXIT_FAILED,))[0]
+    if response.get("error") == "permission_denied":
+        return fields.EXIT_DENIED
+    if response.get("ok") is False or response.get("error") is not None or response.get("result") == "rejected":
+        return fields.EXIT_FAILED
+    if method == "check_health" and response.get("status") == "unhealthy":
+        return fields.EXIT_CRITICAL
+    return fields.EXIT_OK
+
+
+def reason_of(response):
+    """Return why an answer failed, in the daemon's own words."""
+    if response.get("error") == "permission_denied":
+        return f"permission denied for client {response.get('client_id') or 'unknown'}"
+    why = response.get("reason") or response.get("error") or "refused without a reason"
+    return why if isinstance(why, str) else str(why)
+
+
+def failure_line(doing, response, code=None, hint=None):
+    """Return what failed, why, and what to type next, as one line without its `cpersona` prefix."""
+    why = reason_of(response)
+    if hint is None:
+        known = "permission_denied" if response.get("error") == "permission_denied" else code or "refused"
+        hint = fields.ERRORS[known][2] if known in fields.ERRORS else ""
+    line = f"{doing}: {why}" if doing else why
+    return " ".join((f"{line}; {hint}" if hint and hint not in line else line).split())

@@ -1,0 +1,68 @@
+"""The entry of `cpersona`: run one command, say what failed in one line, leave with an honest status.
+
+Everything that is heavy is imported later, by the part that needs it: Typer in ``app``, the wire in
+``client``, rich in ``render``. A faster way to the everyday commands may stand in front of ``app.run``;
+it would read the same declarations (``spec``) and call the same functions.
+
+Contract: interface.md, "Output" and "Exit codes".
+"""
+
+import os
+import sys
+
+from cpersona_daemon.wire import fields
+
+
+def main(argv=None):
+    """Run the command that ``argv`` names (default: the process's own) and return its exit status."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    try:
+        from . import app
+
+        status = app.run(arguments)
+        _flush()
+        return status
+    except KeyboardInterrupt:
+        _silence_stdout()
+        return fields.EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone, as `head` does: what the shell reports for a program that SIGPIPE ended.
+        _silence_stdout()
+        return 141
+    except Exception as error:
+        return _failed(error)
+
+
+def _failed(error):
+    """Say a failure in one line and return its status; one that is no report of ours goes on its way."""
+    status = getattr(error, "exit_status", None)
+    if status is not None:
+        line = str(error)
+        hint = getattr(error, "hint", "")
+        if hint and hint not in line:
+            line = f"{line}; {hint}"
+    elif isinstance(error, OSError):
+        status, line = fields.EXIT_FAILED, f"{error.filename or 'input or output'}: {error.strerror or error}"
+    else:
+        raise error
+    try:
+        _flush()
+    except OSError:
+        _silence_stdout()
+    print(f"cpersona: {line}", file=sys.stderr)
+    return status
+
+
+def _flush():
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _silence_stdout():
+    """Point stdout at nothing, so that the interpreter's last flush has nothing to complain about."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
+    except OSError:
+        pass

@@ -1,0 +1,88 @@
+"""Where words go: data on stdout, everything else on stderr; plain and one record a line off a terminal.
+
+Contract: interface.md, "Output".
+"""
+
+import os
+import re
+import sys
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def one_line(text):
+    """Return text as part of one line: line breaks, tabs and control characters as escapes, all else as it is."""
+    return _CONTROL.sub(_escape, text)
+
+
+def without_controls(text):
+    """Return text for a terminal: line breaks and tabs stay, other control characters (ANSI codes) become escapes."""
+    return _CONTROL.sub(lambda found: found.group() if found.group() in "\n\t" else _escape(found), text)
+
+
+def _escape(found):
+    sign = found.group()
+    return _NAMED.get(sign) or (f"\\x{ord(sign):02x}" if ord(sign) < 256 else f"\\u{ord(sign):04x}")
+
+
+def to_json(value):
+    """Return a value as one line of JSON, in UTF-8 unless it holds what UTF-8 cannot say."""
+    import json
+
+    text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value)
+    return text
+
+
+class Output:
+    """The two streams of one command. ``draws`` tells whether tables may be drawn: a terminal, and no JSON asked for."""
+
+    def __init__(self, quiet=False, as_json=False):
+        self.quiet, self.as_json = quiet, as_json
+        self.terminal = sys.stdout is not None and sys.stdout.isatty()
+        self.draws = self.terminal and not as_json
+
+    def write(self, data):
+        """Write text or bytes to stdout as they are. An unpaired surrogate is written as its escape."""
+        if sys.stdout is None:
+            raise OSError(9, "it is closed", "standard output")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data if isinstance(data, bytes) else data.encode("utf-8", "backslashreplace"))
+
+    def line(self, text):
+        self.write(text + "\n")
+
+    def record(self, values, end="\n"):
+        """Write one record: fields between tabs, each on one line, an empty one as `-`. With NUL as the end, text stays as it is."""
+        shown = [str(v) if v not in (None, "") else "-" for v in values]
+        self.write("\t".join(shown if end == "\0" else map(one_line, shown)) + end)
+
+    def json(self, value):
+        self.line(to_json(value))
+
+    def flush(self):
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+    def note(self, text):
+        """Say something useful on stderr, unless the user asked for quiet."""
+        if not self.quiet:
+            self.warn(text)
+
+    def warn(self, text):
+        """Say on stderr what must not be missed."""
+        self.flush()
+        print(one_line(text), file=sys.stderr, flush=True)
+
+    def columns(self):
+        """Return the width to draw for; COLUMNS wins over the terminal."""
+        import shutil
+
+        return max(20, shutil.get_terminal_size((80, 24)).columns)
+
+    def colours(self):
+        return self.draws and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")

@@ -1,0 +1,212 @@
+"""`recall` and `context`: ask, and show rows with the best one nearest the prompt.
+
+Contract: interface.md, `recall`; contracts.md §7; seeds/behavior-contracts §1, §8, §12.
+"""
+
+from cpersona_daemon.wire import fields
+
+from . import exits, reading, render
+from .spec import AXES, argument, command, option
+
+_SHOWN = ("rank", "ref", "age", "signal", "score", "cosine", "preview")
+_LIMIT = option("-n --limit", "Rows at most, 0 to 100.", kind="int", metavar="N")
+_SOURCE_ID = option("--source-id", "Only memories of this source; one that ends in a sign is a prefix.", metavar="ID")
+_DEEP = option("--deep", "Let weaker matches pass.", kind="flag", default=False)
+_FULL = option("--full", "Whole texts, as far as the daemon's budget goes.", kind="flag", default=False)
+_NO_WAIT = option("--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False)
+_SET = option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True)
+
+
+@command(
+    "recall",
+    argument("query", "The question; - reads it from standard input, '' lists the newest."),
+    _LIMIT, _SOURCE_ID,
+    option("--exclude", "Leave out rows with this text; may be repeated.", metavar="TEXT", many=True),
+    _FULL, _DEEP,
+    option("--best-first", "Best row first instead of last.", kind="flag", default=False),
+    option("--top", "The text of the best row alone, whole.", kind="flag", default=False),
+    option("--fields", "The columns to print, off a terminal or on it.", metavar="NAME,…"),
+    option("-0 --null", "End records with NUL and leave text as it is.", kind="flag", default=False),
+    option("--max-chars", "Characters of text to print in all, spent from the best row.", kind="int", metavar="N"),
+    _SET, _NO_WAIT,
+    option("--fail-empty", "Exit 3 when nothing was found.", kind="flag", default=False),
+    option("--explain", "Show ranks, scores and what was cut where.", kind="flag", default=False),
+    option("--why-not", "Say at which stage this row was dropped.", metavar="REF"),
+    common=AXES,
+)
+def recall(session, query, limit, source_id, exclude, full, deep, best_first, top, fields, null, max_chars, set, no_wait, fail_empty, explain, why_not):
+    """Find memories by meaning and by words. The best row is the last one.
+
+    Columns: rank (1 is best), ref, age, signal, score, cosine, preview. The score is the value that the gate
+    compared. A cosine is absolute; rrf comes from positions; rsf is relative to this question, so
+    it never tells whether an answer exists. An empty answer is an answer: exit 0.
+
+    Example:
+      cpersona recall "which branch do deploys use?" -n 5
+      cpersona recall E1042 --json | jq -r '.messages[-1].content'
+    """
+    chosen = _columns(fields)
+    params = _question(session, query, limit, source_id, full or top, deep, no_wait)
+    if exclude:
+        params["exclude_contents"] = list(exclude)
+    if explain or why_not is not None:
+        params["trace"] = True
+    if why_not is not None:
+        params["why_not"] = "{}:{}".format(*reading.ref(why_not))
+    answer = session.ask("recall", params, overrides=reading.pairs(set) or None)
+    rows = list(answer.response.get("messages", ()))
+    ranked = [(len(rows) - at, row) for at, row in enumerate(rows)]
+    if top:
+        ranked = ranked[-1:]
+    ranked = _within(session, ranked, max_chars)
+    if best_first:
+        ranked.reverse()
+    session.show(answer_of(answer, ranked), order="best_first" if best_first else "best_last") or _print(session, answer.response, ranked, chosen, top, null, full, best_first)
+    if not ranked:
+        session.out.note("nothing found" + (" that passes the gate; --deep lets weaker matches pass, --explain shows what was cut" if query.strip() else ""))
+        return EMPTY if fail_empty else answer.status
+    return answer.status
+
+
+@command(
+    "context",
+    argument("query", "The question; - reads it from standard input."),
+    option("--history", "The dialogue: JSON, an array or a line for each {role, content, timestamp?}.", metavar="FILE|-"),
+    _LIMIT, _SOURCE_ID, _FULL, _DEEP, _SET, _NO_WAIT,
+    common=AXES,
+)
+def context(session, query, history, limit, source_id, full, deep, set, no_wait):
+    """Recall and merge the rows with a dialogue, in chronological order.
+
+    What the dialogue already holds is not recalled again. Rows without a time stand first.
+    The order is by time, not by match: the last row is the latest, not the best.
+
+    Example:
+      cpersona context "what did we decide?" --history dialogue.json
+    """
+    if query == "-" and history == "-":
+        raise exits.Usage("only one of the question and the history can come from standard input")
+    params = _question(session, query, limit, source_id, full, deep, no_wait)
+    params["external_context"] = reading.json_objects(history) if history is not None else []
+    answer = session.ask("recall_with_context", params, overrides=reading.pairs(set) or None)
+    if session.show(answer, order="chronological"):
+        return answer.status
+    out = session.out
+    rows = [[_role(row), row.get("ref", ""), row.get("timestamp", ""), row.get("content", "")] for row in answer.response.get("messages", ())]
+    render.table(out, ("from", "ref", "time", "text"), rows, whole=full)
+    _warnings(out, answer.response)
+    if not rows:
+        out.note("nothing found")
+    elif out.draws:
+        out.note("in chronological order: the last row is the latest, not the best")
+    return answer.status
+
+
+EMPTY = fields.EXIT_NOTHING
+
+
+def answer_of(answer, ranked):
+    """Return the answer with the rows that are shown, which are its own unless an option asked for fewer or another order."""
+    rows = [row for _, row in ranked]
+    if rows != answer.response.get("messages"):
+        answer.response["messages"] = rows
+    return answer
+
+
+def _question(session, query, limit, source_id, full, deep, no_wait):
+    params = session.axes()
+    params["query"] = reading.read_text("-").strip("\n") if query == "-" else query
+    if limit is not None:
+        params["limit"] = limit
+    if source_id is not None:
+        params["source_id"] = source_id
+    for name, value in (("full_content", full), ("deep", deep), ("no_wait", no_wait)):
+        if value:
+            params[name] = True
+    return params
+
+
+def _columns(text):
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in render.ROW_FIELDS]
+    if unknown or not names:
+        raise exits.Usage(f"--fields knows no {unknown[0] if unknown else 'empty list'!r}; it takes {', '.join(render.ROW_FIELDS)}")
+    return names
+
+
+def _within(session, ranked, max_chars):
+    """Return the rows that fit into ``max_chars`` characters of text, the best ones first; the best is always there."""
+    if max_chars is None:
+        return ranked
+    if max_chars < 1:
+        raise exits.Usage("--max-chars takes a number of at least 1")
+    kept, left = [], max_chars
+    for rank, row in reversed(ranked):
+        length = len(row.get("content", ""))
+        if length > left:
+            if not kept:
+                # A cut row carries the same two keys that the daemon gives a preview.
+                row = {**row, "content": row["content"][:left], "content_truncated": True, "content_len": row.get("content_len", length)}
+                kept.append((rank, row))
+            break
+        kept.append((rank, row))
+        left -= length
+    if len(kept) < len(ranked):
+        session.out.note(f"{len(ranked) - len(kept)} weaker rows left out by --max-chars")
+    return kept[::-1]
+
+
+def _print(session, response, ranked, chosen, top, null, full, best_first):
+    out = session.out
+    if response.get("trace") is not None:
+        render.explanation(out, response["trace"])
+    if top:
+        for _, row in ranked:
+            out.write(row.get("content", "") + ("\0" if null else "\n"))
+    else:
+        names = chosen or _SHOWN
+        if out.draws and not null and chosen is None:
+            render.recall_table(out, ranked, whole=full)
+        elif out.draws and not null:
+            render.table(out, names, [render.row_fields(rank, row, names) for rank, row in ranked], whole=full)
+        else:
+            for rank, row in ranked:
+                out.record(render.row_fields(rank, row, names), "\0" if null else "\n")
+    _warnings(out, response)
+    if out.draws and ranked and not top:
+        _legend(out, ranked, best_first)
+
+
+def _legend(out, ranked, best_first):
+    """Say on a terminal what is easy to guess wrong: the order, the meaning of an rsf score, cut previews."""
+    signals = {(row.get("match_reason") or {}).get("signal") for _, row in ranked}
+    said = ["best is first (rank 1)" if best_first else "best is last (rank 1), nearest the prompt"]
+    if "rsf" in signals:
+        said.append("rsf is relative to this question, cosine is absolute")
+    if any(row.get("content_truncated") for _, row in ranked):
+        said.append("`cpersona get REF` shows a cut text whole")
+    out.note("; ".join(said))
+
+
+def _warnings(out, response):
+    """Say on stderr what makes an answer weaker than it looks."""
+    advisory = response.get("advisory")
+    if isinstance(advisory, dict):
+        words = [str(advisory[key]) for key in ("reason", "runbook") if advisory.get(key)]
+        (out.warn if advisory.get("severity") == "fault" else out.note)("cpersona: " + "; ".join(words))
+    if response.get("gate_fallback"):
+        out.warn("cpersona: low confidence: every row was below the gate, these matched by words alone")
+    if response.get("full_content_budget_chars"):
+        out.note(f"texts beyond {response['full_content_budget_chars']} characters in all are previews; `cpersona get REF` shows one whole")
+
+
+def _role(row):
+    source = row.get("source")
+    if row.get("context_type") == "conversation":
+        return str(source.get("type", "") if isinstance(source, dict) else "").lower() or "dialogue"
+    return "memory"
+
+
+COMMANDS = (recall, context)

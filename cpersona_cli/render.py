@@ -1,0 +1,187 @@
+"""Turn rows into a table on a terminal and into one record a line everywhere else.
+
+rich is imported by the functions that draw and by nothing else.
+
+Contract: interface.md, "Output".
+"""
+
+import time
+
+from . import times
+from .output import one_line, to_json, without_controls
+
+ROW_FIELDS = ("rank", "ref", "age", "match", "signal", "score", "cosine", "rrf", "rsf", "prior", "confidence",
+              "timestamp", "id", "source", "preview", "content", "length", "truncated")
+
+
+def row_fields(rank, row, names):
+    """Return the named fields of one recalled row as text; what a row does not have is ''."""
+    reason = row.get("match_reason") or {}
+    out = []
+    for name in names:
+        if name == "rank":
+            value = rank
+        elif name == "age":
+            value = times.age(row.get("timestamp", ""))
+        elif name == "match":
+            value = match(row)
+        elif name == "signal":
+            value = reason.get("signal", "")
+        elif name in ("score", "cosine", "rrf", "rsf", "prior"):
+            value = number(reason.get(name))
+        elif name == "confidence":
+            value = number((row.get("confidence") or {}).get("score"))
+        elif name == "source":
+            value = to_json(row["source"]) if row.get("source") else ""
+        elif name in ("preview", "content"):
+            value = row.get("content", "")
+        elif name == "length":
+            value = row.get("content_len", len(row.get("content", "")))
+        elif name == "truncated":
+            value = "true" if row.get("content_truncated") else "false"
+        else:
+            value = row.get(name, "")
+        out.append(str(value))
+    return out
+
+
+def match(row):
+    """Return how a row matched in a few words: its signal and score, and its cosine beside another signal."""
+    reason = row.get("match_reason")
+    if not reason:
+        return ""
+    said = f"{reason.get('signal')} {number(reason.get('score'))}"
+    if reason.get("signal") != "cosine" and reason.get("cosine") is not None:
+        said += f", cosine {number(reason['cosine'])}"
+    return said
+
+
+def number(value):
+    """Return a score to four places, or '' when there is none."""
+    return "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def recall_table(out, ranked, whole=False):
+    """Draw recalled rows: rank, ref, age, match, and as much of the text as fits one line (or all of it)."""
+    names = ("rank", "ref", "age", "match", "preview")
+    table(out, names, [row_fields(rank, row, names) for rank, row in ranked], whole=whole)
+
+
+def table(out, names, rows, whole=False):
+    """Print rows: drawn on a terminal, tab-separated without a heading elsewhere. The last column takes the room that is left."""
+    if not out.draws:
+        for row in rows:
+            out.record(row)
+        return
+    if not rows:
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
+    for name in names[:-1]:
+        drawn.add_column(name, no_wrap=True, justify="right" if name in ("rank", "age") else "left")
+    drawn.add_column(names[-1], no_wrap=not whole, overflow="fold" if whole else "ellipsis", ratio=1)
+    for row in rows:
+        cells = [one_line(str(v)) for v in row[:-1]]
+        last = without_controls(str(row[-1])) if whole else " ".join(without_controls(str(row[-1])).split())
+        drawn.add_row(*(Text(cell) for cell in cells), Text(last))
+    console(out).print(drawn)
+
+
+def tree(out, title, branches):
+    """Print a titled tree; ``branches`` are (text, [branches]) pairs. Off a terminal each line is indented by tabs."""
+    if not out.draws:
+        _plain_tree(out, [(title, branches)], 0)
+        return
+    from rich.text import Text
+    from rich.tree import Tree
+
+    drawn = Tree(Text(without_controls(title)), guide_style="dim")
+    _grow(drawn, branches)
+    console(out).print(drawn)
+
+
+def _plain_tree(out, branches, depth):
+    for text, below in branches:
+        out.line("\t" * depth + one_line(text))
+        _plain_tree(out, below, depth + 1)
+
+
+def _grow(drawn, branches):
+    from rich.text import Text
+
+    for text, below in branches:
+        _grow(drawn.add(Text(without_controls(text))), below)
+
+
+def explanation(out, trace):
+    """Print what a recall did, stage by stage: nested maps become indented lines, lists of maps become tables."""
+    _explain(out, "", trace, 0)
+
+
+def _explain(out, name, value, depth):
+    indent = "  " * depth
+    if isinstance(value, dict):
+        if name:
+            out.line(f"{indent}{name}")
+        for key, item in value.items():
+            _explain(out, str(key), item, depth + bool(name))
+    elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        out.line(f"{indent}{name}")
+        columns = list(dict.fromkeys(key for item in value for key in item))
+        rows = [columns] + [[_short(item.get(key)) for key in columns] for item in value]
+        widths = [max(len(row[at]) for row in rows) for at in range(len(columns))]
+        for row in rows:
+            out.line(indent + "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    else:
+        out.line(f"{indent}{name}: {_short(value)}")
+
+
+def _short(value):
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return one_line(value if isinstance(value, str) else to_json(value))
+
+
+def console(out):
+    """Return a rich console on stdout that respects NO_COLOR and COLUMNS."""
+    from rich.console import Console
+
+    out.flush()
+    return Console(width=out.columns(), no_color=not out.colours(), highlight=False, soft_wrap=False, markup=False, emoji=False)
+
+
+def waiting(stream_is_terminal):
+    """Return a progress display on stderr for a long call, or None where nobody watches."""
+    return _Progress() if stream_is_terminal else None
+
+
+class _Progress:
+    """One line on stderr that says how far a long call has come; redrawn ten times a second at most."""
+
+    def __init__(self):
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+                             console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("working", total=None)
+        self._drawn = 0.0
+
+    def __enter__(self):
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_):
+        self._bar.stop()
+
+    def __call__(self, said):
+        """Take one progress map of the daemon: `done`, `total` and `stage`, each if known."""
+        now = time.monotonic()
+        if now - self._drawn < 0.1 and said.get("done") != said.get("total"):
+            return
+        self._drawn = now
+        self._bar.update(self._task, completed=said.get("done", 0), total=said.get("total"), description=str(said.get("stage", "working")))

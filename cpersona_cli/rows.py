@@ -1,0 +1,186 @@
+"""`get`, `list`, `update`, `delete`, `lock`, `unlock`: rows by their ref.
+
+Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
+"""
+
+from cpersona_daemon.wire import fields
+
+from . import exits, reading, render, times
+from .output import one_line, to_json, without_controls
+from .spec import AGENT, argument, command, option
+
+_REFS = argument("refs", "Rows as recall shows them: mem:12, ep:3; a bare number is a memory.", many=True, metavar="REF…")
+
+
+@command(
+    "get",
+    _REFS,
+    option("--raw", "The texts alone, as they are.", kind="flag", default=False),
+    option("-0 --null", "With --raw, end each text with NUL.", kind="flag", default=False),
+    common=AGENT,
+)
+def get(session, refs, raw, null):
+    """Show whole rows by their refs, at most 20 at a time.
+
+    Off a terminal one row a line: ref, time, id, text with line breaks as \\n. A ref that names no row of
+    this agent is said on stderr, and the exit status is 1.
+
+    Example:
+      cpersona get mem:12 ep:3
+      cpersona get mem:12 --raw > note.txt
+    """
+    asked = ["{}:{}".format(*reading.ref(text)) for text in refs]
+    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": asked})
+    out, items, missing = session.out, answer.response.get("items", []), answer.response.get("missing", [])
+    if not session.show(answer):
+        if raw:
+            for item in items:
+                out.write(item["content"] + ("\0" if null else "\n"))
+        elif out.draws:
+            for item in items:
+                _draw(out, item)
+        else:
+            for item in items:
+                out.record((item["ref"], item.get("timestamp", ""), item.get("id", ""), item["content"]))
+    if missing:
+        out.warn(f"cpersona get: no such row of agent {session.agent!r}: {', '.join(map(str, missing))}; `cpersona list` shows what there is")
+        return fields.EXIT_FAILED
+    return answer.status
+
+
+def _draw(out, item):
+    """Print one row on a terminal: what it is on one line, then its text."""
+    from rich.text import Text
+
+    about = [item["ref"], item.get("timestamp", ""), item.get("id", "")]
+    if item.get("source"):
+        about.append(to_json(item["source"]))
+    if item.get("resolved"):
+        about.append("resolved")
+    console = render.console(out)
+    console.print(Text(one_line("  ".join(part for part in about if part)), style="dim"))
+    console.print(Text(without_controls(item["content"])), "")
+
+
+@command(
+    "list",
+    option("-n --limit", "Rows at most, up to 500.", kind="int", default=100, metavar="N"),
+    option("--all-agents", "Memories of every agent.", kind="flag", default=False),
+    common=("agent", "project", "json", "quiet", "db"),
+)
+def list_(session, limit, all_agents):
+    """List the newest memories, newest first.
+
+    Columns: ref, when it was stored (UTC), lock, project, channel, text.
+
+    Example:
+      cpersona list -n 20
+    """
+    params = {**session.axes("project"), "limit": limit}
+    if all_agents:
+        params["agent_id"] = ""
+    answer = session.ask("list_memories", params)
+    if session.show(answer):
+        return answer.status
+    rows = answer.response.get("memories", [])
+    names = ("ref", "stored", "locked", "project", "channel", "text")
+    shown = [[f"mem:{row['id']}", row.get("created_at", ""), "locked" if row.get("locked") else "", row.get("project_id", ""), row.get("channel", ""),
+              row.get("content", "")] for row in rows]
+    if all_agents:
+        names = ("agent", *names)
+        shown = [[row.get("agent_id", ""), *cells] for row, cells in zip(rows, shown)]
+    if session.out.draws:
+        at = names.index("stored")
+        names = (*names[:at], "age", *names[at + 1:])
+        shown = [[*cells[:at], times.age(cells[at]), *cells[at + 1:]] for cells in shown]
+    render.table(session.out, names, shown)
+    if not rows:
+        session.out.note(f"no memories of agent {params['agent_id']!r}" if params["agent_id"] else "no memories")
+    return answer.status
+
+
+@command(
+    "update",
+    argument("ref", "The memory, like mem:12."),
+    argument("text", "Its new text; - or nothing at all reads it from standard input.", required=False, metavar="TEXT|-"),
+    common=AGENT,
+)
+def update(session, ref, text):
+    """Give a memory a new text; it is found by the new text at once.
+
+    A locked memory is not changed, and neither is one when another memory already has that text.
+
+    Example:
+      cpersona update mem:12 "Deploys run from the main branch"
+    """
+    number = reading.memory_id(ref)
+    params = {"agent_id": session.agent, "memory_id": number, "content": reading.text_or_stdin(text, "text")}
+    answer = session.ask("update_memory", params, idempotent=True, hint=f"`cpersona get mem:{number}` shows it, `cpersona unlock mem:{number}` frees a locked one")
+    if not session.show(answer):
+        _outcome(session, f"mem:{number}", "updated", answer.response)
+    if answer.response.get("truncated"):
+        session.out.warn("cpersona: the text was too long and was cut; `cpersona config show` names the limit (max_content_length)")
+    return answer.status
+
+
+@command("delete", _REFS, common=AGENT)
+def delete(session, refs):
+    """Delete memories and episodes by their refs. A locked memory stays.
+
+    Each outcome is said; the exit status is 1 if any row is still there.
+
+    Example:
+      cpersona delete mem:12 ep:3
+    """
+    return each(session, refs, "deleted", {"mem": ("delete_memory", "memory_id"), "ep": ("delete_episode", "episode_id")},
+                 "`cpersona unlock {ref}` frees a locked one")
+
+
+@command("lock", _REFS, common=AGENT)
+def lock(session, refs):
+    """Protect memories from change and deletion. A lock does not make a memory rank higher.
+
+    Example:
+      cpersona lock mem:12 mem:13
+    """
+    return each(session, refs, "locked", {"mem": ("lock_memory", "memory_id")}, "`cpersona list` shows what there is")
+
+
+@command("unlock", _REFS, common=AGENT)
+def unlock(session, refs):
+    """Let memories be changed and deleted again.
+
+    Example:
+      cpersona unlock mem:12
+    """
+    return each(session, refs, "unlocked", {"mem": ("unlock_memory", "memory_id")}, "`cpersona list` shows what there is")
+
+
+def each(session, refs, done, methods, hint):
+    """Send one request for each ref, say each outcome, and return the status of the first that failed."""
+    parsed = [reading.ref(text) for text in refs]
+    for kind, number in parsed:
+        if kind not in methods:
+            raise exits.Usage(f"{kind}:{number} is {'an episode' if kind == 'ep' else 'a memory'}; {session.name} takes {' or '.join(methods)}:{number}")
+    status = fields.EXIT_OK
+    for kind, number in parsed:
+        named = f"{kind}:{number}"
+        method, parameter = methods[kind]
+        answer = session.call(method, {"agent_id": session.agent, parameter: number}, idempotent=True)
+        session.show(answer)
+        if answer.status:
+            session.out.warn("cpersona " + exits.failure_line(f"{session.name} {named}", answer.response, answer.code, hint.format(ref=named)))
+            status = status or answer.status
+        elif not session.out.as_json:
+            _outcome(session, named, done, answer.response)
+    return status
+
+
+def _outcome(session, named, done, response):
+    if response.get("persisted") is False:
+        session.out.warn(f"cpersona: {named} is as it was: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again")
+    else:
+        session.out.record((named, done))
+
+
+COMMANDS = (get, list_, update, delete, lock, unlock)

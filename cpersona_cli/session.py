@@ -1,0 +1,111 @@
+"""One run of one command: its settings, its connection, its output."""
+
+from cpersona_daemon.wire import fields
+
+from . import exits
+from .output import Output
+
+_OPTION_OF = {"db": "db_path", "agent": "agent", "project": "project", "channel": "channel"}
+
+
+class Answer:
+    """A daemon's answer: ``response`` is the contract's map, ``code`` the error code beside it, ``status`` the exit status."""
+
+    __slots__ = ("response", "code", "status")
+
+    def __init__(self, response, code, status):
+        self.response, self.code, self.status = response, code, status
+
+
+class Session:
+    """What a command works with. Nothing is read, opened or started before a command asks for it."""
+
+    def __init__(self, name, options):
+        self.name = name
+        self.options = options
+        self.out = Output(bool(options.get("quiet")), bool(options.get("json")))
+        self._settings = self._connection = None
+
+    @property
+    def settings(self):
+        """The effective settings; what was wrong with them is said on stderr once."""
+        if self._settings is None:
+            from cpersona_daemon import settings
+
+            given = {_OPTION_OF[k]: v for k, v in self.options.items() if k in _OPTION_OF and v is not None}
+            self._settings = settings.load(options=given)
+            for warning in self._settings.warnings:
+                self.out.warn(f"cpersona: {warning}")
+        return self._settings
+
+    @property
+    def connection(self):
+        """The connection to the database's daemon, which is started where none runs. Raises client.CallFailed."""
+        if self._connection is None:
+            from . import client
+
+            self._connection = client.connect(self.settings)
+        return self._connection
+
+    def close(self):
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # Axes. An option given as '' is a value of its own, so options are asked before the settings.
+
+    @property
+    def agent(self):
+        given = self.options.get("agent")
+        return self.settings.agent if given is None else given
+
+    def axes(self, *names):
+        """Return agent_id and those of project_id and channel (or of ``names``) that are set, as parameters."""
+        params = {"agent_id": self.agent}
+        for axis, parameter in (("project", "project_id"), ("channel", "channel")):
+            if names and axis not in names:
+                continue
+            given = self.options.get(axis)
+            value = getattr(self.settings, axis) if given is None else given
+            if value is not None and (value or axis == "project"):
+                params[parameter] = value
+        return params
+
+    # Asking
+
+    def call(self, method, params, **more):
+        """Send one request and return its Answer, whatever it says. Raises client.CallFailed."""
+        check_text(params)
+        response, code = self.connection.call(method, params, **more)
+        return Answer(response, code, exits.status_of(response, code, method))
+
+    def ask(self, method, params, hint=None, **more):
+        """Send one request and return its Answer; a failure ends the command with its one line (and its JSON)."""
+        answer = self.call(method, params, **more)
+        if answer.status not in (fields.EXIT_OK, fields.EXIT_CRITICAL):
+            if self.out.as_json:
+                self.out.json(answer.response)
+            raise exits.Stop(exits.failure_line(self.name, answer.response, answer.code, hint), answer.status)
+        return answer
+
+    def show(self, answer, **beside):
+        """Print an answer as JSON if that was asked for, with what stands beside it, and tell whether it was."""
+        if self.out.as_json:
+            self.out.json({**answer.response, **beside})
+        return self.out.as_json
+
+
+def check_text(value):
+    """Raise Usage when a text holds bytes that are not UTF-8, as an argument or a file name may."""
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise exits.Usage(f"{value[:40].encode('utf-8', 'backslashreplace').decode()!r} is not valid UTF-8; convert it first, for instance with iconv") from None
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            check_text(key)
+            check_text(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            check_text(item)

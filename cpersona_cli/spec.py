@@ -1,0 +1,60 @@
+"""How a command is declared: its words, its parameters, its help. Imports nothing, so that declarations cost nothing.
+
+A family module declares its commands with ``command``; ``app`` turns a declaration into a Typer command.
+The docstring of the function is the help: its first line is the short form.
+"""
+
+
+class Parameter:
+    """One argument or option. ``kind`` is text, int, float or flag; ``arity`` values make one tuple; ``many`` may be repeated."""
+
+    __slots__ = ("name", "flags", "kind", "default", "help", "metavar", "many", "required", "choices", "arity")
+
+    def __init__(self, name, flags, kind, default, help, metavar, many, required, choices, arity):
+        self.name, self.flags, self.kind, self.default, self.help = name, flags, kind, default, help
+        self.metavar, self.many, self.required, self.choices, self.arity = metavar, many, required, choices, arity
+
+
+class Command:
+    """A declared command: ``path`` is its words after `cpersona`, ``run(session, **values)`` answers an exit status or None."""
+
+    __slots__ = ("path", "parameters", "common", "run")
+
+    def __init__(self, path, parameters, common, run):
+        self.path, self.parameters, self.common, self.run = path, parameters, common, run
+
+    @property
+    def help(self):
+        return self.run.__doc__
+
+
+def argument(name, help, *, many=False, required=True, metavar=None):
+    """Declare a positional argument."""
+    return Parameter(name, (), "text", None, help, metavar or name.upper(), many, required, (), 1)
+
+
+def option(flags, help, *, kind="text", default=None, metavar=None, many=False, choices=(), arity=1):
+    """Declare an option; ``flags`` is a space-separated list whose last long flag names the parameter."""
+    words = tuple(flags.split())
+    name = [w for w in words if w.startswith("--")][-1][2:].replace("-", "_")
+    return Parameter(name, words, kind, default, help, metavar, many, False, choices, arity)
+
+
+COMMON = {
+    "db": option("--db", "The database file [env CPERSONA_DB_PATH].", metavar="FILE"),
+    "agent": option("--agent", "Whose memory is meant [env CPERSONA_AGENT; default: default].", metavar="NAME"),
+    "project": option("--project", "The project axis; '' is the global pool [env CPERSONA_PROJECT].", metavar="NAME"),
+    "channel": option("--channel", "The channel axis [env CPERSONA_CHANNEL].", metavar="NAME"),
+    "json": option("--json", "Print the daemon's answer as JSON, unchanged.", kind="flag", default=False),
+    "quiet": option("-q --quiet", "Print no notes on stderr, only failures and warnings.", kind="flag", default=False),
+}
+AXES = ("agent", "project", "channel", "json", "quiet", "db")
+AGENT = ("agent", "json", "quiet", "db")
+PLAIN = ("json", "quiet", "db")
+
+
+def command(path, *parameters, common=AXES):
+    """Declare the decorated function as the command of these words; its module lists it in COMMANDS."""
+    def declare(run):
+        return Command(tuple(path.split()), parameters, common, run)
+    return declare

@@ -1,0 +1,190 @@
+"""`export`, `import`, `merge`, `forget-agent`: move whole stores, and erase one.
+
+Contract: contracts.md §10, §13; interface.md, "The commands".
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+
+from cpersona_daemon.wire import fields
+
+from . import exits, render
+from .spec import AGENT, PLAIN, argument, command, option
+
+
+@command(
+    "export",
+    argument("file", "Where to write; - writes to standard output.", metavar="FILE|-"),
+    option("--all-agents", "Everything, not one agent's rows.", kind="flag", default=False),
+    option("--embeddings", "Take the vectors along, so that importing needs no embedding.", kind="flag", default=False),
+    common=AGENT,
+)
+def export(session, file, all_agents, embeddings):
+    """Write an agent's memories, episodes, profile and associations as JSON lines.
+
+    The file appears whole or not at all.
+
+    Example:
+      cpersona export backup.jsonl --all-agents
+      cpersona export - | gzip > backup.jsonl.gz
+    """
+    params = {"agent_id": "" if all_agents else session.agent}
+    if embeddings:
+        params["include_embeddings"] = True
+    if file != "-":
+        params["output_path"] = os.path.abspath(file)
+        answer = session.ask("export_memories", params)
+        if not session.show(answer):
+            session.out.line(answer.response.get("path", params["output_path"]))
+            session.out.note(_counts(answer.response, "exported"))
+        return answer.status
+    if session.out.as_json:
+        raise exits.Usage("export - writes the records themselves; leave --json out, or name a file")
+    with _PrivateDirectory(session) as directory:
+        params["output_path"] = os.path.join(directory, "export.jsonl")
+        answer = session.ask("export_memories", params)
+        with open(params["output_path"], "rb") as handle:
+            while data := handle.read(1 << 20):
+                session.out.write(data)
+    session.out.note(_counts(answer.response, "exported"))
+    return answer.status
+
+
+@command(
+    "import",
+    argument("file", "What to read; - reads standard input.", metavar="FILE|-"),
+    option("--dry-run", "Count what would be imported and write nothing.", kind="flag", default=False),
+    option("--to-agent", "Give every row to this agent.", metavar="NAME"),
+    common=PLAIN,
+)
+def import_(session, file, dry_run, to_agent):
+    """Read a file that export wrote. What is there already is skipped; importing twice is harmless.
+
+    Ends with totals. A line that cannot be read is said with its number, the rest goes on, and the exit
+    status is 1.
+
+    Example:
+      cpersona import backup.jsonl --dry-run
+      zcat backup.jsonl.gz | cpersona import -
+    """
+    params = {"embed": True}
+    if dry_run:
+        params["dry_run"] = True
+    if to_agent is not None:
+        params["target_agent_id"] = to_agent
+    if file != "-":
+        if not os.path.isfile(file):
+            raise exits.Stop(f"import: there is no file {file!r}; give the path of a file that export wrote")
+        return _import(session, {**params, "input_path": os.path.abspath(file)})
+    if sys.stdin is None:
+        raise exits.Stop("standard input is closed; give a file")
+    with _PrivateDirectory(session) as directory:
+        path = os.path.join(directory, "import.jsonl")
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as handle:
+            shutil.copyfileobj(sys.stdin.buffer, handle, 1 << 20)
+        return _import(session, {**params, "input_path": path})
+
+
+def _import(session, params):
+    out = session.out
+    progress = render.waiting(sys.stderr is not None and sys.stderr.isatty() and not out.quiet)
+    if progress is None:
+        answer = session.call("import_memories", params, idempotent=True)
+    else:
+        with progress:
+            answer = session.call("import_memories", params, idempotent=True, progress=progress)
+    response, errors = answer.response, answer.response.get("errors") or []
+    shown = session.show(answer)
+    for line in errors:
+        out.warn(f"cpersona import: {line}")
+    counted = "imported_memories" in response
+    if counted and not shown:
+        for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes"):
+            out.record((name, response.get(name, 0)))
+        out.record(("profile_updated", str(bool(response.get("profile_updated"))).lower()))
+        for name, count in (response.get("associations") or {}).items():
+            out.record((f"imported_{name}", count))
+    if answer.status:
+        raise exits.Stop(exits.failure_line("import", response, answer.code, "correct the file and import it again, what is stored already is skipped"), answer.status)
+    if response.get("dry_run"):
+        out.note("a dry run: nothing was written")
+    return fields.EXIT_FAILED if errors else fields.EXIT_OK
+
+
+@command(
+    "merge",
+    argument("source", "The agent whose rows are taken.", metavar="FROM"),
+    argument("target", "The agent that gets them.", metavar="INTO"),
+    option("--move", "Delete what was copied from the source.", kind="flag", default=False),
+    option("--dry-run", "Count what would be merged and write nothing.", kind="flag", default=False),
+    common=PLAIN,
+)
+def merge(session, source, target, move, dry_run):
+    """Copy one agent's memories, episodes and profile to another; what is there already is skipped.
+
+    Example:
+      cpersona merge scratch default --dry-run
+      cpersona merge scratch default --move
+    """
+    answer = session.ask("merge_memories", {"source_agent_id": source, "target_agent_id": target, "mode": "move" if move else "copy",
+                                            "strategy": "skip", "dry_run": dry_run}, idempotent=True)
+    if not session.show(answer):
+        for name in ("merged_memories", "skipped_memories", "merged_episodes", "skipped_episodes", "profile_copied"):
+            if name in answer.response:
+                session.out.record((name, str(answer.response[name]).lower()))
+        if dry_run:
+            session.out.note("a dry run: nothing was written")
+    return answer.status
+
+
+@command(
+    "forget-agent",
+    argument("name", "The agent to erase.", metavar="NAME"),
+    option("--yes", "Do not ask.", kind="flag", default=False),
+    common=PLAIN,
+)
+def forget_agent(session, name, yes):
+    """Erase everything of one agent: memories (locked ones too), episodes, profile, associations, calibration.
+
+    Asks on a terminal; elsewhere it needs --yes. Nothing brings the rows back but an export made before.
+
+    Example:
+      cpersona --agent scratch export scratch.jsonl && cpersona forget-agent scratch --yes
+    """
+    if not yes:
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise exits.Usage(f"forget-agent erases everything of {name!r}; add --yes where nobody can be asked")
+        print(f"Erase everything of agent {name!r}, locked memories too? Type its name to go on: ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip() != name:
+            raise exits.Stop("forget-agent: nothing was erased; type the agent's name to confirm, or give --yes")
+    answer = session.ask("delete_agent_data", {"agent_id": name}, idempotent=True)
+    if not session.show(answer):
+        for key, value in answer.response.items():
+            if key.startswith("deleted_"):
+                session.out.record((key, value))
+    return answer.status
+
+
+class _PrivateDirectory:
+    """A temporary 0700 directory that the daemon may use: below CPERSONA_EXPORT_DIR where that confines it."""
+
+    def __init__(self, session):
+        self._parent = session.settings.export_dir or None
+
+    def __enter__(self):
+        self._path = tempfile.mkdtemp(prefix="cpersona-", dir=self._parent)
+        return os.path.abspath(self._path)
+
+    def __exit__(self, *_):
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+def _counts(response, done):
+    parts = [f"{response[name]} {name}" for name in ("memories", "episodes", "profiles") if name in response]
+    parts += [f"{count} {name}" for name, count in (response.get("associations") or {}).items()]
+    return f"{done} {', '.join(parts)}"
+
+
+COMMANDS = (export, import_, merge, forget_agent)

@@ -1,0 +1,96 @@
+"""`calibrate` and `precision`: how similar is similar enough, measured and chosen.
+
+Contract: contracts.md §8, §13.
+"""
+
+from .render import number
+from .spec import AGENT, argument, command, option
+
+
+@command(
+    "calibrate",
+    option("--method", "How the threshold follows from the measured similarities.", default="separation", choices=("separation", "percentile", "zscore")),
+    option("--sample-size", "Memories to measure, 1 to 5000.", kind="int", default=200, metavar="N"),
+    option("--percentile", "For --method percentile: the share of unrelated pairs below the threshold.", kind="float", metavar="P"),
+    option("--z-factor", "For --method zscore: deviations above the mean.", kind="float", metavar="Z"),
+    option("--all-agents", "Measure the whole store and set the threshold that agents without their own use.", kind="flag", default=False),
+    common=AGENT,
+)
+def calibrate(session, method, sample_size, percentile, z_factor, all_agents):
+    """Measure the similarities in a store and set the agent's thresholds from them.
+
+    Prints each threshold before and after. `threshold` moves the floor of the vector search; a gate is what
+    a row's own signal must reach. Needs 10 memories with vectors.
+
+    Example:
+      cpersona calibrate
+      cpersona calibrate --method percentile --percentile 0.99
+    """
+    params = {"method": method, "sample_size": sample_size}
+    if not all_agents:
+        params["agent_id"] = session.agent
+    for name, value in (("percentile", percentile), ("z_factor", z_factor)):
+        if value is not None:
+            params[name] = value
+    answer = session.ask("calibrate_threshold", params)
+    if session.show(answer):
+        return answer.status
+    response, out = answer.response, session.out
+    out.record(("threshold", f"{number(response.get('old_threshold')) or '-'} -> {number(response.get('new_threshold')) or '-'}"))
+    gates, before = response.get("gates") or {}, response.get("old_gates") or {}
+    for signal, gate in gates.items():
+        out.record((f"gate {signal}", f"{number(before.get(signal)) or '-'} -> {number(gate)}" if "old_gates" in response else number(gate)))
+    said = [f"measured on {response.get('sampled_embeddings')} memories ({response.get('scope')}, {response.get('method')}"
+            + (f", positives by {response['proxy_source']}" if response.get("proxy_source") else "") + ")"]
+    if not gates and not all_agents:
+        said.append("no gate could be measured; the built-in minimum stays")
+    out.note("; ".join(said))
+    return answer.status
+
+
+@command("precision get", common=AGENT)
+def get(session):
+    """Print how strict the agent's gate is: strict, balanced or lenient.
+
+    Example:
+      cpersona precision get
+    """
+    answer = session.ask("get_recall_precision", {"agent_id": session.agent})
+    if not session.show(answer):
+        session.out.line(str(answer.response.get("precision")))
+        if not answer.response.get("overridden"):
+            session.out.note("the default; `cpersona precision set strict|balanced|lenient` chooses")
+    return answer.status
+
+
+@command("precision set", argument("level", "strict: fewer and surer rows; lenient: more rows.", metavar="strict|balanced|lenient"), common=AGENT)
+def set_(session, level):
+    """Choose how strict the gate is and measure the thresholds again at once.
+
+    When they cannot be measured nothing changes, and the command fails.
+
+    Example:
+      cpersona precision set strict
+    """
+    return _set(session, level)
+
+
+@command("precision clear", common=AGENT)
+def clear(session):
+    """Go back to the default precision and measure again.
+
+    Example:
+      cpersona precision clear
+    """
+    return _set(session, "")
+
+
+def _set(session, level):
+    answer = session.ask("set_recall_precision", {"agent_id": session.agent, "precision": level}, hint="nothing was changed; `cpersona calibrate` shows what can be measured")
+    if not session.show(answer):
+        session.out.line(str(answer.response.get("precision")))
+        session.out.note("measured again; `cpersona calibrate` shows the thresholds")
+    return answer.status
+
+
+COMMANDS = (calibrate, get, set_, clear)

@@ -1,0 +1,137 @@
+"""`health`, `reindex`, `pause`, `resume`: keep a store well, and keep out of it.
+
+Contract: contracts.md §2 (pause), §13 (check_health).
+"""
+
+import sys
+
+from . import render, times
+from .output import to_json
+from .spec import PLAIN, command, option
+
+_MARKS = ("severity", "check")
+
+
+@command(
+    "health",
+    option("--fix", "Repair what can be repaired.", kind="flag", default=False),
+    option("--deep", "Read the whole database too; slower.", kind="flag", default=False),
+    option("--check", "Only this check; may be repeated.", metavar="NAME", many=True),
+    option("--of", "Only this agent's rows.", metavar="AGENT"),
+    common=PLAIN,
+)
+def health(session, fix, deep, check, of):
+    """Check the store and print its verdict: healthy, degraded or unhealthy.
+
+    Each issue is one line: severity, check, what was found. Exit 7 when a critical problem was found.
+
+    Example:
+      cpersona health
+      cpersona health --fix
+    """
+    params = {}
+    for name, value in (("fix", fix), ("deep", deep)):
+        if value:
+            params[name] = True
+    if check:
+        params["checks"] = list(check)
+    if of is not None:
+        params["agent_id"] = of
+    answer = session.ask("check_health", params)
+    if session.show(answer):
+        return answer.status
+    response, out = answer.response, session.out
+    out.record(("status", response.get("status")))
+    out.record(("memories", response.get("total_memories")))
+    for issue in response.get("issues", ()):
+        out.record((issue.get("severity", ""), issue.get("check", ""), _found(issue)))
+    for what in _listed(response.get("fixed")):
+        out.record(("fixed", what))
+    if response.get("status") != "healthy" and not fix:
+        out.note("`cpersona health --fix` repairs what can be repaired")
+    return answer.status
+
+
+def _found(issue):
+    """Return what an issue says besides its severity and check: its message, then whatever else it carries."""
+    rest = {key: value for key, value in issue.items() if key not in _MARKS}
+    words = [str(rest.pop(key)) for key in ("message", "detail") if key in rest]
+    words += [f"{key}={value if isinstance(value, (str, int, float)) else to_json(value)}" for key, value in rest.items()]
+    return "; ".join(words)
+
+
+def _listed(fixed):
+    if isinstance(fixed, dict):
+        return [f"{key}={value}" for key, value in fixed.items()]
+    if isinstance(fixed, (list, tuple)):
+        return [item if isinstance(item, str) else to_json(item) for item in fixed]
+    return [] if not fixed else [str(fixed)]
+
+
+@command("reindex", common=PLAIN)
+def reindex(session):
+    """Rebuild the word and vector indexes, and embed every row that has no vector of the present model.
+
+    Other commands keep working meanwhile.
+
+    Example:
+      cpersona reindex
+    """
+    progress = render.waiting(sys.stderr is not None and sys.stderr.isatty() and not session.out.quiet)
+    if progress is None:
+        answer = session.ask("reindex", {})
+    else:
+        with progress:
+            answer = session.ask("reindex", {}, progress=progress)
+    if not session.show(answer):
+        for key, value in answer.response.items():
+            if key != "ok":
+                session.out.record((key, value if isinstance(value, (str, int, float)) else to_json(value)))
+    return answer.status
+
+
+@command(
+    "pause",
+    option("--for", "How long: 30m, 2h; at most a day.", default="30m", metavar="AGE"),
+    option("--session", "Only for writes that carry this session key.", metavar="KEY"),
+    option("--status", "Say whether a pause is on, change nothing.", kind="flag", default=False),
+    common=PLAIN,
+)
+def pause(session, status, **given):
+    """Keep nothing for a while: writes answer as usual but leave the store as it is. Reads work.
+
+    The pause lives in the daemon's memory: it ends by itself, with `resume`, or when the daemon leaves.
+
+    Example:
+      cpersona pause --for 1h
+    """
+    key = given["session"]
+    params = {} if key is None else {"session_key": key}
+    if status:
+        answer = session.ask("persistence_status", params)
+        if not session.show(answer):
+            left = answer.response.get("ttl_remaining_seconds")
+            session.out.line(f"paused\t{left:g} s left" if answer.response.get("paused") and left is not None else "paused" if answer.response.get("paused") else "keeping")
+        return answer.status
+    answer = session.ask("pause_persistence", {**params, "ttl_seconds": round(times.seconds(given["for"]))})
+    if not session.show(answer):
+        session.out.line(f"paused\tuntil {answer.response.get('expires_at')}")
+    return answer.status
+
+
+@command("resume", option("--session", "The pause of this session key.", metavar="KEY"), common=PLAIN)
+def resume(session, **given):
+    """End a pause.
+
+    Example:
+      cpersona resume
+    """
+    answer = session.ask("resume_persistence", {} if given["session"] is None else {"session_key": given["session"]})
+    if not session.show(answer):
+        session.out.line("keeping")
+        if not answer.response.get("was_active"):
+            session.out.note("no pause was on")
+    return answer.status
+
+
+COMMANDS = (health, reindex, pause, resume)
