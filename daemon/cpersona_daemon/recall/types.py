@@ -52,7 +52,11 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One row on its way through fusion, penalty, gate, autocut and prior. Absent values are None."""
+    """One row on its way through fusion, penalty, gate, autocut and prior. Absent values are None.
+
+    ``has_vector`` false: no vector list could have held the row. ``shown_only``: the cosine was computed for
+    display after everything was decided, so it is no signal.
+    """
 
     rid: Rid
     cosine: float | None = None
@@ -61,6 +65,7 @@ class Candidate:
     confidence: float | None = None
     has_vector: bool = True
     lexical: bool = False
+    shown_only: bool = False
     prior: float | None = None
 
     @property
@@ -76,7 +81,7 @@ class Candidate:
             return "confidence", self.confidence
         for name in ("rsf", "cosine", "rrf"):
             value = getattr(self, name)
-            if value is not None:
+            if value is not None and not (name == "cosine" and self.shown_only):
                 return name, value
         return None
 

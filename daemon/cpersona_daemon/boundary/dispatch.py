@@ -1,0 +1,100 @@
+"""From a request to its answer: find the method, permit, check for a pause, decode, run, shape failures.
+
+Contract: contracts.md §7, §10, §11; seeds/behavior-contracts §5 and §10 (response shapes).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ..context import Context
+from ..errors import CPersonaError, InvalidParams, translate
+from ..settings import BadValue
+from ..wire import fields
+from . import associations, calibration, daemon, health, memories, pausing, recall, transfer
+from .registry import Call, Method
+
+log = logging.getLogger(__name__)
+
+METHODS: dict[str, Method] = {
+    **memories.METHODS,
+    **recall.METHODS,
+    **associations.METHODS,
+    **calibration.METHODS,
+    **transfer.METHODS,
+    **health.METHODS,
+    **pausing.METHODS,
+    **daemon.METHODS,
+}
+
+failure = fields.failure
+_AGENT_KEYS = ("agent_id", "source_agent_id", "target_agent_id")
+
+
+async def dispatch(ctx: Context, caller: Any, request: Any, progress: Callable[[dict], None] | None = None) -> tuple[dict, str | None]:
+    """Answer one request: the contract's response and an error code, None on success. Raises only CancelledError."""
+    started = ctx.clock.monotonic()
+    response, code = await _answer(ctx, caller, request, progress)
+    ctx.status.record(request.method if request.method in METHODS else "unknown", ctx.clock.monotonic() - started, code)
+    return response, code
+
+
+async def _answer(ctx: Context, caller: Any, request: Any, progress: Callable[[dict], None] | None) -> tuple[dict, str | None]:
+    name, params = request.method, request.params
+    method = METHODS.get(name)
+    if method is None:
+        return {"error": f"there is no method {name!r}; `cpersona call --help` lists them"}, "unknown_method"
+    if not _permitted(ctx, caller, name, params):
+        client = caller.client_id if caller is not None else "unknown"
+        return {"ok": False, "error": "permission_denied", "tool": name, "client_id": client}, "permission_denied"
+    if method.paused is not None and ctx.pauses.is_paused(_session_key(params)):
+        return dict(method.paused), None
+    try:
+        call = Call(ctx, caller, _decode(params, method.params), ctx.settings.with_overrides(request.overrides), request.idempotency_key, progress)
+        response = await method.handler(call)
+    except BadValue as error:
+        return failure(name, str(error)), "invalid_params"
+    except CPersonaError as error:
+        return failure(name, str(error)), error.code
+    except Exception as error:
+        ours = translate(error)
+        if isinstance(ours, CPersonaError):
+            return failure(name, str(ours)), ours.code
+        # The text of an unexpected exception may quote stored content, so the log gets its place, not its words.
+        log.error("%s failed unexpectedly: %s", name, type(error).__name__, exc_info=log.isEnabledFor(logging.DEBUG))
+        ctx.status.warn(f"{name} failed unexpectedly: {type(error).__name__}")
+        return {"error": f"unexpected {type(error).__name__} in {name}; `cpersona daemon logs` says more"}, "internal"
+    return response, "refused" if response.get("ok") is False else None
+
+
+def _permitted(ctx: Context, caller: Any, name: str, params: dict) -> bool:
+    access = fields.METHODS[name][0]
+    agents = [params[k] for k in _AGENT_KEYS if isinstance(params.get(k), str) and params[k]]
+    return all(ctx.access.permits(caller, access, agent) for agent in (agents or [None]))
+
+
+def _session_key(params: dict) -> str:
+    key = params.get("session_key")
+    return key if isinstance(key, str) else ""
+
+
+def _decode(params: dict, struct: type[msgspec.Struct]) -> msgspec.Struct:
+    try:
+        return msgspec.convert(params, struct, strict=True)
+    except msgspec.ValidationError as error:
+        raise InvalidParams(_plain(str(error))) from None
+
+
+def _plain(text: str) -> str:
+    """Turn msgspec's wording into ours: what is wrong, and with which parameter."""
+    message, _, place = text.partition(" - at `$")
+    place = place.rstrip("`").lstrip(".")
+    if message.startswith("Object contains unknown field"):
+        return f"unknown parameter {message.split('`')[1]!r}" + (f" in {place}" if place else "")
+    if message.startswith("Object missing required field"):
+        return f"parameter {message.split('`')[1]!r} is missing" + (f" in {place}" if place else "")
+    return f"parameter {place!r}: {message}" if place else message

@@ -1,0 +1,107 @@
+"""Asking each channel for its ranked list: ids and scores only.
+
+Contract: contracts.md §3; seeds/behavior-contracts §4 (window and reach).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import apsw
+import numpy as np
+
+from ..settings import Settings
+from ..storage import candidates, lexical
+from ..vectors.changes import EPISODE, MEMORY, Rid
+from .exclusion import matcher
+from .lexical import parse_query
+from .types import EPISODE_FTS, FAR, KEYWORD, MEMORY_FTS, NEAR, RECENT, Query, Ranked
+
+
+@dataclass(frozen=True, slots=True)
+class VectorQuery:
+    """The query as a vector, and the floor below which a row is no candidate."""
+
+    vector: np.ndarray
+    model: str
+    floor: float
+
+
+@dataclass(slots=True)
+class Notes:
+    """What the channels did beside their lists, for the trace: skipped terms, fallbacks."""
+
+    lexical: dict[str, Any] = field(default_factory=dict)
+    keyword_reason: str | None = None
+
+
+def retrieve(conn: apsw.Connection, vectors: Any, settings: Settings, query: Query, vector: VectorQuery | None, notes: Notes) -> list[Ranked]:
+    """Return the ranked lists in fusion order: near, far, episode, memory (or recent, for a blank query). Empty lists are left out."""
+    if query.blank:
+        lists = [Ranked(RECENT, _rids(MEMORY, lexical.recent(conn, query.scope, query.limit)), None)]
+    else:
+        depth = max(query.limit, settings.recall_depth_floor)
+        lists = [*_vector_lists(vectors, settings, query, vector, depth), *_word_lists(conn, settings, query, depth, notes)]
+    return _mark_excluded(conn, [r for r in lists if r.rids], query.exclude)
+
+
+def _rids(kind: str, ids: list[int]) -> tuple[Rid, ...]:
+    return tuple((kind, i) for i in ids)
+
+
+def _vector_lists(vectors: Any, settings: Settings, query: Query, vector: VectorQuery | None, depth: int) -> list[Ranked]:
+    if vector is None:
+        return []
+    window, reach = settings.max_memories, settings.vector_reach
+    near = _scan(vectors, query, vector, 0, window, depth)
+    lists = [Ranked(NEAR, tuple(r for r, _ in near), tuple(s for _, s in near))]
+    if reach > window and settings.prior_far_weight > 0 and settings.recall_mode in ("rrf", "rsf"):
+        at_most = min(depth, settings.vector_far_limit) if settings.vector_far_limit > 0 else depth
+        seen = {r for r, _ in near}
+        far = [(r, s) for r, s in _scan(vectors, query, vector, window, reach, at_most) if r not in seen]
+        lists.append(Ranked(FAR, tuple(r for r, _ in far), tuple(s for _, s in far)))
+    return lists
+
+
+def _scan(vectors: Any, query: Query, vector: VectorQuery, start: int, stop: int, k: int) -> list[tuple[Rid, float]]:
+    """Scan memories and episodes each over their own window and merge them by similarity, a memory first on ties."""
+    kinds = (MEMORY, EPISODE) if query.scope.sees_episodes else (MEMORY,)
+    found = [
+        ((kind, hit.id), hit.score)
+        for kind in kinds
+        for hit in vectors.search(vector.vector, kind, query.scope, start, stop, vector.floor, k, vector.model)
+    ]
+    found.sort(key=lambda pair: -pair[1])
+    return found[:k]
+
+
+def _word_lists(conn: apsw.Connection, settings: Settings, query: Query, depth: int, notes: Notes) -> list[Ranked]:
+    lists, memory_hits = [], []
+    if settings.fts_enabled:
+        parsed = parse_query("\n".join((query.text, *query.also_lexical)))
+        if query.scope.sees_episodes:
+            lists.append(_fts(conn, EPISODE_FTS, EPISODE, parsed, query, depth, notes))
+        memory = _fts(conn, MEMORY_FTS, MEMORY, parsed, query, depth, notes)
+        lists.append(memory)
+        memory_hits = memory.rids
+    if not memory_hits:
+        notes.keyword_reason = "the full-text index found nothing" if settings.fts_enabled else "CPERSONA_FTS_ENABLED is false"
+        lists.append(Ranked(KEYWORD, _rids(MEMORY, lexical.keyword_scan(conn, query.text, query.scope, depth)), None))
+    return lists
+
+
+def _fts(conn: apsw.Connection, channel: str, kind: str, parsed: Any, query: Query, depth: int, notes: Notes) -> Ranked:
+    trace: dict = {}
+    hits = lexical.search(conn, kind, parsed, query.scope, depth, trace)
+    notes.lexical[channel] = trace
+    return Ranked(channel, _rids(kind, [i for i, _ in hits]), tuple(s for _, s in hits))
+
+
+def _mark_excluded(conn: apsw.Connection, lists: list[Ranked], entries: tuple[str, ...]) -> list[Ranked]:
+    excluded = matcher(entries)
+    if excluded is None:
+        return lists
+    rids = sorted({rid for r in lists for rid in r.rids})
+    out = frozenset(rid for rid, text in candidates.texts(conn, rids).items() if excluded(text))
+    return [Ranked(r.channel, r.rids, r.scores, out & frozenset(r.rids)) for r in lists]

@@ -1,0 +1,41 @@
+"""How a stored row is shown: its text, source and timestamp, the same in every answer.
+
+Contract: contracts.md §3 "Displayed text", §7 "The answer".
+"""
+
+from __future__ import annotations
+
+from ..storage.episodes import Episode
+from ..storage.memories import Memory, load_json
+
+EPISODE_SOURCE = {"System": "episode"}
+PROFILE_SOURCE = {"System": "profile"}
+
+
+def episode_text(episode: Episode) -> str:
+    return f"[Episode] {episode.summary}"
+
+
+def profile_text(content: str) -> str:
+    return f"[Profile] {content}"
+
+
+def episode_timestamp(episode: Episode) -> str:
+    return episode.start_time or episode.created_at
+
+
+def memory_row(memory: Memory) -> dict:
+    """Return a memory as get_contents serves it, without its ref; an empty timestamp or message id is left out."""
+    row = {"content": memory.content, "source": load_json(memory.source)}
+    if memory.timestamp:
+        row["timestamp"] = memory.timestamp
+    if memory.msg_id:
+        row["id"] = memory.msg_id
+    return row
+
+
+def episode_row(episode: Episode) -> dict:
+    """Return an episode as get_contents serves it, without its ref."""
+    return {
+        "content": episode_text(episode), "source": dict(EPISODE_SOURCE), "timestamp": episode_timestamp(episode), "resolved": bool(episode.resolved),
+    }

@@ -1,0 +1,292 @@
+"""A recall from query to rows: retrieve, fuse, weigh, gate, cut, order, read.
+
+The library returns whole rows, best first; reversing, previews and caps belong to the boundary. Everything
+that decides runs inside one read snapshot on a reader thread; embedding the query happens before it.
+
+Contract: contracts.md §5 "Order of stages", §6, §7; seeds/behavior-contracts §2 to §8, §12.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import apsw
+import numpy as np
+
+from ..context import Context
+from ..errors import EmbeddingFailure
+from ..instants import parse_instant
+from ..settings import Settings
+from ..storage import candidates as candidate_facts
+from ..storage import episodes, memories, profiles
+from ..storage.candidates import Facts
+from ..vectors.changes import EPISODE, MEMORY, Rid
+from . import autocut as cutting
+from . import fusion, gate, penalty, prior
+from . import trace as tracing
+from .channels import Notes, VectorQuery, retrieve
+from .confidence import Frame, confidence
+from .display import EPISODE_SOURCE, PROFILE_SOURCE, episode_text, episode_timestamp, profile_text
+from .types import PROFILE, Candidate, Query, Ranked, Result, Row, ref_of
+
+BACKLOG_WORTH_WAITING_FOR = 256
+POOL_COUNTED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What one recall works with: its settings and clock, the index, and the numbers measured or declared for it."""
+
+    settings: Settings
+    now: float
+    vectors: Any
+    mode: str
+    legacy: bool
+    embedder: bool
+    admission: float | None
+    measured: dict[str, float]
+    cosine_floor: float
+    cosine_ceil: float
+
+
+@dataclass(slots=True)
+class Stages:
+    """What each stage left, in order; the trace is drawn from it and from nothing else."""
+
+    lists: list[Ranked] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
+    fused: list[Candidate] = field(default_factory=list)
+    weighed: list[Candidate] = field(default_factory=list)
+    limits: gate.Thresholds | None = None
+    kept: list[Candidate] = field(default_factory=list)
+    below: list[Candidate] = field(default_factory=list)
+    rescued: bool = False
+    cut: list[Candidate] = field(default_factory=list)
+    ordered: list[Candidate] = field(default_factory=list)
+    final: list[Candidate] = field(default_factory=list)
+
+
+async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
+    """Return the rows that answer a query, best first. An empty result is an answer, not an error."""
+    if query.limit <= 0:
+        return Result()
+    vector = None if query.blank else await query_vector(ctx, query)
+    return await ctx.db.read(_run, _bench(ctx, settings, query), _vector_query(ctx, settings, query, vector), query, _advisory(ctx, settings, query))
+
+
+async def candidates(ctx: Context, settings: Settings, query: Query, vector: np.ndarray | None = None) -> list[Candidate]:
+    """Return what a recall would put before the gate: retrieved, fused, weighed. ``vector`` spares embedding the query."""
+    if vector is None and not query.blank:
+        vector = await query_vector(ctx, query)
+    bench, vector_query = _bench(ctx, settings, query), _vector_query(ctx, settings, query, vector)
+
+    def read(conn: apsw.Connection) -> list[Candidate]:
+        stages = Stages()
+        _gather(conn, bench, vector_query, query, stages, _Lookups(conn, query))
+        return stages.weighed
+
+    return await ctx.db.read(read)
+
+
+async def query_vector(ctx: Context, query: Query) -> np.ndarray | None:
+    """Return the query as a unit vector, None where there is no embedder or it failed (the advisory says so).
+
+    Rows stored a moment ago are waited for, so that what was acknowledged can be found.
+    """
+    if ctx.embedding.mode == "none":
+        return None
+    try:
+        vector = await ctx.embedding.embed_query(query.text, query.wait_seconds)
+    except EmbeddingFailure:
+        return None
+    if query.wait_seconds > 0:
+        await ctx.backlog.wait_until_drained(BACKLOG_WORTH_WAITING_FOR, query.wait_seconds)
+    return vector
+
+
+def _advisory(ctx: Context, settings: Settings, query: Query) -> dict | None:
+    return ctx.embedding.advisory() if settings.degraded_advisory and not query.blank else None
+
+
+def _number(settings: Settings, name: str, measured: float | None, declared: float | None) -> float:
+    """Take a number from the first that has it: set by a person, measured, declared by the embedder, default."""
+    if settings.is_set(name):
+        return getattr(settings, name)
+    return next((v for v in (measured, declared) if v is not None), getattr(settings, name))
+
+
+def _bench(ctx: Context, settings: Settings, query: Query) -> Bench:
+    mode = settings.recall_mode
+    legacy = settings.confidence_enabled and settings.confidence_ordering == "legacy"
+    profile, measured = ctx.embedding.profile, {}
+    if settings.fused_gate_enabled:
+        for signal in ("confidence", "rsf", "cosine", "rrf"):
+            value = ctx.calibration.gate(query.scope.agent_id, mode, signal, ctx.embedding.identity)
+            if value is not None:
+                measured[signal] = value
+    return Bench(
+        settings=settings, now=ctx.clock.now(), vectors=ctx.vectors, mode=mode, legacy=legacy, embedder=ctx.embedding.mode != "none",
+        admission=profile.admission if profile else None, measured=measured,
+        cosine_floor=_number(settings, "cosine_floor", None, profile.cosine_floor if profile else None),
+        cosine_ceil=_number(settings, "cosine_ceil", None, profile.cosine_ceil if profile else None),
+    )
+
+
+def _vector_query(ctx: Context, settings: Settings, query: Query, vector: np.ndarray | None) -> VectorQuery | None:
+    if vector is None:
+        return None
+    profile = ctx.embedding.profile
+    threshold = _number(
+        settings, "vector_min_similarity", ctx.calibration.threshold(query.scope.agent_id), profile.min_similarity if profile else None
+    )
+    floor = threshold if settings.recall_mode == "cascade" else threshold * settings.rrf_threshold_factor
+    return VectorQuery(vector, ctx.embedding.identity, floor)
+
+
+class _Lookups:
+    """Reads that several stages may need, each done at most once."""
+
+    def __init__(self, conn: apsw.Connection, query: Query):
+        self._conn, self._query = conn, query
+        self._facts: dict[Rid, Facts] = {}
+        self._span: tuple[float, float] | None = None
+        self._span_known = False
+
+    def facts(self, rows: list[Candidate]) -> dict[Rid, Facts]:
+        missing = [c.rid for c in rows if c.rid not in self._facts and not c.is_profile]
+        if missing:
+            self._facts.update(candidate_facts.facts(self._conn, missing))
+        return self._facts
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        if not self._span_known:
+            self._span, self._span_known = memories.span(self._conn, self._query.scope), True
+        return self._span
+
+
+def _gather(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, stages: Stages, look: _Lookups) -> None:
+    """Retrieve, fuse, weigh: everything before the gate."""
+    s = bench.settings
+    stages.lists = retrieve(conn, bench.vectors, s, query, vector, stages.notes)
+    if query.blank or bench.mode == "cascade":
+        rows = fusion.cascade(stages.lists, query.limit)
+    else:
+        rows = fusion.fuse(stages.lists, bench.mode, s.rrf_k, s.prior_far_weight)
+    rows = _usable_vectors(bench, vector, rows)
+    stages.fused = rows
+    if s.episode_penalty_enabled:
+        boundary = parse_instant(episodes.boundary(conn, query.scope))
+        rows = penalty.apply(rows, look.facts(rows), boundary, rate=s.episode_decay_rate, floor=s.episode_decay_floor)
+    if bench.legacy:
+        rows = _by_confidence(bench, query, rows + [Candidate(PROFILE)], look)
+    stages.weighed = rows
+
+
+def _usable_vectors(bench: Bench, vector: VectorQuery | None, rows: list[Candidate]) -> list[Candidate]:
+    """Note which rows no vector list could have held, and under legacy give rows found by words their real cosine."""
+    missing = [c.rid for c in rows if c.cosine is None]
+    if not missing:
+        return rows
+    found = bench.vectors.cosines(vector.vector, missing, vector.model) if vector is not None else {}
+    out = []
+    for c in rows:
+        if c.cosine is None:
+            c = c.with_(has_vector=c.rid in found, cosine=found.get(c.rid) if bench.legacy else None)
+        out.append(c)
+    return out
+
+
+def _frame(bench: Bench, query: Query, look: _Lookups) -> Frame:
+    return Frame(bench.settings, bench.now, look.span, bench.cosine_floor, bench.cosine_ceil, query.deep)
+
+
+def _by_confidence(bench: Bench, query: Query, rows: list[Candidate], look: _Lookups) -> list[Candidate]:
+    frame, facts = _frame(bench, query, look), look.facts(rows)
+    scored = [c.with_(confidence=confidence(frame, facts.get(c.rid, Facts(None)), c.cosine)["score"]) for c in rows]
+    return sorted(scored, key=lambda c: -c.confidence)
+
+
+def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, advisory: dict | None) -> Result:
+    stages, look, s = Stages(), _Lookups(conn, query), bench.settings
+    _gather(conn, bench, vector, query, stages, look)
+    profile = profiles.get(conn, query.scope.agent_id)
+    rows = [c for c in stages.weighed if profile or not c.is_profile]
+    if profile and not bench.legacy:
+        rows.append(Candidate(PROFILE))
+
+    pool = memories.count_in_scope(conn, query.scope, POOL_COUNTED) + episodes.count_in_scope(conn, query.scope, POOL_COUNTED)
+    stages.limits = gate.thresholds(
+        pool, k=s.rrf_k, deep=query.deep, blank=query.blank, admission=bench.admission, measured=bench.measured
+    )
+    stages.kept, stages.below = gate.split(rows, stages.limits, bench.legacy)
+    rows = stages.kept
+    if bench.legacy and not any(not c.is_profile for c in rows):
+        rescue = [c for c in stages.below if c.lexical and c.cosine is not None]
+        if rescue:
+            stages.rescued, rows = True, rescue
+    if s.autocut_enabled and not stages.rescued:
+        rows, stages.cut = cutting.autocut(rows, legacy=bench.legacy, min_results=s.autocut_min_results, min_gap_ratio=s.autocut_min_gap_ratio)
+    if s.prior_age_rate > 0 and not bench.legacy:
+        rows = prior.apply(
+            rows, look.facts(rows), look.span, mode=bench.mode, rate=s.prior_age_rate, floor=s.prior_age_floor, anchor=s.prior_age_anchor, now=bench.now
+        )
+    stages.ordered = rows
+    stages.final = rows[: query.limit]
+
+    result = Result(gate_fallback=stages.rescued, advisory=advisory, considered=len(stages.fused), gated=len(stages.below))
+    result.rows = _read_rows(conn, bench, vector, query, stages.final, look, profile)
+    if query.trace or query.why_not:
+        result.trace = tracing.draw(conn, bench, vector, query, stages)
+    return result
+
+
+def _read_rows(
+    conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, final: list[Candidate], look: _Lookups, profile: str
+) -> list[Row]:
+    """Read the survivors once and dress them. A row deleted since the index saw it is left out."""
+    found_memories = memories.by_ids(conn, [c.rid[1] for c in final if c.rid[0] == MEMORY], scope=query.scope)
+    found_episodes = episodes.by_ids(conn, [c.rid[1] for c in final if c.rid[0] == EPISODE], scope=query.scope)
+    frame = facts = None
+    if bench.settings.confidence_enabled:
+        frame, facts = _frame(bench, query, look), look.facts(final)
+        final = _with_display_cosines(bench, vector, final)
+    rows = []
+    for c in final:
+        values = None if frame is None else confidence(frame, facts.get(c.rid, Facts(None)), c.cosine)
+        common = {"candidate": c, "ref": ref_of(c.rid), "match_reason": match_reason(c, bench.legacy), "confidence": values}
+        kind, row_id = c.rid
+        if kind == MEMORY and row_id in found_memories:
+            m = found_memories[row_id]
+            rows.append(Row(text=m.content, source=memories.load_json(m.source), timestamp=m.timestamp, msg_id=m.msg_id, record=m, **common))
+        elif kind == EPISODE and row_id in found_episodes:
+            e = found_episodes[row_id]
+            rows.append(Row(text=episode_text(e), source=dict(EPISODE_SOURCE), timestamp=episode_timestamp(e), record=e, **common))
+        elif c.is_profile:
+            rows.append(Row(text=profile_text(profile), source=dict(PROFILE_SOURCE), timestamp="", **common))
+    return rows
+
+
+def _with_display_cosines(bench: Bench, vector: VectorQuery | None, final: list[Candidate]) -> list[Candidate]:
+    """Give rows found only by words their real cosine for display; order and gate are decided already."""
+    missing = [c.rid for c in final if c.cosine is None and not c.is_profile]
+    if vector is None or not missing or bench.legacy:
+        return final
+    found = bench.vectors.cosines(vector.vector, missing, vector.model)
+    return [c.with_(cosine=found[c.rid], shown_only=True) if c.rid in found else c for c in final]
+
+
+def match_reason(candidate: Candidate, legacy: bool) -> dict | None:
+    """Return `{signal, score, cosine?, rrf?, rsf?, prior?}`, None for a row that no branch scored."""
+    signal = candidate.signal(legacy)
+    if signal is None:
+        return None
+    reason: dict[str, Any] = {"signal": signal[0], "score": signal[1]}
+    for name in ("cosine", "rrf", "rsf"):
+        value = getattr(candidate, name)
+        if value is not None:
+            reason[name] = value
+    if candidate.prior is not None:
+        reason["prior"] = round(candidate.prior, 4)
+    return reason
