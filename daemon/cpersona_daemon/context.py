@@ -26,5 +26,4 @@ class Context:
     pauses: Any           # boundary.pause.Pauses
     status: Any           # status.Status: counters, latencies, last errors
     tasks: set = field(default_factory=set)
-    backlog: Any = None   # embedding.backlog.BacklogWorker
     daemon: Any = None    # lifecycle.Daemon: its end, and what it knows of the process; set once it serves

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import logging
 import os
 import resource
 import signal
 import socket
+from collections.abc import Callable
 
 from . import __version__, claims
 from .boundary.access import AccessList
@@ -52,8 +52,10 @@ async def open_context(settings: Settings, places: Places, clock) -> Context:
     try:
         vectors.open(db)
         embedding = EmbeddingService(settings, clock)
-        ctx = Context(settings, places, clock, db, vectors, embedding, CalibrationFile(places.calibration), access, Pauses(clock), status)
-        ctx.backlog = BacklogWorker(db, embedding)
+        ctx = Context(
+            settings=settings, places=places, clock=clock, db=db, vectors=vectors, embedding=embedding, backlog=BacklogWorker(db, embedding),
+            calibration=CalibrationFile(places.calibration), access=access, pauses=Pauses(clock), status=status,
+        )
         for warning in settings.warnings:
             log.warning("%s", warning)
             status.warn(warning)
@@ -91,17 +93,18 @@ class Daemon:
         self._stop = asyncio.Event()
         self._why = ""
 
-    async def run(self, ready_fd: int | None = None) -> None:
+    async def run(self, tell: Callable[[dict], None] = lambda line: None) -> None:
         """Start, serve until asked to stop, and leave nothing behind. Raises CPersonaError when starting failed.
 
-        ``ready_fd`` is told one JSON line, {"ready": true} or {"error", "code"}, and closed.
+        ``tell`` is called once: with {"ready": true, "pid"}, or {"error", "code"}.
         """
         try:
             ctx = await self._start()
         except BaseException as error:
-            _tell(ready_fd, {"error": str(error) or type(error).__name__, "code": getattr(error, "code", "internal")})
+            log.error("not started: %s", error)
+            tell({"error": str(error) or type(error).__name__, "code": getattr(error, "code", "internal")})
             raise
-        _tell(ready_fd, {"ready": True, "pid": os.getpid()})
+        tell({"ready": True, "pid": os.getpid()})
         _notify_systemd("READY=1")
         log.info("serving %s at %s, version %s", self.places.db, self.own.path, __version__)
         try:
@@ -242,20 +245,6 @@ def _raise_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         except (OSError, ValueError):
             pass  # the limit of connections is then met earlier, as a failed accept
-
-
-def _tell(ready_fd: int | None, line: dict) -> None:
-    """Tell whoever started us; that they may be gone by now is no failure."""
-    if ready_fd is None:
-        return
-    try:
-        os.write(ready_fd, json.dumps(line).encode() + b"\n")
-    except OSError:
-        pass
-    try:
-        os.close(ready_fd)
-    except OSError:
-        pass
 
 
 def _notify_systemd(state: str) -> None:

@@ -46,23 +46,25 @@ def main(argv=None):
 
 
 def _serve(foreground, ready_fd):
-    import asyncio
-
-    from . import lifecycle
-    from .errors import CPersonaError
-    from .paths import places
-    from .settings import load
-
     os.umask(0o077)
-    settings = load()
-    where = places(settings)
     if ready_fd is not None:
         os.set_inheritable(ready_fd, False)
+    try:
+        import asyncio
+
+        from . import lifecycle
+        from .errors import CPersonaError
+        from .paths import places
+        from .settings import load
+    except ImportError as error:  # half an installation: whoever started us should read which half is missing
+        _tell(ready_fd, {"error": f"the installation is incomplete: {error}", "code": "internal"})
+        raise
+    settings = load()
+    where = places(settings)
 
     async def live():
-        daemon = lifecycle.Daemon(settings, where)
         _start_log(settings.log_level, None if foreground else where.log)
-        await daemon.run(ready_fd)
+        await lifecycle.Daemon(settings, where).run(lambda line: _tell(ready_fd, line))
 
     try:
         asyncio.run(live())
@@ -72,10 +74,24 @@ def _serve(foreground, ready_fd):
     return 0
 
 
+def _tell(ready_fd, line):
+    """Write one JSON line to whoever started us, and close the descriptor; that they may be gone is no failure."""
+    if ready_fd is None:
+        return
+    import json
+
+    try:
+        os.write(ready_fd, json.dumps(line).encode() + b"\n")
+    except OSError:
+        pass
+    os.close(ready_fd)
+
+
 def _start_log(level, path):
     """Send the log to a rotated file that only its owner can read, or to standard error."""
     import logging
     import logging.handlers
+    import time
 
     handler = logging.StreamHandler()
     if path is not None:
@@ -88,7 +104,7 @@ def _start_log(level, path):
         except OSError as error:
             sys.stderr.write(f"cpersonad: no log at {path}: {error.strerror}\n")
     formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(process)d %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = __import__("time").gmtime
+    formatter.converter = time.gmtime
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.addHandler(handler)
