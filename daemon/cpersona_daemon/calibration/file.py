@@ -1,0 +1,286 @@
+"""What was measured about a store, in one small file beside the database.
+
+Readers look at an immutable snapshot; a change writes the whole file anew (0600, temp + fsync + rename) and
+only then replaces the snapshot, so that a failed write changes nothing. A file that is damaged or not ours is
+moved aside and counts as absent.
+
+Contract: contracts.md §8; seeds/behavior-contracts §2 ("the scoring version changed").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from ..errors import StorageFailure
+from ..settings import Settings
+from ..storage.calibration import same_model
+
+FORMAT = "cpersona-calibration/1"
+SCORING_VERSION = "1"
+EVERY_AGENT = ""
+BALANCED = "balanced"
+BETAS = {"strict": 2.0, BALANCED: 1.0, "lenient": 0.5}
+LARGEST_FILE = 64 * 1024 * 1024
+
+
+def scoring_version(settings: Settings) -> str:
+    """Return what the gate compares: it changes with this program's scoring, and when confidence starts or stops to order."""
+    legacy = settings.confidence_enabled and settings.confidence_ordering == "legacy"
+    return f"{SCORING_VERSION}-{'confidence' if legacy else 'fusion'}"
+
+
+class Threshold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A measured similarity threshold and how it was asked for, so that it can be measured again the same way."""
+
+    value: float
+    method: str
+    sample_size: int
+    percentile: float
+    z_factor: float
+
+
+class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One state of the file: an immutable snapshot that also answers the recall pipeline.
+
+    ``thresholds`` and ``betas`` by agent (thresholds: '' for every agent without one of its own);
+    ``gates`` by agent, mode, signal and model.
+    """
+
+    format: str = FORMAT
+    model: str = ""
+    dimension: int = 0
+    scoring_version: str = ""
+    thresholds: dict[str, Threshold] = {}
+    gates: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    betas: dict[str, float] = {}
+
+    def threshold(self, agent_id: str, model: str = "") -> float | None:
+        """Return the similarity threshold measured for an agent, else for all, else None. One of another model is none."""
+        found = self.thresholds.get(agent_id) or self.thresholds.get(EVERY_AGENT)
+        return found.value if found is not None and same_model(self.model, model) else None
+
+    def gate(self, agent_id: str, mode: str, signal: str, model: str) -> float | None:
+        """Return the gate of one signal on its own scale, or None where none was measured with this model."""
+        by_model = self.gates.get(agent_id, {}).get(mode, {}).get(signal, {})
+        if model in by_model:
+            return by_model[model]
+        fitting = [value for known, value in by_model.items() if same_model(known, model)]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def beta(self, agent_id: str) -> float:
+        """Return how much the agent's precision weighs noise kept out against matches let in; 1.0 unless set."""
+        return self.betas.get(agent_id, BETAS[BALANCED])
+
+    def for_model(self, model: str, dimension: int, version: str) -> Measured:
+        """Return what of this still holds for a model: everything, or the betas alone when model, dimension or scoring changed."""
+        if self.stale(model, dimension, version):
+            return Measured(model=model, dimension=dimension, scoring_version=version, betas=self.betas)
+        return msgspec.structs.replace(self, model=model or self.model, dimension=dimension or self.dimension, scoring_version=version)
+
+    def stale(self, model: str, dimension: int | None, version: str) -> bool:
+        """Tell whether this was measured with another model, dimension or scoring. What is unknown ('' or None) is no difference."""
+        if self.scoring_version and self.scoring_version != version:
+            return True
+        return not same_model(self.model, model) or bool(dimension and self.dimension and dimension != self.dimension)
+
+    def without(self, agent_id: str) -> Measured:
+        """Return this without anything about an agent."""
+        drop = lambda held: {k: v for k, v in held.items() if k != agent_id}  # noqa: E731
+        return msgspec.structs.replace(self, thresholds=drop(self.thresholds), gates=drop(self.gates), betas=drop(self.betas))
+
+    def with_threshold(self, agent_id: str, threshold: Threshold) -> Measured:
+        return msgspec.structs.replace(self, thresholds={**self.thresholds, agent_id: threshold})
+
+    def with_gates(self, agent_id: str, mode: str, signals: Iterable[str], found: dict[str, float]) -> Measured:
+        """Return this with the gates ``found`` for an agent and mode; a signal of ``signals`` that has none any more loses its old one."""
+        held = {s: v for s, v in self.gates.get(agent_id, {}).get(mode, {}).items() if s not in signals}
+        held.update({signal: {self.model: value} for signal, value in found.items()})
+        return msgspec.structs.replace(self, gates={**self.gates, agent_id: {**self.gates.get(agent_id, {}), mode: held}})
+
+    def with_beta(self, agent_id: str, beta: float | None) -> Measured:
+        """Return this with an agent's beta set, or cleared by None."""
+        betas = {k: v for k, v in self.betas.items() if k != agent_id}
+        if beta is not None:
+            betas[agent_id] = beta
+        return msgspec.structs.replace(self, betas=betas)
+
+    def without_gates(self, agent_id: str) -> Measured:
+        return msgspec.structs.replace(self, gates={k: v for k, v in self.gates.items() if k != agent_id})
+
+
+class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
+    checksum: str
+    calibration: msgspec.Raw
+
+
+class CalibrationFile:
+    """The file and its current snapshot. Every method may be called from any thread; none raises for a bad file."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self.backup_path, self.damaged_path = path + ".bak", path + ".damaged"
+        self.problem: str | None = None
+        self._guard = threading.Lock()
+        self._forgotten: Counter[str] = Counter()
+        self.turn = asyncio.Lock()  # one measurement at a time
+        self.exists = False
+        self._current = self._load()
+
+    @property
+    def current(self) -> Measured:
+        """The snapshot that holds now; it never changes."""
+        return self._current
+
+    # -- what the recall pipeline asks
+
+    def threshold(self, agent_id: str, model: str = "") -> float | None:
+        return self._current.threshold(agent_id, model)
+
+    def gate(self, agent_id: str, mode: str, signal: str, model: str) -> float | None:
+        return self._current.gate(agent_id, mode, signal, model)
+
+    def beta(self, agent_id: str) -> float:
+        return self._current.beta(agent_id)
+
+    def precision(self, agent_id: str) -> str | None:
+        """Return the name of an agent's precision, None when none was set."""
+        beta = self._current.betas.get(agent_id)
+        return next((name for name, value in BETAS.items() if value == beta), None)
+
+    def stale(self, model: str, dimension: int | None, version: str) -> bool:
+        """Tell whether nothing is measured, or what is was measured with another model, dimension or scoring version."""
+        return not self._current.thresholds or self._current.stale(model, dimension, version)
+
+    def summary(self) -> dict:
+        """Return what `daemon_status` shows: counts and identities, no agent names."""
+        now = self._current
+        out = {
+            "measured": self.exists, "model": now.model, "dimension": now.dimension, "scoring_version": now.scoring_version,
+            "thresholds": len(now.thresholds), "gates": sum(len(signals) for modes in now.gates.values() for signals in modes.values()),
+            "precisions": len(now.betas),
+        }
+        if self.problem:
+            out["problem"] = self.problem
+        return out
+
+    # -- changing it
+
+    def forgets(self, agent_id: str) -> int:
+        """Return how often an agent was forgotten; a measurement begun before that must not be kept."""
+        return self._forgotten[agent_id]
+
+    def forget(self, agent_id: str) -> None:
+        """Remove everything that was measured or set for an agent. Raises StorageFailure."""
+        with self._guard:
+            self._forgotten[agent_id] += 1
+            changed = self._current.without(agent_id)
+            if changed != self._current:
+                self._replace(changed)
+
+    def update(self, change: Callable[[Measured], Measured]) -> Measured:
+        """Replace the snapshot by ``change(snapshot)`` and return it, once it is on disk.
+
+        The old file is kept as a backup when model, dimension or scoring version changed. Raises StorageFailure.
+        """
+        with self._guard:
+            changed = change(self._current)
+            if self.exists and self._current.stale(changed.model, changed.dimension, changed.scoring_version):
+                self._back_up()
+            self._replace(changed)
+            return changed
+
+    def _replace(self, changed: Measured) -> None:
+        body = msgspec.json.encode(changed, order="sorted")
+        document = {"calibration": msgspec.Raw(body), "checksum": _checksum(body)}
+        try:
+            _write_private(self.path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
+        except OSError as error:
+            raise StorageFailure(f"the calibration file cannot be written ({error.strerror}); nothing changed") from error
+        self._current, self.exists, self.problem = changed, True, None
+
+    def _back_up(self) -> None:
+        try:
+            with open(self.path, "rb") as handle:
+                _write_private(self.backup_path, handle.read(LARGEST_FILE))
+        except FileNotFoundError:
+            return  # somebody removed it; there is nothing to keep
+        except OSError as error:
+            raise StorageFailure(f"the old calibration file cannot be backed up ({error.strerror}); nothing changed") from error
+
+    # -- reading it
+
+    def _load(self) -> Measured:
+        try:
+            with open(self.path, "rb") as handle:
+                raw = handle.read(LARGEST_FILE + 1)
+        except FileNotFoundError:
+            return Measured()
+        except OSError as error:
+            self.problem = f"the calibration file cannot be read ({error.strerror}); recall goes on without it"
+            return Measured()
+        try:
+            measured = _decode(raw)
+        except ValueError as error:
+            self.problem = f"the calibration file is damaged or not ours ({error}); it was moved to {os.path.basename(self.damaged_path)}"
+            try:
+                os.replace(self.path, self.damaged_path)
+            except OSError as failure:
+                self.problem = f"the calibration file is damaged or not ours ({error}) and cannot be moved aside ({failure.strerror})"
+            return Measured()
+        self.exists = True
+        return measured
+
+
+def _decode(raw: bytes) -> Measured:
+    """Return the content of a file. Raises ValueError with what is wrong."""
+    if len(raw) > LARGEST_FILE:
+        raise ValueError("it is too large")
+    try:
+        envelope = msgspec.json.decode(raw, type=_Envelope)
+        measured = msgspec.json.decode(envelope.calibration, type=Measured)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise ValueError("its shape is not that of a calibration") from None
+    if measured.format != FORMAT:
+        raise ValueError("its format is another one")
+    if envelope.checksum != _checksum(msgspec.json.encode(measured, order="sorted")):
+        raise ValueError("its checksum differs")
+    numbers = [t.value for t in measured.thresholds.values()] + list(measured.betas.values())
+    numbers += [v for modes in measured.gates.values() for signals in modes.values() for models in signals.values() for v in models.values()]
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError("it holds a number that is not finite")
+    return measured
+
+
+def _checksum(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def _write_private(path: str, data: bytes) -> None:
+    """Put a file in place whole, 0600 from its first byte, and durably."""
+    temporary = path + ".tmp"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.fchmod(handle, 0o600)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(handle, view):]
+        os.fsync(handle)
+    except BaseException:
+        os.close(handle)
+        os.unlink(temporary)
+        raise
+    os.close(handle)
+    os.replace(temporary, path)
+    directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,142 @@
+"""What a calibration reads: a deterministic sample of embedded memories, and their neighbours in time.
+
+The ids come from an index and are drawn first; only the rows of the sample are read with their vectors.
+
+Contract: contracts.md §8.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass
+
+import apsw
+import numpy as np
+
+_NEIGHBOURS_LOOKED_AT = 32  # rows without a vector that may stand between two neighbours in time
+_LEAST_CHUNK = 64
+
+
+def same_model(a: str, b: str) -> bool:
+    """Tell whether two identities may be one model: an unknown one may be any."""
+    return not a or not b or a == b
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """An embedded memory of a sample. ``instant`` is None where the timestamp names none; ``vector`` is float32, unit length."""
+
+    id: int
+    agent_id: str
+    instant: float | None
+    model: str
+    vector: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Which vectors belong to the model at work. An unknown identity ('') or dimension (None) fits any."""
+
+    model: str
+    dimension: int | None
+
+    def takes(self, row: Sampled) -> bool:
+        return same_model(self.model, row.model) and self.dimension in (None, len(row.vector))
+
+
+def memory_ids(conn: apsw.Connection, agent_id: str) -> np.ndarray:
+    """Return the ids of an agent's memories ('' for all agents), ascending: int64."""
+    where, params = ("WHERE agent_id = ?", (agent_id,)) if agent_id else ("", ())
+    ids = np.fromiter((i for (i,) in conn.execute(f"SELECT id FROM memories {where}", params)), np.int64)
+    ids.sort()
+    return ids
+
+
+def agents(conn: apsw.Connection) -> list[str]:
+    """Return every agent that has memories, one step in the index each."""
+    rows = conn.execute(
+        "WITH RECURSIVE a(agent) AS (SELECT min(agent_id) FROM memories UNION ALL"
+        " SELECT (SELECT min(agent_id) FROM memories WHERE agent_id > a.agent) FROM a WHERE a.agent IS NOT NULL)"
+        " SELECT agent FROM a WHERE agent IS NOT NULL"
+    )
+    return [agent for (agent,) in rows]
+
+
+def shuffled(ids: np.ndarray, *seed: object) -> np.ndarray:
+    """Return the ids in an order that follows from the seed alone, on every machine and in every version of numpy."""
+    digest = hashlib.blake2b("\0".join(map(str, seed)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    with np.errstate(over="ignore"):
+        z = ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(int.from_bytes(digest, "little"))
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return ids[np.argsort(z, kind="stable")]
+
+
+def embedded(conn: apsw.Connection, ids: list[int]) -> list[Sampled]:
+    """Return those of the ids that have a usable vector, in the given order."""
+    rows = conn.execute(
+        "SELECT v.id, m.agent_id, m.instant, v.model, v.vector FROM json_each(?) j"
+        " CROSS JOIN memory_vectors v ON v.id = j.value CROSS JOIN memories m ON m.id = v.id",
+        (json.dumps(ids),),
+    )
+    found = {}
+    for row_id, agent_id, instant, model, raw in rows:
+        if raw and len(raw) % 4 == 0 and np.isfinite(vector := np.frombuffer(raw, "<f4")).all():
+            found[row_id] = Sampled(row_id, agent_id, instant, model, vector)
+    return [found[i] for i in ids if i in found]
+
+
+def sample(conn: apsw.Connection, ids: np.ndarray, size: int, fit: Fit, *seed: object) -> list[Sampled]:
+    """Return up to ``size`` random embedded memories of ``ids`` that fit the model, all of one width.
+
+    Where the model's dimension is unknown, the width that most rows of the draw have is taken.
+    """
+    order, out = shuffled(ids, *seed), []
+    at = 0
+    while at < len(order) and len(out) < size:
+        step = max(_LEAST_CHUNK, size - len(out))
+        out += [row for row in embedded(conn, order[at:at + step].tolist()) if fit.takes(row)]
+        at += step
+    if fit.dimension is None and out:
+        width = Counter(len(row.vector) for row in out).most_common(1)[0][0]
+        out = [row for row in out if len(row.vector) == width]
+    return out[:size]
+
+
+def next_in_time(conn: apsw.Connection, rows: list[Sampled], window_seconds: float) -> list[tuple[Sampled, Sampled]]:
+    """Return each row with the embedded memory of the same agent that follows it in time, where one does within the window.
+
+    The order of time is instant, then id. Rows without an instant have no neighbours.
+    """
+    following: dict[int, list[int]] = {}
+    for row in rows:
+        if row.instant is None:
+            continue
+        # Two statements: many rows of one instant (a bulk import) are then passed by in the index.
+        same = conn.execute(
+            "SELECT id FROM memories WHERE agent_id = ? AND instant = ? AND id > ? ORDER BY id LIMIT ?",
+            (row.agent_id, row.instant, row.id, _NEIGHBOURS_LOOKED_AT),
+        ).fetchall()
+        later = conn.execute(
+            "SELECT id FROM memories WHERE agent_id = ? AND instant > ? AND instant <= ? ORDER BY instant, id LIMIT ?",
+            (row.agent_id, row.instant, row.instant + window_seconds, _NEIGHBOURS_LOOKED_AT - len(same)),
+        ).fetchall()
+        following[row.id] = [i for (i,) in same + later]
+    have = _with_vector(conn, sorted({i for ids in following.values() for i in ids}))
+    first = {row_id: next((i for i in ids if i in have), None) for row_id, ids in following.items()}
+    neighbours = {n.id: n for n in embedded(conn, sorted({i for i in first.values() if i is not None}))}
+    pairs = [(row, neighbours.get(first.get(row.id))) for row in rows]
+    return [(row, other) for row, other in pairs if other is not None]
+
+
+def _with_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
+    rows = conn.execute("SELECT v.id FROM json_each(?) j CROSS JOIN memory_vectors v ON v.id = j.value", (json.dumps(ids),))
+    return {i for (i,) in rows}
+
+
+def contents(conn: apsw.Connection, ids: list[int]) -> dict[int, str]:
+    """Return the texts of memories by id."""
+    return dict(conn.execute("SELECT id, content FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)).fetchall())
