@@ -27,6 +27,8 @@ from .base import Batch, may_change_width, unit_rows
 TEXTS_PER_REQUEST = 32
 _LARGEST_ANSWER = 64 * 1024 * 1024
 _CHUNK = 256 * 1024
+# A service that takes longer to accept is down; the timeout is for its thinking.
+_CONNECT_SECONDS = 5.0
 
 
 class _Answer(msgspec.Struct):
@@ -66,6 +68,7 @@ class HttpEmbedder:
         self._guard = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
         self._busy: set[http.client.HTTPConnection] = set()
+        self._generation = 0
         self._known: tuple[str, int] | None = None
         self._identity, self._dimension = "", None
 
@@ -90,6 +93,7 @@ class HttpEmbedder:
         with self._guard:
             idle, busy = self._idle, list(self._busy)
             self._idle = []
+            self._generation += 1
         for connection in idle:
             connection.close()
         for connection in busy:
@@ -153,14 +157,14 @@ class HttpEmbedder:
     # -- connections
 
     def _post(self, body: bytes) -> tuple[int, bytes]:
-        deadline = time.monotonic() + self._timeout
+        deadline, generation = time.monotonic() + self._timeout, self._generation
         while True:
             connection, reused = self._take()
             try:
                 status, data, keep = self._exchange(connection, body, deadline)
             except (http.client.HTTPException, OSError) as error:
                 self._put(connection, keep=False)
-                if reused and isinstance(error, (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)):
+                if reused and generation == self._generation and isinstance(error, (BrokenPipeError, ConnectionResetError)):
                     continue  # the service closed an idle connection; nothing was answered, so asking again is safe
                 raise self._unreachable(error) from error
             except BaseException:
@@ -188,7 +192,9 @@ class HttpEmbedder:
             if size > _LARGEST_ANSWER:
                 raise self._refused(f"is larger than {_LARGEST_ANSWER >> 20} MiB")
             chunks.append(chunk)
-        return response.status, b"".join(chunks), not response.will_close
+        keep = not response.will_close and not response.length  # a body cut short leaves nothing that could be reused
+        response.close()  # read1 does not notice the end of a counted body by itself
+        return response.status, b"".join(chunks), keep
 
     def _left(self, deadline: float) -> float:
         left = deadline - time.monotonic()
@@ -198,7 +204,7 @@ class HttpEmbedder:
 
     def _unreachable(self, error: Exception) -> EmbeddingFailure:
         if isinstance(error, TimeoutError):
-            return EmbeddingFailure(f"the embedding service at {self.place} did not answer within {self._timeout:g} s")
+            return EmbeddingFailure(f"the embedding service at {self.place} did not answer in time")
         if isinstance(error, ConnectionRefusedError):
             return EmbeddingFailure(f"the embedding service at {self.place} refuses connections")
         return EmbeddingFailure(f"the embedding service at {self.place} failed ({type(error).__name__}: {error})")
@@ -210,7 +216,7 @@ class HttpEmbedder:
                 connection = self._idle.pop()
             else:
                 kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-                connection = kind(self._host, self._port, timeout=self._timeout)
+                connection = kind(self._host, self._port, timeout=min(self._timeout, _CONNECT_SECONDS))
             self._busy.add(connection)
         return connection, reused
 

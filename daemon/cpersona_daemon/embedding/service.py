@@ -116,8 +116,8 @@ class EmbeddingService:
             return _advisory("fault", "query embedding fails, so recall is lexical only",
                              f"{self._failures} query embeddings in a row failed; the last one: {self.problem}",
                              "check the embedding backend with `cpersona daemon status`; the next query that can be embedded clears this")
-        if self._unserved and self.state == LOADING:
-            return _advisory("hint", "the embedding model is still loading, so this recall was lexical only", "state: loading",
+        if self._unserved:
+            return _advisory("hint", "the embedding model is still loading, so this recall was lexical only", f"state: {self.state}",
                              "ask again in a moment, or leave out --no-wait")
         return None
 
@@ -164,7 +164,7 @@ class EmbeddingService:
         waiting, self._loading = self._loading, None
         error = None if running.cancelled() else running.exception()
         if error is None and not running.cancelled():
-            self.state, self.problem, self._unserved = READY, None, False
+            self.state, self.problem = READY, None
             self._touch()
             self._arm(self._idle_seconds)
         else:
@@ -219,6 +219,7 @@ class EmbeddingService:
         known = self._cached(text)
         if known is not None:
             self._counts["cache_hits"] += 1
+            self._unserved = False
             return known
         try:
             await self._ready(wait_seconds)
