@@ -61,6 +61,8 @@ CREATE TABLE episodes (
   summary TEXT NOT NULL
 );
 CREATE INDEX episodes_recent ON episodes (agent_id, created_at);
+-- Import and merge look for an episode with the same summary; its beginning is enough to find it.
+CREATE INDEX episodes_same ON episodes (agent_id, substr(summary, 1, 64));
 
 CREATE TABLE episode_vectors (
   id INTEGER PRIMARY KEY REFERENCES episodes (id) ON DELETE CASCADE,
@@ -83,6 +85,9 @@ CREATE VIRTUAL TABLE memory_fts USING fts5 (
 CREATE VIRTUAL TABLE episode_fts USING fts5 (
   summary, keywords, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
 );
+-- Views of the terms themselves; they store nothing. A prefix is counted here before FTS5 merges all that it starts.
+CREATE VIRTUAL TABLE memory_terms USING fts5vocab (memory_fts, row);
+CREATE VIRTUAL TABLE episode_terms USING fts5vocab (episode_fts, row);
 
 -- Rows that should have a vector and have none yet, so that a restart goes on where the last process stopped.
 CREATE TABLE embedding_backlog (

@@ -1,0 +1,300 @@
+"""All SQL of the lexical channel: postings, the ranked search with its bounded cost, and the substring scan.
+
+Contract: contracts.md §3 "episode_fts, memory_fts", "memory_keyword"; seeds/behavior-contracts §4.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from dataclasses import dataclass, field
+
+import apsw
+
+from ..recall.lexical import LexicalQuery, Term, index_text, quoted
+from .scope import Scope
+
+COMMON_ROWS = 20_000  # a term found in more rows finds none by itself beside a rarer one
+VOTING_ROWS = 100_000  # and beyond this it does not even vote: bm25 walks through all rows of every term that does
+HALF_FROM = 1_000  # from this size of the table on, a word in more than half of its rows says nothing
+RANKED_FIRST = 1_024  # the best of the whole table are ranked and then looked up in the scope; mostly that is enough
+SCAN_ROWS = 50_000
+
+_TABLES = {"mem": ("memory_fts", "memory_terms", "memories"), "ep": ("episode_fts", "episode_terms", "episodes")}
+
+
+# -- postings
+
+
+def put_memory(conn: apsw.Connection, id: int, content: str) -> None:
+    """Write the postings of a memory, in place of those it may have. Call it only when the content changed."""
+    conn.execute("INSERT OR REPLACE INTO memory_fts (rowid, body) VALUES (?, ?)", (id, index_text(content)))
+
+
+def drop_memory(conn: apsw.Connection, id: int) -> None:
+    """Remove the postings of a memory."""
+    conn.execute("DELETE FROM memory_fts WHERE rowid = ?", (id,))
+
+
+def put_episode(conn: apsw.Connection, id: int, summary: str, keywords: str) -> None:
+    """Write the postings of an episode, in place of those it may have."""
+    conn.execute("INSERT OR REPLACE INTO episode_fts (rowid, summary, keywords) VALUES (?, ?, ?)", (id, index_text(summary), index_text(keywords)))
+
+
+def drop_episode(conn: apsw.Connection, id: int) -> None:
+    """Remove the postings of an episode."""
+    conn.execute("DELETE FROM episode_fts WHERE rowid = ?", (id,))
+
+
+# -- ranked search
+
+
+def search(
+    conn: apsw.Connection,
+    kind: str,
+    query: LexicalQuery,
+    scope: Scope,
+    depth: int,
+    trace: dict | None = None,
+    *,
+    common_rows: int = COMMON_ROWS,
+    voting_rows: int = VOTING_ROWS,
+    half_from: int = HALF_FROM,
+    ranked_first: int = RANKED_FIRST,
+) -> list[tuple[int, float]]:
+    """Return the best ``depth`` rows of ``kind`` in scope as (id, bm25), best (lowest) first, ties by id ascending.
+
+    bm25 has the statistics of the whole table. Whatever the size of the table, about ``common_rows`` rows a term
+    are ranked; ``trace`` is told the terms and everything that was left out for it. Same database and query, same answer.
+
+    Contract: contracts.md §3 "Bounded cost".
+    """
+    plan = _Plan(_Frequencies(conn, *_TABLES[kind], common_rows), query, voting_rows, half_from)
+    if trace is not None:
+        trace.update(plan.trace)
+    if depth <= 0:
+        return []
+    found: list[tuple[int, float]] = []
+    for expression, lowest in plan.attempts:
+        found = _ranked(conn, kind, expression, lowest, scope, depth, ranked_first)
+        if found:
+            if trace is not None and lowest:
+                trace["newest_rows_only"] = common_rows
+            break
+    return found
+
+
+def _ranked(conn: apsw.Connection, kind: str, expression: str, lowest: int, scope: Scope, depth: int, ranked_first: int) -> list[tuple[int, float]]:
+    fts, _, table = _TABLES[kind]
+    axes, params = scope.memory_sql("m.") if kind == "mem" else scope.axes_sql("m.")
+    match = f"{fts} MATCH ? AND f.rowid >= ?"
+    if depth < ranked_first:
+        best = conn.execute(
+            f"SELECT f.rowid, bm25({fts}) AS score FROM {fts} f WHERE {match} ORDER BY score, f.rowid LIMIT ?",
+            (expression, lowest, ranked_first),
+        ).fetchall()
+        ids = json.dumps([id for id, _ in best])
+        inside = {
+            id for (id,) in conn.execute(f"SELECT m.id FROM json_each(?) j CROSS JOIN {table} m ON m.id = j.value WHERE {axes}", (ids, *params))
+        }
+        found = [(id, score) for id, score in best if id in inside]
+        if len(found) >= depth or len(best) < ranked_first:
+            return found[:depth]
+    # The scope holds few of the best: filter by it first, so that only its own rows are ranked.
+    return conn.execute(
+        f"SELECT f.rowid, bm25({fts}) AS score FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid"
+        f" WHERE {match} AND {axes} ORDER BY score, f.rowid LIMIT ?",
+        (expression, lowest, *params, depth),
+    ).fetchall()
+
+
+class _Plan:
+    """What to ask FTS5 for: ``attempts`` are (expression, lowest rowid), the next one only when the last found nothing."""
+
+    def __init__(self, frequencies: _Frequencies, query: LexicalQuery, voting_rows: int, half_from: int):
+        self.attempts: list[tuple[str, int]] = []
+        self.trace: dict = {"terms": [term.text for term in query.terms]}
+        if query.stop_words:
+            self.trace["stop_words"] = list(query.stop_words)
+        if query.beyond_limit:
+            self.trace["terms_beyond_limit"] = query.beyond_limit
+        terms = list(query.terms)
+        if terms and (rows := frequencies.rows()) >= half_from:
+            terms = self._without_most_frequent(frequencies, terms, rows)
+        if not terms:
+            return
+        rare: list[str] = []
+        common: list[tuple[int, str, str]] = []
+        for term in terms:
+            self._sort_in(frequencies, term, rare, common)
+        common.sort()
+        votes = [token for count, token, _ in common if count <= voting_rows]
+        if rare:
+            self.attempts.append((_driven(rare, votes), 0))
+        if common:
+            # No rarer term: the rarest of the common ones finds the candidates, among its newest rows.
+            _, driver, _ = common[0]
+            self.attempts.append((_driven([driver], [token for token in votes if token != driver]), frequencies.common(driver).lowest))
+            self.trace["common_terms"] = [text for _, _, text in common]
+            if silent := [text for count, _, text in common if count > voting_rows]:
+                self.trace["terms_without_vote"] = silent
+
+    def _without_most_frequent(self, frequencies: _Frequencies, terms: list[Term], rows: int) -> list[Term]:
+        """Leave out the words that stand in more than half of the rows, unless nothing else is left."""
+        frequent = {term.text for term in terms if term.kind != "identifier" and frequencies.of(term.token) * 2 > rows}
+        if not frequent or len(frequent) == len(terms):
+            return terms
+        self.trace["too_frequent"] = sorted(frequent)
+        return [term for term in terms if term.text not in frequent]
+
+    def _sort_in(self, frequencies: _Frequencies, term: Term, rare: list[str], common: list[tuple[int, str, str]]) -> None:
+        if not frequencies.matter:
+            rare.append(term.token)
+            rare.extend(expression for expression in (term.prefix and quoted(term.prefix) + "*", term.phrase) if expression)
+            return
+        if (count := frequencies.of(term.token)) > frequencies.limit:
+            common.append((count, term.token, term.text))
+        elif count:
+            rare.append(term.token)
+        if term.prefix and frequencies.prefix_is_rare(term.prefix):
+            rare.append(quoted(term.prefix) + "*")
+        elif term.prefix:
+            self.trace.setdefault("prefixes_left_out", []).append(term.text)
+        if term.phrase and min(map(frequencies.of, term.words)) <= frequencies.limit:
+            rare.append(term.phrase)
+        elif term.phrase:
+            self.trace.setdefault("phrases_left_out", []).append(term.text)
+
+
+def _driven(finding: list[str], voting: list[str]) -> str:
+    """Return the expression whose rows are those of ``finding``, while ``voting`` counts for bm25 where it stands too.
+
+    Each side of the OR holds for a row or does not, so that no term is counted twice; FTS5 seeks the voting terms
+    from row to row instead of walking through them.
+    """
+    found = " OR ".join(finding)
+    if not voting:
+        return found
+    votes = " OR ".join(voting)
+    return f"(({found}) NOT ({votes})) OR (({found}) AND ({votes}))"
+
+
+# -- document frequencies
+
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    rows: int  # an estimate from its newest rows
+    lowest: int  # the rowid its newest ``limit`` rows begin at
+
+
+@dataclass(slots=True)
+class _Known:
+    stamp: tuple
+    values: dict = field(default_factory=dict)
+
+
+_known: weakref.WeakKeyDictionary[apsw.Connection, _Known] = weakref.WeakKeyDictionary()
+
+
+class _Frequencies:
+    """In how many rows an expression is found, at a cost that does not grow with the table.
+
+    Up to ``limit`` rows the count is exact. Beyond, it is estimated from the stretch of rowids that the newest
+    ``limit`` rows of the term take. What was counted is kept for the connection while the database stays as it is.
+    """
+
+    def __init__(self, conn: apsw.Connection, fts: str, vocabulary: str, table: str, limit: int):
+        self._conn, self._fts, self._vocabulary, self._table, self.limit = conn, fts, vocabulary, table, limit
+        ((version,),) = conn.execute("PRAGMA data_version").fetchall()
+        stamp = (version, conn.total_changes())
+        known = _known.get(conn)
+        if known is None or known.stamp != stamp:
+            known = _known[conn] = _Known(stamp)
+        self._values = known.values
+
+    def rows(self) -> int:
+        """The number of rows: exact up to twice the limit, the highest rowid beyond."""
+        return self._keep("rows", "", self._count_rows)
+
+    def _count_rows(self) -> int:
+        enough = 2 * self.limit + 1
+        ((count,),) = self._conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM {self._table} LIMIT ?)", (enough,)).fetchall()
+        return count if count < enough else self._highest()
+
+    def _highest(self) -> int:
+        ((highest,),) = self._conn.execute(f"SELECT coalesce(max(id), 0) FROM {self._table}").fetchall()
+        return highest
+
+    @property
+    def matter(self) -> bool:
+        """False while no term can be common, so that nothing need be counted for it."""
+        return self.rows() > self.limit
+
+    def of(self, expression: str) -> int:
+        return self._keep("count", expression, lambda: self._count(expression))
+
+    def _count(self, expression: str) -> int:
+        ((count,),) = self._conn.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM {self._fts} WHERE {self._fts} MATCH ? LIMIT ?)", (expression, self.limit + 1)
+        ).fetchall()
+        return count if count <= self.limit else self.common(expression).rows
+
+    def common(self, expression: str) -> _Common:
+        return self._keep("common", expression, lambda: self._stretch(expression))
+
+    def _stretch(self, expression: str) -> _Common:
+        ((lowest,),) = self._conn.execute(
+            f"SELECT min(id) FROM (SELECT rowid AS id FROM {self._fts} WHERE {self._fts} MATCH ? ORDER BY rowid DESC LIMIT ?)", (expression, self.limit)
+        ).fetchall()
+        highest = self._highest()
+        return _Common(max(self.limit + 1, self.limit * highest // max(1, highest - lowest + 1)), lowest)
+
+    def prefix_is_rare(self, prefix: str) -> bool:
+        return self._keep("prefix", prefix, lambda: self._count_prefix(prefix)) <= self.limit
+
+    def _count_prefix(self, prefix: str) -> int:
+        """Count the postings of the terms that start with ``prefix``; FTS5 merges all of them before its first row."""
+        ((postings,),) = self._conn.execute(
+            f"SELECT coalesce(sum(doc), 0) FROM (SELECT doc FROM {self._vocabulary} WHERE term >= ? AND term < ? LIMIT ?)",
+            (prefix, prefix + "\U0010ffff", self.limit + 1),
+        ).fetchall()
+        return postings
+
+    def _keep(self, what: str, key: str, compute):
+        place = (self._fts, self.limit, what, key)
+        value = self._values.get(place)
+        if value is None:
+            value = self._values[place] = compute()
+        return value
+
+
+# -- without a score
+
+
+def keyword_scan(conn: apsw.Connection, text: str, scope: Scope, depth: int, *, scan_rows: int = SCAN_ROWS) -> list[int]:
+    """Return the newest ``depth`` memories in scope that hold the stripped text, ASCII letters in either case.
+
+    Looks at the newest ``scan_rows`` rows in scope. Contract: contracts.md §3 "memory_keyword".
+    """
+    needle = text.strip()
+    if not needle or depth <= 0 or "\0" in needle:
+        return []
+    pattern = "%" + needle.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    axes, params = scope.memory_sql()
+    found: list[int] = []
+    rows = conn.execute(
+        f"SELECT id, content LIKE ? ESCAPE '\\' FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?", (pattern, *params, scan_rows)
+    )
+    for id, holds in rows:
+        if holds:
+            found.append(id)
+            if len(found) == depth:
+                break
+    return found
+
+
+def recent(conn: apsw.Connection, scope: Scope, n: int) -> list[int]:
+    """Return the ``n`` newest memories in scope: created_at DESC, id DESC. What a blank query lists."""
+    axes, params = scope.memory_sql()
+    return [id for (id,) in conn.execute(f"SELECT id FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?", (*params, max(0, n)))]
