@@ -1,0 +1,101 @@
+"""The SQL of the vector index: its generation, what a rebuild reads, and the scan without an index.
+
+Rebuilds and plain scans run on connections of their own, opened for the purpose: they work while the
+caller is inside a read transaction, and nothing of them outlives its use.
+
+Contract: contracts.md §1 (embeddings), §3 (vector_near: scan order and scope).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+import numpy as np
+
+from ..errors import translate
+from ..instants import created_seconds
+from ..vectors.changes import EPISODE, MEMORY, VectorPut
+from .scope import Scope
+
+CHUNK = 512
+_TABLES = {MEMORY: ("memories", "memory_vectors", "m.source_id"), EPISODE: ("episodes", "episode_vectors", "NULL")}
+_IDENTITY = "vector_store"
+
+
+@contextmanager
+def reader(path: str) -> Iterator[apsw.Connection]:
+    """Open a read-only connection for one piece of work. Raises the typed errors of ``translate``."""
+    try:
+        conn = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            conn.set_busy_timeout(10_000)
+            conn.execute("PRAGMA cache_size = -4000; PRAGMA mmap_size = 268435456")
+            yield conn
+        finally:
+            conn.close()
+    except apsw.Error as error:
+        raise translate(error) from error
+
+
+def generation(conn: apsw.Connection) -> int:
+    """Return the number of the last committed transaction that changed vectors."""
+    return conn.execute("SELECT value FROM meta WHERE key = 'vector_generation'").fetchone()[0]
+
+
+def identity(conn: apsw.Connection) -> bytes | None:
+    """Return the 16 bytes that tell this database from every other one, None before the first start."""
+    row = conn.execute("SELECT value FROM meta WHERE key = ?", (_IDENTITY,)).fetchone()
+    return None if row is None or not isinstance(row[0], bytes) or len(row[0]) != 16 else row[0]
+
+
+def give_identity(tx) -> None:
+    """Write job: give the database its identity."""
+    tx.execute("INSERT OR REPLACE INTO meta VALUES (?, randomblob(16))", (_IDENTITY,))
+
+
+def width_of_newest(conn: apsw.Connection, kind: str) -> int | None:
+    """Return the width of the newest stored vector in scan order, None where there is none."""
+    rows, vectors, _ = _TABLES[kind]
+    if conn.execute(f"SELECT 1 FROM {vectors} LIMIT 1").fetchone() is None:
+        return None
+    row = conn.execute(
+        f"SELECT length(v.vector) / 4 FROM {rows} m CROSS JOIN {vectors} v ON v.id = m.id"
+        " WHERE length(v.vector) >= 4 ORDER BY m.created_at DESC, m.id LIMIT 1"
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def latest(conn: apsw.Connection, kind: str, count: int) -> list[tuple[int, bytes]]:
+    """Return (id, vector) of the highest ids: a cheap sample against an index of another database."""
+    return conn.execute(f"SELECT id, vector FROM {_TABLES[kind][1]} ORDER BY id DESC LIMIT ?", (count,)).fetchall()
+
+
+def count(conn: apsw.Connection, kind: str) -> int:
+    """Return how many rows have a vector."""
+    return conn.execute(f"SELECT count(*) FROM {_TABLES[kind][1]}").fetchone()[0]
+
+
+def scan_order(conn: apsw.Connection, kind: str, scope: Scope | None = None) -> np.ndarray:
+    """Return the ids of all rows in scope, with a vector or not, in scan order: created_at DESC, id ASC. int64."""
+    rows = _TABLES[kind][0]
+    where, params = ("1", []) if scope is None else scope.memory_sql() if kind == MEMORY else scope.axes_sql()
+    ids, created = [], []
+    for row_id, text in conn.execute(f"SELECT id, created_at FROM {rows} WHERE {where}", tuple(params)):
+        ids.append(row_id)
+        created.append(created_seconds(text))
+    ids = np.array(ids, np.int64)
+    return ids[np.lexsort((ids, -np.array(created, np.int64)))]
+
+
+def with_vectors(conn: apsw.Connection, kind: str, ids: np.ndarray) -> list[VectorPut]:
+    """Return the rows among ``ids`` that have a vector, in the order asked for. Unusable bytes count as no vector."""
+    rows, vectors, source = _TABLES[kind]
+    found = conn.execute(
+        f"SELECT v.id, m.created_at, m.agent_id, m.project_id, m.channel, {source}, v.model, v.vector"
+        f" FROM json_each(?) j CROSS JOIN {vectors} v ON v.id = j.value CROSS JOIN {rows} m ON m.id = v.id",
+        (json.dumps(ids.tolist()),),
+    )
+    return [VectorPut(kind, *row[:-1], np.frombuffer(row[-1], "<f4")) for row in found if row[-1] and len(row[-1]) % 4 == 0]

@@ -1,0 +1,79 @@
+"""Axis values as small integers, so that a scan compares numbers and never text."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import numpy as np
+
+NO_VALUE = 0  # the code of None: no text ever gets it
+_PREFIXES_KEPT = 32
+_PAGE_BITS = 12
+_PAGE = 1 << _PAGE_BITS
+
+
+class Codes:
+    """Texts and their codes, 1 and up in order of arrival. One thread adds; any thread looks up."""
+
+    def __init__(self, texts: list[str] = ()):
+        self._texts: list[str | None] = [None]
+        self._codes: dict[str | None, int] = {None: NO_VALUE}
+        self._prefixes: OrderedDict[str, np.ndarray] = OrderedDict()
+        self._guard = threading.Lock()
+        for text in texts:
+            self.add(text)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def add(self, text: str | None) -> int:
+        """Return the code of a text, a new one for a text not seen before."""
+        code = self._codes.get(text)
+        if code is None:
+            code = len(self._texts)
+            self._texts.append(text)
+            self._codes[text] = code
+        return code
+
+    def find(self, text: str) -> int | None:
+        """Return the code of a text, None when no row ever bore it."""
+        return self._codes.get(text)
+
+    def since(self, code: int) -> list[str]:
+        """Return the texts from ``code`` on, in order of their codes."""
+        return self._texts[max(code, 1):]
+
+    def starting_with(self, prefix: str) -> np.ndarray:
+        """Return a bool per code: whether its text starts with ``prefix``. Only texts new since the last call are looked at."""
+        with self._guard:
+            known = self._prefixes.pop(prefix, np.zeros(1, bool))
+            fresh = self._texts[len(known):]
+            if fresh:
+                known = np.concatenate([known, np.fromiter((text.startswith(prefix) for text in fresh), bool, len(fresh))])
+            self._prefixes[prefix] = known
+            if len(self._prefixes) > _PREFIXES_KEPT:
+                self._prefixes.popitem(last=False)
+            return known
+
+
+class SlotMap:
+    """Which slot holds the living vector of a row id: pages of int32, four bytes a row where ids are dense."""
+
+    def __init__(self):
+        self._pages: dict[int, np.ndarray] = {}
+
+    def get(self, row_id: int) -> int:
+        """Return the slot of a row, -1 when it has none."""
+        page = self._pages.get(row_id >> _PAGE_BITS)
+        return -1 if page is None else int(page[row_id & (_PAGE - 1)])
+
+    def put(self, ids: np.ndarray, slots: np.ndarray) -> None:
+        """Note the slots of many rows; -1 forgets a row."""
+        numbers = ids >> _PAGE_BITS
+        for number in np.unique(numbers).tolist():
+            here = numbers == number
+            page = self._pages.get(number)
+            if page is None:
+                page = self._pages[number] = np.full(_PAGE, -1, np.int32)
+            page[ids[here] & (_PAGE - 1)] = slots[here]

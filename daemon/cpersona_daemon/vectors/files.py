@@ -1,0 +1,251 @@
+"""The two files of one index: the matrix, and the journal that says what its rows are.
+
+    <db>.memories.vec        4,096 bytes of header, then float32 rows, one after another, each padded to 64 bytes
+    <db>.memories.vec.rows   128 bytes of header, then one checksummed batch a commit: new texts, new rows, dead slots
+
+Both are append-only; a slot is never used twice. The rows reach the matrix before their batch reaches the
+journal, and each batch carries the database's vector generation, so a kill between the two steps leaves a
+journal that is behind the database: it is noticed and the index rebuilt. Nothing is synced. After a power
+loss every part answers for itself: the header and each batch by a CRC, and each row by a sum that is
+compared when the row is first read in a process. Writing goes through pwrite and never through the
+mapping, so that a full disk is an error and not a signal.
+
+Contract: quality.md "Never lose, never hang, never leak" (a damaged index is noticed, bypassed and rebuilt).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+VERSION = 1
+ALIGN_FLOATS = 16
+MATRIX_HEADER = 4096
+ROWS_HEADER = 128
+_IDENTITY = struct.Struct("<8sII4sI16s16s")  # magic, version, width, kind, reserved, file id, store id
+_CRC = struct.Struct("<I")
+_SEAL = struct.Struct("<QQ")  # generation, length of the journal it speaks for
+_SEAL_AT = 96
+_BATCH = struct.Struct("<4sIQIIIf")  # magic, payload length, generation, text bytes, rows, dead, largest norm
+_MATRIX_MAGIC, _ROWS_MAGIC, _BATCH_MAGIC = b"CPSVEC\r\n", b"CPSROW\r\n", b"CPSB"
+
+ROW = np.dtype([
+    ("id", "<i8"), ("created", "<i8"), ("sum", "<u8"), ("agent", "<i4"), ("project", "<i4"),
+    ("channel", "<i4"), ("source", "<i4"), ("model", "<i4"), ("width", "<i4"),
+])
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[str]).decode
+
+
+class Unusable(Exception):
+    """The files cannot be used, and why; the index is rebuilt from the database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What ties the two files to each other (file_id) and both to one database (store_id)."""
+
+    kind: str
+    width: int
+    file_id: bytes
+    store_id: bytes
+
+    def packed(self, magic: bytes) -> bytes:
+        body = _IDENTITY.pack(magic, VERSION, self.width, self.kind.encode(), 0, self.file_id, self.store_id)
+        return body + _CRC.pack(zlib.crc32(body))
+
+    @classmethod
+    def parse(cls, head: bytes, magic: bytes) -> Identity:
+        if len(head) < _IDENTITY.size + _CRC.size:
+            raise Unusable("truncated header")
+        body = head[:_IDENTITY.size]
+        found, version, width, kind, _, file_id, store_id = _IDENTITY.unpack(body)
+        if found != magic or _CRC.unpack_from(head, _IDENTITY.size)[0] != zlib.crc32(body):
+            raise Unusable("damaged or foreign header")
+        if version != VERSION or width < 1:
+            raise Unusable(f"format version {version}")
+        return cls(kind.rstrip(b"\0").decode("ascii", "replace"), width, file_id, store_id)
+
+
+def create_private(path: str) -> int:
+    """Create a file anew, 0600 from its first byte, and return its descriptor."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def open_private(path: str) -> int:
+    """Open an existing file and close it to others, whoever restored it."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        os.fchmod(fd, 0o600)
+        return fd
+    except FileNotFoundError:
+        raise Unusable("no file") from None
+    except OSError as error:
+        raise Unusable(f"cannot be opened: {error.strerror}") from error
+
+
+def write_all(fd: int, data, offset: int) -> None:
+    """Write every byte at ``offset``. Raises OSError, on a full disk too."""
+    view = memoryview(data).cast("B")
+    while view:
+        done = os.pwrite(fd, view, offset)
+        view, offset = view[done:], offset + done
+
+
+class MatrixFile:
+    """Float32 rows, mapped for reading. ``view`` has shape (capacity, stride); a row's padding is zero.
+
+    A view stays valid for those who hold it when the file grows (they keep the older mapping alive).
+    """
+
+    def __init__(self, fd: int, identity: Identity):
+        self._fd, self.identity = fd, identity
+        self.stride = -(-identity.width // ALIGN_FLOATS) * ALIGN_FLOATS
+        self.view = np.zeros((0, self.stride), "<f4")
+
+    @classmethod
+    def create(cls, path: str, identity: Identity) -> MatrixFile:
+        self = cls(create_private(path), identity)
+        write_all(self._fd, identity.packed(_MATRIX_MAGIC), 0)
+        return self
+
+    @classmethod
+    def open(cls, path: str, rows: int) -> MatrixFile:
+        """Open a file that must hold ``rows`` rows. Raises Unusable."""
+        fd = open_private(path)
+        try:
+            self = cls(fd, Identity.parse(os.pread(fd, MATRIX_HEADER, 0), _MATRIX_MAGIC))
+            if os.fstat(fd).st_size < MATRIX_HEADER + rows * self.stride * 4:
+                raise Unusable("truncated matrix")
+            self._map(rows)
+            return self
+        except BaseException:
+            os.close(fd)
+            raise
+
+    def reserve(self, rows: int) -> None:
+        """Make room for ``rows`` rows: a sparse tail that costs no disk until it is written."""
+        if rows > len(self.view):
+            capacity = rows + max(256, rows // 8)
+            os.ftruncate(self._fd, MATRIX_HEADER + capacity * self.stride * 4)
+            self._map(capacity)
+
+    def write(self, slot: int, rows: np.ndarray) -> None:
+        """Write C-contiguous float32 rows of shape (n, stride) from ``slot`` on; room must be reserved."""
+        write_all(self._fd, rows, MATRIX_HEADER + slot * self.stride * 4)
+
+    def _map(self, rows: int) -> None:
+        if rows:
+            mapped = mmap.mmap(self._fd, MATRIX_HEADER + rows * self.stride * 4, mmap.MAP_SHARED, mmap.PROT_READ)
+            self.view = np.ndarray((rows, self.stride), "<f4", mapped, MATRIX_HEADER)
+
+    def close(self, rows: int | None = None) -> None:
+        """Close the descriptor; with ``rows`` given, give the reserved tail back."""
+        if rows is not None:
+            os.ftruncate(self._fd, MATRIX_HEADER + rows * self.stride * 4)
+        os.close(self._fd)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk, holes not counted."""
+        return os.fstat(self._fd).st_blocks * 512
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one commit did to one index: texts for the next codes, rows for the next slots, slots that died."""
+
+    texts: list[str]
+    rows: np.ndarray
+    dead: np.ndarray
+    max_norm: float
+
+    def packed(self, generation: int) -> bytes:
+        texts = _encode(self.texts) if self.texts else b""
+        payload = b"".join((texts, self.rows.tobytes(), self.dead.astype("<i4").tobytes()))
+        head = _BATCH.pack(_BATCH_MAGIC, len(payload), generation, len(texts), len(self.rows), len(self.dead), self.max_norm)
+        return b"".join((head, payload, _CRC.pack(zlib.crc32(payload, zlib.crc32(head)))))
+
+
+class RowsFile:
+    """The journal of an index: whole after every append, or noticed as damaged."""
+
+    def __init__(self, fd: int, identity: Identity):
+        self._fd, self.identity = fd, identity
+        self.length, self.batches = ROWS_HEADER, 0
+
+    @classmethod
+    def create(cls, path: str, identity: Identity) -> RowsFile:
+        self = cls(create_private(path), identity)
+        write_all(self._fd, identity.packed(_ROWS_MAGIC).ljust(ROWS_HEADER, b"\0"), 0)
+        return self
+
+    @classmethod
+    def open(cls, path: str) -> tuple[RowsFile, Batch, int]:
+        """Return the file, all its batches as one, and the generation it stands at. Raises Unusable."""
+        fd = open_private(path)
+        try:
+            with open(fd, "rb", closefd=False) as file:
+                data = file.read()
+            self = cls(fd, Identity.parse(data, _ROWS_MAGIC))
+            whole, generation = self._replay(data)
+            return self, whole, generation
+        except BaseException:
+            os.close(fd)
+            raise
+
+    def append(self, batch: Batch, generation: int) -> None:
+        """Add a batch; once this returns, the index stands at ``generation``."""
+        data = batch.packed(generation)
+        write_all(self._fd, data, self.length)
+        self.length += len(data)
+        self.batches += 1
+
+    def seal(self, generation: int) -> None:
+        """Note that everything up to ``generation`` changed nothing here, in the journal as long as it is now."""
+        body = _SEAL.pack(generation, self.length)
+        write_all(self._fd, body + _CRC.pack(zlib.crc32(body)), _SEAL_AT)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _replay(self, data: bytes) -> tuple[Batch, int]:
+        view, at = memoryview(data), ROWS_HEADER
+        texts: list[str] = []
+        rows, dead, generation, max_norm = [], [], 0, 0.0
+        while at < len(data):
+            if at + _BATCH.size > len(data):
+                raise Unusable("torn journal")
+            magic, size, generation, text_bytes, row_count, dead_count, norm = _BATCH.unpack_from(view, at)
+            end = at + _BATCH.size + size
+            if magic != _BATCH_MAGIC or end + _CRC.size > len(data) or size != text_bytes + row_count * ROW.itemsize + dead_count * 4:
+                raise Unusable("torn journal")
+            if _CRC.unpack_from(view, end)[0] != zlib.crc32(view[at:end]):
+                raise Unusable("damaged journal")
+            body = at + _BATCH.size
+            if text_bytes:
+                texts += _decode(view[body:body + text_bytes])
+            cut = body + text_bytes + row_count * ROW.itemsize
+            rows.append(view[body + text_bytes:cut])
+            dead.append(view[cut:end])
+            max_norm = max(max_norm, norm)
+            at = end + _CRC.size
+            self.batches += 1
+        self.length = at
+        if at > len(data):
+            raise Unusable("truncated journal")
+        sealed, length = _SEAL.unpack_from(view, _SEAL_AT)
+        if length == at and _CRC.unpack_from(view, _SEAL_AT + _SEAL.size)[0] == zlib.crc32(view[_SEAL_AT:_SEAL_AT + _SEAL.size]):
+            generation = max(generation, sealed)
+        return Batch(texts, np.frombuffer(b"".join(rows), ROW), np.frombuffer(b"".join(dead), "<i4"), max_norm), generation

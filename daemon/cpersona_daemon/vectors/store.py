@@ -1,0 +1,363 @@
+"""The vector index of one database: kept in step with each commit, searched exactly, rebuilt when in doubt.
+
+SQLite is the authority. Whenever an index is missing, damaged, behind or of another width than the query,
+the answer comes from a plain scan of the database: slower, never different.
+
+Order at shutdown: first ``Database.close`` (its last commits still arrive here), then ``VectorStore.close``.
+
+Contract: contracts.md §3 (vector_near, vector_far), §12 (models); design.md "How the data goes".
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import CPersonaError
+from ..storage import vectors as rows
+from ..storage.scope import Scope
+from .changes import EPISODE, MEMORY, Change, Rid, VectorPut
+from .files import Unusable
+from .index import Index
+from .plain import plain_cosines, plain_search
+from .topk import DamagedRows, best, exact, float32_scan, verify
+from .window import window
+
+_LOG = logging.getLogger(__name__)
+_RETRY_SECONDS = 30.0
+_SAMPLE = 4
+
+
+class Hit(NamedTuple):
+    """A row and its cosine."""
+
+    id: int
+    score: float
+
+
+class Abandoned(Exception):
+    """The store closes while an index is being rebuilt."""
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """One kind: its index, None while none can be used, and what a running rebuild still has to learn."""
+
+    kind: str
+    path: str
+    index: Index | None = None
+    origin: str = "none"
+    problem: str | None = None
+    pending: list[tuple[dict[int, Change], int]] | None = None
+    done: int = 0
+    total: int = 0
+    tried_at: float = field(default=float("-inf"))
+
+
+class VectorStore:
+    """Exact cosine search over memories and episodes. ``open`` first; then any thread may search.
+
+    ``places`` names the files (``memory_vectors``, ``episode_vectors``); ``clock`` gives monotonic time.
+    """
+
+    def __init__(self, places, clock=None):
+        self._parts = {MEMORY: _Part(MEMORY, places.memory_vectors), EPISODE: _Part(EPISODE, places.episode_vectors)}
+        self._monotonic = clock.monotonic if clock is not None else time.monotonic
+        self._lock = threading.RLock()  # whoever changes an index or puts one in place; readers never take it on the way of a search
+        self._closed = False
+
+    # -- life
+
+    def open(self, db, background: bool = False) -> None:
+        """Use the files that stand at the database's generation and rebuild the rest.
+
+        Returns when every index is usable; with ``background`` at once, and searches scan the database
+        meanwhile. ``db`` must be open and must call ``apply`` after each commit (``Database.on_commit``).
+        """
+        self._db_path = db.path
+        self._worker = ThreadPoolExecutor(1, "vector-rebuild")
+        with rows.reader(db.path) as conn:
+            self._store_id = rows.identity(conn)
+        if self._store_id is None:
+            db.write_now(rows.give_identity)
+            with rows.reader(db.path) as conn:
+                self._store_id = rows.identity(conn)
+        building = []
+        for part in self._parts.values():
+            try:
+                self._load(part)
+            except CPersonaError:
+                raise
+            except Exception as why:  # Unusable as a rule; whatever else a foreign file provokes is answered alike
+                building.append(self._start_rebuild(part, str(why)))
+        if not background:
+            for work in building:
+                work.result()
+
+    def rebuild(self, db) -> None:
+        """Build both indexes anew from the database and return when they are in use."""
+        for work in [self._start_rebuild(part, "asked for") for part in self._parts.values()]:
+            work.result()
+
+    def wait(self) -> None:
+        """Return when no rebuild is running or waiting to run."""
+        self._worker.submit(lambda: None).result()
+
+    def close(self) -> None:
+        """Stop a running rebuild and close the files so that the next start reads little."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._worker.shutdown(wait=True)
+        for part in self._parts.values():
+            if part.index is not None:
+                try:
+                    part.index.close()
+                except OSError as error:
+                    _LOG.warning("vector index of %s not tidied: %s", part.kind, error)
+                part.index = None
+
+    # -- writing
+
+    def apply(self, changes: list[Change], generation: int) -> None:
+        """Bring a committed transaction in. Runs on the writer thread; never raises.
+
+        An index that cannot follow is dropped and rebuilt in the background: the commit itself stands.
+        """
+        latest: dict[str, dict[int, Change]] = {MEMORY: {}, EPISODE: {}}
+        for change in changes:
+            latest[change.kind].pop(change.id, None)
+            latest[change.kind][change.id] = change
+        with self._lock:
+            if self._closed:
+                return
+            for part in self._parts.values():
+                self._apply_part(part, latest[part.kind], generation)
+
+    def _apply_part(self, part: _Part, latest: dict[int, Change], generation: int) -> None:
+        if part.pending is not None:
+            part.pending.append((latest, generation))
+        if part.index is not None:
+            try:
+                _bring_in(part.index, latest, generation)
+            except Exception as error:  # whatever it is, the row is durable and the writer thread must go on
+                _LOG.warning("vector index of %s cannot follow: %s", part.kind, error)
+                self._drop(part, str(error))
+        if part.pending is None and self._monotonic() - part.tried_at >= _RETRY_SECONDS:
+            why = part.problem if part.index is None else part.index.wants_rebuild()
+            if why is not None:
+                self._start_rebuild(part, why)
+
+    # -- reading
+
+    def search(self, query: np.ndarray, kind: str, scope: Scope, start: int, stop: int, floor: float, k: int, model: str) -> list[Hit]:
+        """Return the best ``k`` rows with cosine >= ``floor`` among the scan positions [start, stop), best first.
+
+        The scan takes the rows in scope that have a vector, created_at DESC, id ASC. Rows of another width
+        or another known model than ``model`` ('' = unknown) keep their position and are never returned.
+        Ties go by scan position. ``query`` has unit length; one that is not finite or zero finds nothing.
+        """
+        query = np.ascontiguousarray(query, np.float32)
+        if not np.isfinite(query).all() or not query.any() or (kind == EPISODE and not scope.sees_episodes):
+            return []
+        part = self._parts[kind]
+        index = part.index
+        if index is not None:
+            view = index.view
+            if len(query) not in view.widths:
+                return []
+            if len(query) == view.width:
+                slots = window(view, scope, start, stop, with_source=kind == MEMORY)
+                slots = slots[_comparable(view, slots, model)]
+                try:
+                    return [Hit(*found) for found in best(view, slots, query, floor, k, float32_scan)]
+                except DamagedRows:
+                    self._distrust(part, index)
+        with rows.reader(self._db_path) as conn:
+            return [Hit(*found) for found in plain_search(conn, query, kind, scope, start, stop, floor, k, model)]
+
+    def cosines(self, query: np.ndarray, rids: Iterable[Rid], model: str) -> dict[Rid, float]:
+        """Return the exact cosine of each given row that has a vector comparable with ``query``."""
+        query = np.ascontiguousarray(query, np.float32)
+        found: dict[Rid, float] = {}
+        wanted = {MEMORY: [], EPISODE: []}
+        for kind, row_id in rids:
+            wanted[kind].append(row_id)
+        if not np.isfinite(query).all() or not query.any():
+            return found
+        for kind, ids in wanted.items():
+            if ids:
+                found.update(((kind, row_id), score) for row_id, score in self._cosines_of(kind, ids, query, model))
+        return found
+
+    def _cosines_of(self, kind: str, ids: list[int], query: np.ndarray, model: str) -> list[tuple[int, float]]:
+        part = self._parts[kind]
+        index = part.index
+        if index is not None and len(query) == index.width:
+            view, slots = _slots_of(index, ids)
+            if view is None:  # a commit came in between; hold the next one off and look again
+                with self._lock:
+                    view, slots = _slots_of(index, ids)
+            slots = slots[_comparable(view, slots, model)]
+            try:
+                verify(view, slots)
+                return list(zip(view.columns.id[slots].tolist(), exact(view.matrix, slots, query).tolist(), strict=True))
+            except DamagedRows:
+                self._distrust(part, index)
+        with rows.reader(self._db_path) as conn:
+            return plain_cosines(conn, query, kind, ids, model)
+
+    def count(self, kind: str) -> int:
+        """Return how many rows of a kind have a vector, of whatever width."""
+        index = self._parts[kind].index
+        if index is not None:
+            return index.live
+        with rows.reader(self._db_path) as conn:
+            return rows.count(conn, kind)
+
+    def status(self) -> dict:
+        """Return per kind: state (ready, rebuilding, scanning), where the index came from, counts, sizes, progress."""
+        with self._lock:
+            return {part.kind: self._status_of(part) for part in self._parts.values()}
+
+    def _status_of(self, part: _Part) -> dict:
+        state = "ready" if part.index is not None else "scanning"
+        shown = {"state": "rebuilding" if part.pending is not None else state, "origin": part.origin}
+        if part.index is not None:
+            shown.update(part.index.status())
+        if part.pending is not None:
+            shown["rebuilt"], shown["rebuild_total"] = part.done, part.total
+        if part.problem is not None:
+            shown["reason"] = part.problem
+        return shown
+
+    # -- loading and rebuilding
+
+    def _load(self, part: _Part) -> None:
+        with rows.reader(self._db_path) as conn:
+            conn.execute("BEGIN")
+            generation = rows.generation(conn)
+            sample = rows.latest(conn, part.kind, _SAMPLE)
+        if not sample:
+            part.index, part.origin = Index(part.kind, part.path, self._store_id, generation), "empty"
+            part.index.move_to(part.path)  # removes files that speak of rows no longer there
+            return
+        index = Index.load(part.kind, part.path, self._store_id, generation)
+        for row_id, stored in sample:
+            if len(stored) == index.width * 4 and not index.holds(row_id, stored):
+                index.close(tidy=False)
+                raise Unusable("vectors differ from the database's")
+        part.index, part.origin = index, "file"
+
+    def _drop(self, part: _Part, why: str) -> None:
+        index, part.index, part.problem = part.index, None, why
+        if index is not None:
+            index.close(tidy=False)
+
+    def _distrust(self, part: _Part, index: Index) -> None:
+        """Stop using a damaged index and have a new one built."""
+        with self._lock:
+            if part.index is index and not self._closed:
+                _LOG.warning("vector index of %s is damaged; rebuilding", part.kind)
+                self._drop(part, "damaged rows in the matrix")
+                if part.pending is None:
+                    self._start_rebuild(part, part.problem)
+
+    def _start_rebuild(self, part: _Part, why: str) -> Future:
+        with self._lock:
+            part.problem, part.tried_at = why, self._monotonic()
+            # From here on commits are kept aside, so that the rebuild may read in many short transactions.
+            part.pending, part.done, part.total = [], 0, 0
+            return self._worker.submit(self._rebuild, part)
+
+    def _rebuild(self, part: _Part) -> None:
+        try:
+            fresh = self._built(part)
+        except Abandoned:
+            part.pending = None
+        except Exception as error:
+            _LOG.warning("vector index of %s cannot be rebuilt: %s", part.kind, error)
+            with self._lock:
+                part.pending, part.problem = None, str(error)
+        else:
+            self._install(part, fresh)
+
+    def _built(self, part: _Part) -> Index:
+        """Read the database in scan order, oldest first, into new files beside the old ones."""
+        with rows.reader(self._db_path) as conn:
+            generation = rows.generation(conn)
+            width = rows.width_of_newest(conn, part.kind)
+            with self._lock:
+                if part.index is not None and part.index.common_width() is not None:
+                    width = part.index.common_width()
+            fresh = Index(part.kind, part.path + ".new", self._store_id, generation)
+            try:
+                if width is None:
+                    return fresh
+                fresh.fix_width(width)
+                order = rows.scan_order(conn, part.kind)[::-1]
+                part.total = len(order)
+                for at in range(0, len(order), rows.CHUNK):
+                    if self._closed:
+                        raise Abandoned
+                    fresh.apply(rows.with_vectors(conn, part.kind, order[at:at + rows.CHUNK]), (), generation)
+                    part.done = min(at + rows.CHUNK, len(order))
+            except BaseException:
+                fresh.discard()
+                raise
+        return fresh
+
+    def _install(self, part: _Part, fresh: Index) -> None:
+        """Bring the new index up to the last commit and put it in the old one's place."""
+        with self._lock:
+            pending, part.pending = part.pending, None
+            try:
+                if self._closed:
+                    fresh.discard()
+                    return
+                for latest, generation in pending:
+                    _bring_in(fresh, latest, generation)
+                fresh.move_to(part.path)
+            except Exception as error:
+                fresh.discard()
+                _LOG.warning("vector index of %s cannot be put in place: %s", part.kind, error)
+                part.problem = str(error)
+                return
+            old, part.index, part.origin, part.tried_at = part.index, fresh, "rebuilt", float("-inf")
+            if old is not None:
+                old.close(tidy=False)
+
+
+def _bring_in(index: Index, latest: dict[int, Change], generation: int) -> None:
+    if generation <= index.generation:
+        return
+    if generation != index.generation + 1:
+        raise Unusable(f"a commit is missing between {index.generation} and {generation}")
+    index.apply((change for change in latest.values() if isinstance(change, VectorPut)), latest, generation)
+
+
+def _comparable(view, slots: np.ndarray, model: str) -> np.ndarray:
+    """Return a bool per slot: the matrix's width, and a model that is the same or unknown on either side."""
+    fits = view.columns.width[slots] == view.width
+    if model:
+        models = view.columns.model[slots]
+        known = [code for code in map(view.codes.find, (model, "")) if code is not None]
+        fits &= np.isin(models, known)
+    return fits
+
+
+def _slots_of(index: Index, ids: list[int]):
+    """Return a view and the living slots of ``ids`` in it; (None, None) when a commit came in between."""
+    slots = np.array([slot for slot in map(index.slots.get, dict.fromkeys(ids)) if slot >= 0], np.int64)
+    view = index.view
+    if len(slots) and (slots.max() >= view.count or not (view.columns.died[slots] > view.change).all()):
+        return None, None
+    return view, slots

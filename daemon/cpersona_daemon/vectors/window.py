@@ -1,0 +1,110 @@
+"""Which slots a scan may look at: the rows in scope, newest first, and of those the positions asked for.
+
+Contract: contracts.md §1 "Isolation axes", §3 (vector_near: created_at DESC, id ASC; vector_far).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..storage.scope import Scope
+from .index import View
+
+_MIN_BLOCK, _MAX_BLOCK = 1 << 13, 1 << 17
+_NOTHING = np.zeros(0, np.int64)
+
+
+def window(view: View, scope: Scope, start: int, stop: int, with_source: bool = True) -> np.ndarray:
+    """Return the slots at the positions [start, stop) of the scan, ascending by slot. int64.
+
+    Cost grows with ``stop``, with the rows of other scopes that lie between, and with late rows; not with the store.
+    """
+    tests = _tests(view, scope, with_source)
+    if tests is None or stop <= start or stop <= 0:
+        return _NOTHING
+    found = _newest_in_order(view, tests, stop)
+    if len(view.late):
+        late = view.late[_passing(view, tests, view.late)]
+        if len(late):
+            found = np.concatenate([found, late])
+    created, ids = view.columns.created[found], view.columns.id[found]
+    taken = _first(created, ids, stop)
+    if start > 0:
+        taken &= ~_first(created, ids, start)
+    return np.sort(found[taken])
+
+
+def _tests(view: View, scope: Scope, with_source: bool) -> list | None:
+    """Return what each column must be: (column, a code, several codes, or a bool per code). None: no row can match."""
+    columns, codes = view.columns, view.codes
+    agent = codes.find(scope.agent_id)
+    if agent is None:
+        return None
+    tests = [(columns.agent, agent)]
+    for column, value, axis_filters in (
+        (columns.project, scope.project_id, scope.project_id is not None),
+        (columns.channel, scope.channel, bool(scope.channel)),
+    ):
+        if axis_filters:
+            allowed = [code for code in map(codes.find, {value, ""}) if code is not None]
+            if not allowed:
+                return None
+            tests.append((column, allowed))
+    if with_source and scope.source_id:
+        if scope.source_is_prefix:
+            tests.append((columns.source, codes.starting_with(scope.source_id)))
+        else:
+            source = codes.find(scope.source_id)
+            if source is None:
+                return None
+            tests.append((columns.source, source))
+    return tests
+
+
+def _passing(view: View, tests: list, where: slice | np.ndarray) -> np.ndarray:
+    passing = view.columns.died[where] > view.change
+    for column, wanted in tests:
+        values = column[where]
+        if isinstance(wanted, np.ndarray):
+            passing &= wanted[values]
+        elif isinstance(wanted, list):
+            passing &= values == wanted[0] if len(wanted) == 1 else (values == wanted[0]) | (values == wanted[1])
+        else:
+            passing &= values == wanted
+    return passing
+
+
+def _newest_in_order(view: View, tests: list, stop: int) -> np.ndarray:
+    """Return in-scope slots that are not late, ascending: the newest ``stop`` and all that share the last one's second."""
+    columns, pieces, got = view.columns, [], 0
+    block = min(max(stop + stop // 4, _MIN_BLOCK), _MAX_BLOCK)
+    high = view.count
+    boundary = None
+    while high > 0:
+        low = max(0, high - block)
+        passing = _passing(view, tests, slice(low, high))
+        if len(view.late):
+            passing &= ~columns.late[low:high]
+        slots = np.flatnonzero(passing) + low
+        if len(slots):
+            if boundary is None and got + len(slots) >= stop:
+                boundary = columns.created[slots[got - stop]]
+            pieces.append(slots)
+            got += len(slots)
+            if boundary is not None and columns.created[slots[0]] < boundary:
+                break
+        high = low
+    return np.concatenate(pieces[::-1]) if pieces else _NOTHING
+
+
+def _first(created: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:
+    """Return a bool per row: whether it is among the first ``count`` by (created DESC, id ASC)."""
+    size = len(created)
+    if count >= size:
+        return np.ones(size, bool)
+    edge = np.partition(created, size - count)[size - count]
+    taken = created > edge
+    tied = np.flatnonzero(created == edge)
+    room = count - int(np.count_nonzero(taken))
+    taken[tied[np.argpartition(ids[tied], room - 1)[:room]]] = True
+    return taken

@@ -1,0 +1,209 @@
+"""Search against the contract read row by row, on random stores and on the corners by name.
+
+Contract: contracts.md §1 (axes), §3 (vector_near, vector_far), §12 (models).
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cpersona_daemon.storage.scope import Scope
+from vector_kit import House, Row, unit
+
+E0 = np.array([1, 0, 0, 0], np.float32)
+
+
+def at(cosine: float) -> np.ndarray:
+    return np.array([cosine, np.sqrt(1 - cosine * cosine), 0, 0], np.float32)
+
+
+@pytest.fixture
+def house(tmp_path):
+    house = House(tmp_path)
+    yield house
+    house.stop()
+
+
+def test_the_best_rows_come_first_and_scores_are_cosines(house):
+    ids = house.add(*(Row(at(c), second) for second, c in enumerate((0.25, 0.75, 0.5))))
+    assert house.search(E0, k=2) == [(ids[1], 0.75), (ids[2], 0.5)]
+
+
+def test_a_score_equal_to_the_floor_passes(house):
+    (row_id,) = house.add(Row(at(0.25)))
+    assert house.search(E0, floor=0.25) == [(row_id, 0.25)]
+    assert house.search(E0, floor=np.nextafter(0.25, 1)) == []
+
+
+def test_ties_go_to_the_newer_row_and_within_a_second_to_the_lower_id(house):
+    old, first, second = house.add(Row(at(0.5), 1), Row(at(0.5), 2), Row(at(0.5), 2))
+    assert [row_id for row_id, _ in house.search(E0)] == [first, second, old]
+
+
+def test_the_window_edge_inside_one_second_takes_lower_ids_first(house):
+    ids = house.add(*(Row(at(0.5), 7) for _ in range(6)))
+    assert [row_id for row_id, _ in house.search(E0, stop=4)] == ids[:4]
+    assert [row_id for row_id, _ in house.search(E0, start=4, stop=9)] == ids[4:]
+
+
+def test_a_row_older_than_the_rows_before_it_takes_its_place_by_created_at(house):
+    newest, oldest, middle = house.add(Row(at(0.25), 9), Row(at(0.75), 1), Row(at(0.5), 5))
+    assert [row_id for row_id, _ in house.search(E0, stop=2)] == [middle, newest]
+    assert [row_id for row_id, _ in house.search(E0, start=2)] == [oldest]
+
+
+def test_rows_of_another_width_or_known_model_hold_their_place_and_are_not_returned(house):
+    old, _, _, unknown = house.add(Row(at(0.75), 1), Row(unit([1, 1]), 2), Row(at(0.75), 3, model="other"), Row(at(0.5), 4, model=""))
+    assert house.search(E0, stop=3) == [(unknown, 0.5)]
+    assert house.search(E0, stop=4) == [(old, 0.75), (unknown, 0.5)]
+    assert len(house.search(E0, model="")) == 3
+
+
+def test_vectors_that_are_not_finite_or_are_zero_take_no_place(house):
+    wanted, *_ = house.add(Row(at(0.5), 1), Row(np.full(4, np.nan, np.float32), 2), Row(np.zeros(4, np.float32), 3), Row(np.full(4, np.inf, np.float32), 4))
+    assert house.search(E0, stop=1) == [(wanted, 0.5)]
+    assert house.store.count("mem") == 1
+    house.update(("mem", wanted), np.zeros(4, np.float32))
+    assert house.search(E0) == [] and house.store.count("mem") == 0
+
+
+def test_a_query_that_is_not_finite_or_is_zero_finds_nothing(house):
+    house.add(Row(at(0.5)))
+    assert house.search(np.full(4, np.nan, np.float32)) == house.search(np.zeros(4, np.float32)) == []
+
+
+def test_vectors_of_a_minority_width_are_searched_in_the_database(house):
+    house.add(*(Row(at(0.5), second) for second in range(3)))
+    narrow = house.add(Row(unit([1, 1]), 4))
+    assert house.store.status()["mem"]["width"] == 4
+    house.check(unit([1, 0]))
+    assert [row_id for row_id, _ in house.search(unit([1, 0]))] == narrow
+    assert house.store.cosines(unit([1, 1]), [("mem", narrow[0])], "m") == pytest.approx({("mem", narrow[0]): 1.0})
+
+
+def test_when_most_vectors_have_another_width_the_matrix_turns_to_it(house):
+    house.add(*(Row(at(0.5), second) for second in range(3)))
+    house.add(*(Row(unit([1, second]), second) for second in range(4)))
+    house.store.wait()
+    assert house.store.status()["mem"]["width"] == 2
+    house.check(unit([1, 2]))
+    house.check(E0)
+
+
+def test_episodes_and_memories_are_apart_and_a_source_hides_episodes_unless_a_channel_is_given(house):
+    house.add(Row(at(0.5), kind="ep", channel="c"), Row(at(0.25), source="user:1", channel="c"))
+    assert [score for _, score in house.search(E0, "ep")] == [0.5]
+    assert house.search(E0, "ep", Scope("a", source_id="user:1")) == []
+    assert [score for _, score in house.search(E0, "ep", Scope("a", channel="c", source_id="user:1"))] == [0.5]
+
+
+def test_a_source_ending_in_punctuation_is_a_prefix(house):
+    ids = house.add(*(Row(at(0.5), source=source) for source in ("user:1", "user:10", "User:1", None, "")))
+    assert [row_id for row_id, _ in house.search(E0, scope=Scope("a", source_id="user:"))] == ids[:2]
+    later = house.add(Row(at(0.5), source="user:later"))
+    assert [row_id for row_id, _ in house.search(E0, scope=Scope("a", source_id="user:"))] == ids[:2] + later
+    assert [row_id for row_id, _ in house.search(E0, scope=Scope("a", source_id="user:1"))] == ids[:1]
+
+
+def test_cosines_of_given_rows_leave_out_what_cannot_be_compared(house):
+    plain, other, gone = house.add(Row(at(0.5)), Row(at(0.5), model="x"), Row(at(0.5)))
+    house.delete(("mem", gone))
+    (episode,) = house.add(Row(at(0.75), kind="ep"))
+    asked = [("mem", plain), ("mem", other), ("mem", gone), ("mem", 10**12), ("ep", episode)]
+    assert house.store.cosines(E0, asked, "m") == {("mem", plain): 0.5, ("ep", episode): 0.75}
+
+
+def test_near_equal_scores_below_float32_resolution_are_ordered_exactly(house):
+    rng = np.random.default_rng(5)
+    query = unit(rng.normal(size=256))
+    base = unit(rng.normal(size=256))
+    rows = []
+    for second in range(300):
+        vector = base.copy()
+        place = rng.integers(256)
+        vector[place] = np.nextafter(vector[place], np.float32(rng.choice([-1, 1])))
+        rows.append(Row(vector, second))
+    house.add(*rows)
+    for k in (1, 7, 40):
+        house.check(query, k=k)
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 100, 16_500])
+def test_any_width_works(house, width):
+    rng = np.random.default_rng(width)
+    house.add(*(Row(unit(rng.normal(size=width)), second) for second in range(20)))
+    house.check(unit(rng.normal(size=width)))
+    house.restart().check(unit(rng.normal(size=width)))
+
+
+VECTORS = [unit([a, b, c]) for a in (-1, 0, 1) for b in (-1, 0, 2) for c in (0.5, 3)] + [unit([1, 2]), np.zeros(3, np.float32), np.full(3, np.nan, np.float32)]
+rows = st.builds(
+    Row, st.sampled_from(VECTORS), st.integers(0, 12), st.sampled_from("aab"), st.sampled_from(["", "p", "q"]), st.sampled_from(["", "c", "d"]),
+    st.sampled_from([None, "", "user:1", "user:10", "bot"]), st.sampled_from(["m", "m", "", "other"]), st.sampled_from(["mem", "mem", "ep"]),
+)
+step = st.one_of(
+    st.tuples(st.just("add"), st.lists(rows, min_size=1, max_size=12)),
+    st.tuples(st.just("update"), st.integers(0, 50), st.sampled_from(VECTORS)),
+    st.tuples(st.just("delete"), st.lists(st.integers(0, 50), min_size=1, max_size=5)),
+    st.tuples(st.just("restart")),
+    st.tuples(st.just("rebuild")),
+)
+scopes = st.builds(
+    Scope, st.sampled_from(["a", "a", "b", "nobody"]), st.sampled_from([None, "", "p", "absent"]), st.sampled_from(["", "c", "absent"]),
+    st.sampled_from(["", "", "user:", "user:1", "absent", "x:"]),
+)
+asked = st.fixed_dictionaries({
+    "kind": st.sampled_from(["mem", "ep"]), "scope": scopes, "start": st.sampled_from([0, 0, 1, 3]), "stop": st.sampled_from([1, 2, 5, 10_000]),
+    "floor": st.sampled_from([-2.0, 0.0, 0.5]), "k": st.sampled_from([1, 3, 100]), "model": st.sampled_from(["m", "", "other", "new"]),
+})
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(step, min_size=1, max_size=10), st.lists(st.tuples(st.sampled_from(VECTORS[:-2]), asked), min_size=4, max_size=12))
+def test_every_search_equals_the_contract_read_row_by_row(steps, questions):
+    with tempfile.TemporaryDirectory() as directory:
+        house = House(Path(directory))
+        try:
+            for name, *arguments in steps:
+                living = sorted(house.rows)
+                if name == "add":
+                    house.add(*arguments[0])
+                elif name == "update" and living:
+                    house.update(living[arguments[0] % len(living)], arguments[1])
+                elif name == "delete" and living:
+                    house.delete(*{living[number % len(living)] for number in arguments[0]})
+                elif name == "restart":
+                    house.restart()
+                elif name == "rebuild":
+                    house.store.rebuild(house.db)
+                for query, question in questions[:3]:
+                    house.check(query, **question)
+            for query, question in questions:
+                house.check(query, **question)
+        finally:
+            house.stop()
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+def test_a_large_store_with_gaps_equals_the_contract_too(house, monotone):
+    """Enough rows that blocks, dense runs, gathers and several windows all occur."""
+    rng = np.random.default_rng(11)
+    pool = [unit(v) for v in rng.normal(size=(40, 24))]
+    seconds = np.sort(rng.integers(0, 4000, 20_000)) if monotone else rng.integers(0, 4000, 20_000)
+    projects = np.where(np.arange(20_000) % 7000 < 3000, "p", rng.choice(["", "q", "r"], 20_000))
+    for first in range(0, 20_000, 2500):
+        house.add(*(
+            Row(pool[rng.integers(40)] if rng.random() < 0.5 else unit(rng.normal(size=24)), int(seconds[row]), project=str(projects[row]))
+            for row in range(first, first + 2500)
+        ))
+    house.delete(*(("mem", int(row_id)) for row_id in rng.choice(np.arange(1, 20_001), 1500, replace=False)))
+    for scope in (Scope("a"), Scope("a", "p"), Scope("a", "q"), Scope("a", "")):
+        for start, stop in ((0, 100), (0, 10_000), (100, 200), (10_000, 200_000), (9_000, 9_001)):
+            house.check(pool[3], scope=scope, start=start, stop=stop, k=60, floor=0.1)
+    before = [house.search(pool[5], k=50)]
+    house.store.rebuild(house.db)
+    assert [house.search(pool[5], k=50)] == before
