@@ -1,0 +1,90 @@
+"""Handlers of export, import, merge and the deletion of an agent.
+
+Contract: contracts.md §2 (delete_agent_data), §10, §13.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from ..portability import export, import_, merge, paths
+from .common import paused
+from .registry import Call, Method
+
+
+class ExportParams(msgspec.Struct, forbid_unknown_fields=True):
+    output_path: str
+    agent_id: str = ""
+    include_embeddings: bool = False
+
+
+class ImportParams(msgspec.Struct, forbid_unknown_fields=True):
+    input_path: str
+    target_agent_id: str | None = ""
+    dry_run: bool = False
+    embed: bool = False
+    session_key: str = ""
+
+
+class MergeParams(msgspec.Struct, forbid_unknown_fields=True):
+    source_agent_id: str
+    target_agent_id: str
+    mode: str = "copy"
+    strategy: str = "skip"
+    dry_run: bool = False
+    session_key: str = ""
+
+
+class DeleteParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+    session_key: str = ""
+
+
+def from_any_thread(progress: Callable[[dict], None] | None) -> Callable[[dict], None] | None:
+    """Return a progress callback that may be called on a thread; it runs on the loop that asks for it."""
+    if progress is None:
+        return None
+    loop = asyncio.get_running_loop()
+    return lambda step: loop.call_soon_threadsafe(progress, step)
+
+
+async def export_memories(call: Call) -> dict:
+    p, ctx = call.params, call.ctx
+    target = paths.output_file(p.output_path, call.settings, ctx.places)
+    return await ctx.db.read(export.export, p.agent_id, target, ctx.clock.now(), p.include_embeddings, from_any_thread(call.progress))
+
+
+async def import_memories(call: Call) -> dict:
+    p = call.params
+    return await import_.import_file(
+        call.ctx, call.settings, p.input_path, dry_run=p.dry_run, target=p.target_agent_id or "", embed=p.embed, progress=call.progress)
+
+
+async def merge_memories(call: Call) -> dict:
+    p, db = call.params, call.ctx.db
+    merge.check(p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
+    if p.dry_run:
+        return await db.read(merge.merge, None, p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
+    answer = await db.write(lambda tx: merge.merge(tx.conn, tx, p.source_agent_id, p.target_agent_id, p.mode, p.strategy), call.key)
+    call.ctx.backlog.wake()
+    return answer
+
+
+async def delete_agent_data(call: Call) -> dict:
+    p, ctx = call.params, call.ctx
+    answer = await ctx.db.write(lambda tx: merge.delete_agent(tx, p.agent_id), call.key)
+    await asyncio.to_thread(ctx.calibration.forget, p.agent_id)
+    return answer
+
+
+METHODS = {
+    "export_memories": Method(ExportParams, export_memories),
+    "import_memories": Method(ImportParams, import_memories, paused(
+        ok=True, imported_memories=0, skipped_memories=0, imported_episodes=0, skipped_episodes=0, profile_updated=False)),
+    "merge_memories": Method(MergeParams, merge_memories, paused(
+        ok=True, merged_memories=0, skipped_memories=0, merged_episodes=0, skipped_episodes=0, profile_copied=False, skipped_profile=False)),
+    "delete_agent_data": Method(DeleteParams, delete_agent_data, paused(ok=True, deleted_memories=0, deleted_profiles=0, deleted_episodes=0)),
+}

@@ -1,0 +1,214 @@
+"""Importing a file: two streamed passes, short transactions with other writers between them.
+
+While one batch is written the next one is read. Only the writer thread touches the database, and only the
+outcome of a committed batch is counted, so that an import that ends early says exactly what it stored.
+
+Contract: contracts.md §10, §13 (import).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from ..context import Context
+from ..errors import CPersonaError, Refused
+from ..settings import Settings
+from ..storage.database import Transaction
+from . import lines, paths
+from .lines import BadLine, HeaderLine
+from .restore import DryRun, Ids, Restore
+from .survey import Survey, read_lines, survey
+
+BATCH_LINES = 1000
+BATCH_BYTES = 8 * 1024 * 1024
+# The commit and the vector index come on top; together they stay below the half second of the contract.
+TRANSACTION_SECONDS = 0.3
+MAX_ERRORS = 100
+
+Progress = Callable[[dict], None]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the lines so far."""
+
+    imported_memories: int = 0
+    skipped_memories: int = 0
+    imported_episodes: int = 0
+    skipped_episodes: int = 0
+    entities: int = 0
+    mentions: int = 0
+    relations: int = 0
+    profile_updated: bool = False
+    without_vector: int = 0
+    errors: list[str] = field(default_factory=list)
+    error_count: int = 0
+
+    def complain(self, line: int, text: str) -> None:
+        self.error_count += 1
+        if len(self.errors) < MAX_ERRORS:
+            self.errors.append(f"Line {line}: {text}")
+
+    def add(self, other: Outcome) -> None:
+        """Take over what another part of the import did."""
+        for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes", "entities", "mentions", "relations",
+                     "without_vector", "error_count"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.profile_updated |= other.profile_updated
+        self.errors.extend(other.errors[:MAX_ERRORS - len(self.errors)])
+
+    def answer(self, dry_run: bool) -> dict:
+        """Return import_memories' answer but for `ok`."""
+        out: dict[str, Any] = {
+            "dry_run": dry_run, "imported_memories": self.imported_memories, "skipped_memories": self.skipped_memories,
+            "imported_episodes": self.imported_episodes, "skipped_episodes": self.skipped_episodes, "profile_updated": self.profile_updated,
+        }
+        if self.entities or self.mentions or self.relations:
+            out["associations"] = {"entities": self.entities, "mentions": self.mentions, "relations": self.relations}
+        if self.error_count:
+            out["errors"], out["error_count"] = self.errors, self.error_count
+        return out
+
+
+@dataclass(slots=True)
+class Batch:
+    """Lines that were read: (number, item or BadLine) and the number of the last line, blank ones included."""
+
+    items: list[tuple[int, Any]]
+    last_line: int
+
+
+class _Reader:
+    """The second pass: lines become checked items, a batch at a time."""
+
+    def __init__(self, handle: BinaryIO, count: int, target: str, settings: Settings):
+        self._lines, self._number, self._count = read_lines(handle), 0, count
+        self._target, self._settings = target, settings
+
+    def batch(self) -> Batch:
+        items: list[tuple[int, Any]] = []
+        size = 0
+        # Not beyond the lines that the first pass counted: a file that still grows is read as far as it was checked.
+        while self._number < self._count and len(items) < BATCH_LINES and size < BATCH_BYTES:
+            raw = next(self._lines, b"")
+            self._number += 1
+            if raw is None:
+                items.append((self._number, BadLine("longer than any line of an export")))
+                continue
+            if not raw:
+                continue
+            size += len(raw)
+            try:
+                items.append((self._number, lines.parse(lines.decode(raw), self._target, self._settings)))
+            except BadLine as error:
+                items.append((self._number, error))
+        return Batch(items, self._number)
+
+
+async def import_file(
+    ctx: Context, settings: Settings, path: object, *, dry_run: bool = False, target: str = "", embed: bool = False, progress: Progress | None = None
+) -> dict:
+    """Import a file and return import_memories' answer.
+
+    ``target`` replaces the agent of every line. With ``embed`` rows without a vector are listed for embedding.
+    ``progress`` is called with `{done, total}` in lines. Raises Refused, with nothing changed, for a file that
+    cannot be read or is not what its header says; an import that ends later answers `ok: false` with what it stored.
+    """
+    handle = paths.open_input(path, settings)
+    stop = threading.Event()
+    try:
+        found = await asyncio.to_thread(survey, handle, stop)
+        found.check()
+        return await _second_pass(ctx, settings, handle, found, dry_run=dry_run, target=target, embed=embed, progress=progress)
+    except OSError as error:
+        raise Refused(f"input_path cannot be read ({error.strerror})") from None
+    finally:
+        stop.set()
+        handle.close()
+
+
+async def _second_pass(
+    ctx: Context, settings: Settings, handle: BinaryIO, found: Survey, *, dry_run: bool, target: str, embed: bool, progress: Progress | None
+) -> dict:
+    total, done = Outcome(), 0
+    ids, seen = Ids(found.wanted), set()
+    embed = embed and ctx.embedding.mode != "none" and not dry_run
+    reader = _Reader(handle, found.lines, target, settings)
+
+    async def write(batch: Batch, start: int) -> tuple[int, Outcome]:
+        def job(tx: Transaction) -> tuple[int, Outcome]:
+            return apply(batch, start, Restore(tx, ids, embed))
+
+        return await ctx.db.write(job)
+
+    async def try_out(batch: Batch, start: int) -> tuple[int, Outcome]:
+        return await ctx.db.read(lambda conn: apply(batch, start, DryRun(conn, ids, seen)))
+
+    step = try_out if dry_run else write
+    try:
+        batch = await asyncio.to_thread(reader.batch)
+        while batch.items:
+            following = asyncio.create_task(asyncio.to_thread(reader.batch))
+            try:
+                start = 0
+                while start < len(batch.items):
+                    start, part = await step(batch, start)
+                    total.add(part)
+                    done = batch.items[start - 1][0]
+                    if embed and part.without_vector:
+                        ctx.backlog.wake()
+            finally:
+                # A reading that is still under way would meet a closed file.
+                upcoming = await _finished(following)
+            if progress is not None:
+                progress({"done": batch.last_line, "total": found.lines})
+            batch = upcoming
+    except (CPersonaError, OSError) as error:
+        text = str(error) or type(error).__name__
+        ended = "nothing was written" if dry_run else f"lines 1 to {done} of {found.lines} are stored, the rest is not; running it again is harmless"
+        return {"ok": False, "error": f"the import ended early: {text}; {ended}", **total.answer(dry_run)}
+    if progress is not None:
+        progress({"done": found.lines, "total": found.lines})
+    return {"ok": True, **total.answer(dry_run)}
+
+
+async def _finished(task: asyncio.Task) -> Any:
+    """Wait for a task to its end, even while this one is being cancelled, and return its result."""
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def apply(batch: Batch, start: int, into: Restore | DryRun) -> tuple[int, Outcome]:
+    """Restore the items of a batch from ``start`` on, for as long as a transaction may last.
+
+    Returns where the next transaction goes on, and the outcome of this one.
+    """
+    out, deadline = Outcome(), time.monotonic() + TRANSACTION_SECONDS
+    place = start
+    for place in range(start, len(batch.items)):
+        if place > start and time.monotonic() >= deadline:
+            return place, out
+        number, item = batch.items[place]
+        if type(item) is HeaderLine:
+            into.ids.next_part()
+            continue
+        try:
+            if type(item) is BadLine:
+                raise item
+            for remark in into.take(item, out):
+                out.complain(number, remark)
+        except BadLine as error:
+            out.complain(number, str(error))
+            if error.skipped == "memories":
+                out.skipped_memories += 1
+            elif error.skipped == "episodes":
+                out.skipped_episodes += 1
+    return place + 1, out

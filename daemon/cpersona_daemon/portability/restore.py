@@ -1,0 +1,179 @@
+"""Putting the lines of a file back into the database, or counting what that would do.
+
+Contract: contracts.md §10 (exact-axis dedup, what is restored, re-anchored associations).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import apsw
+
+from ..associations.names import normalise
+from ..storage import backlog, episodes, memories, transfer
+from ..storage.database import Transaction
+from .lines import BadLine, EntityLine, MentionLine, ProfileLine, RelationLine, Row
+
+ENTITY = "entity"
+
+
+class Ids:
+    """Which row each id of the file became. Only ids that an association of the same part of the file names are kept."""
+
+    def __init__(self, wanted: set[tuple[int, str, int]]):
+        self._wanted, self._part = wanted, 0
+        self._known: dict[tuple[str, int], tuple[int, str]] = {}
+
+    def next_part(self) -> None:
+        """A header: the ids of what came before it mean nothing any more."""
+        self._part += 1
+        self._known.clear()
+
+    def keep(self, kind: str, old_id: Any, new_id: int, agent_id: str) -> None:
+        if self._wanted and type(old_id) is int and (self._part, kind, old_id) in self._wanted:
+            self._known[kind, old_id] = (new_id, agent_id)
+
+    def resolve(self, kind: str, old_id: Any, agent_id: str | None = None) -> tuple[int, str]:
+        """Return the row and its agent. Raises BadLine for one that was not imported or belongs to another agent."""
+        found = self._known.get((kind, old_id)) if type(old_id) is int else None
+        if found is None:
+            raise BadLine(f"no {kind} with the id {old_id!r} stands before it in the file")
+        if agent_id is not None and found[1] != agent_id:
+            raise BadLine(f"the {kind} with the id {old_id} belongs to another agent")
+        return found
+
+
+class _Taker:
+    """What both share: which line goes where, and what it counts as."""
+
+    def __init__(self, ids: Ids):
+        self.ids = ids
+        self._takers = {Row: self._row, ProfileLine: self._profile, EntityLine: self._entity, MentionLine: self._mention, RelationLine: self._relation}
+
+    def take(self, item: Any, out: Any) -> list[str]:
+        """Restore one item, count it in ``out`` and return what is to be remarked about it. Raises BadLine."""
+        return self._takers[type(item)](item, out)
+
+    def _row(self, row: Row, out: Any) -> list[str]:
+        new_id, written = self.put_row(row)
+        self.ids.keep(row.kind, row.old_id, new_id, row.new.agent_id)
+        if row.kind == "mem":
+            out.imported_memories += written
+            out.skipped_memories += not written
+        else:
+            out.imported_episodes += written
+            out.skipped_episodes += not written
+        out.without_vector += written and row.vector is None
+        return row.remarks
+
+    def _profile(self, profile: ProfileLine, out: Any) -> list[str]:
+        out.profile_updated |= self.put_profile(profile)
+        return profile.remarks
+
+    def _entity(self, entity: EntityLine, out: Any) -> list[str]:
+        name = normalise(entity.name)
+        if not name:
+            raise BadLine("an entity without a name")
+        aliases = [(normal, alias.strip()) for alias in entity.aliases if (normal := normalise(alias)) and normal != name]
+        new_id, taken = self.put_entity(entity, (name, entity.name), aliases)
+        self.ids.keep(ENTITY, entity.old_id, new_id, entity.agent_id)
+        out.entities += 1
+        return [f"the alias {alias!r} names another entity and was left out" for alias in taken]
+
+    def _mention(self, mention: MentionLine, out: Any) -> list[str]:
+        entity, agent = self.ids.resolve(ENTITY, mention.entity)
+        record, _ = self.ids.resolve(mention.kind, mention.record, agent)
+        self.put_mention(mention, entity, record)
+        out.mentions += 1
+        return []
+
+    def _relation(self, relation: RelationLine, out: Any) -> list[str]:
+        ends = [(kind, self.ids.resolve(kind, old, relation.agent_id)[0]) for kind, old in (relation.subject, relation.object)]
+        remarks, anchor = [], None
+        if relation.anchor is not None:
+            try:
+                anchor = f"{relation.anchor[0]}:{self.ids.resolve(*relation.anchor, relation.agent_id)[0]}"
+            except BadLine as error:
+                remarks.append(f"its anchor was left out: {error}")
+        self.put_relation(relation, ends, anchor)
+        out.relations += 1
+        return remarks
+
+
+class Restore(_Taker):
+    """Writes, inside one transaction."""
+
+    def __init__(self, tx: Transaction, ids: Ids, embed: bool):
+        super().__init__(ids)
+        self._tx, self._embed = tx, embed
+
+    def put_row(self, row: Row) -> tuple[int, bool]:
+        put = transfer.put_memory if row.kind == "mem" else transfer.put_episode
+        new_id, written = put(self._tx, row.new)
+        if written:
+            if row.vector is not None:
+                backlog.attach_vector(self._tx, row.kind, new_id, row.model, row.vector)
+            elif self._embed:
+                backlog.enqueue(self._tx, row.kind, new_id)
+        return new_id, written
+
+    def put_profile(self, profile: ProfileLine) -> bool:
+        return transfer.put_profile(self._tx, profile.agent_id, profile.content, profile.updated_at, profile.project_id)
+
+    def put_entity(self, entity: EntityLine, name: tuple[str, str], aliases: list[tuple[str, str]]) -> tuple[int, list[str]]:
+        return transfer.put_entity(
+            self._tx, entity.agent_id, entity.project_id, entity.channel, name, aliases, entity.declared_by, entity.created_at)
+
+    def put_mention(self, mention: MentionLine, entity: int, record: int) -> None:
+        transfer.put_mention(self._tx, entity, mention.kind, record, mention.declared_by, mention.created_at)
+
+    def put_relation(self, relation: RelationLine, ends: list[tuple[str, int]], anchor: str | None) -> None:
+        transfer.put_relation(
+            self._tx, relation.agent_id, relation.project_id, relation.channel, ends[0], normalise(relation.predicate), ends[1], anchor,
+            relation.declared_by, relation.declared_at)
+
+
+class DryRun(_Taker):
+    """Writes nothing: looks at the database, and in ``seen`` at what earlier lines would have written."""
+
+    _WOULD_BE = 0  # the id of a row that is not there
+
+    def __init__(self, conn: apsw.Connection, ids: Ids, seen: set[bytes]):
+        super().__init__(ids)
+        self._conn, self._seen = conn, seen
+
+    def put_row(self, row: Row) -> tuple[int, bool]:
+        new = row.new
+        if isinstance(new, memories.NewMemory):
+            keys = [_digest("content", new.agent_id, new.project_id, new.channel, new.content)]
+            if new.msg_id:
+                keys.append(_digest("msg_id", new.agent_id, new.project_id, new.msg_id))
+            found = transfer.find_memory(self._conn, new)
+        else:
+            assert isinstance(new, episodes.NewEpisode)
+            keys = [_digest("episode", new.agent_id, new.project_id, new.channel, new.summary)]
+            found = transfer.find_episode(self._conn, new)
+        if found is not None:
+            return found, False
+        if not self._seen.isdisjoint(keys):
+            return self._WOULD_BE, False
+        self._seen.update(keys)
+        return self._WOULD_BE, True
+
+    def put_profile(self, profile: ProfileLine) -> bool:
+        stored = transfer.profile_age(self._conn, profile.agent_id)
+        return stored is None or (profile.updated_at is not None and profile.updated_at >= stored)
+
+    def put_entity(self, entity: EntityLine, name: tuple[str, str], aliases: list[tuple[str, str]]) -> tuple[int, list[str]]:
+        return self._WOULD_BE, []
+
+    def put_mention(self, mention: MentionLine, entity: int, record: int) -> None:
+        pass
+
+    def put_relation(self, relation: RelationLine, ends: list[tuple[str, int]], anchor: str | None) -> None:
+        pass
+
+
+def _digest(*parts: str) -> bytes:
+    return hashlib.blake2b("\0".join(parts).encode("utf-8"), digest_size=16).digest()

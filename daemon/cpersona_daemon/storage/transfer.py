@@ -1,0 +1,262 @@
+"""The statements of export, import and merge. Each compares and restores rows on their exact axes.
+
+Contract: contracts.md §10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import apsw
+
+from ..instants import created_text
+from ..vectors.changes import MEMORY
+from . import associations, episodes, memories
+from .database import Transaction
+
+# -- export
+
+
+def _owned(agent_id: str, column: str = "agent_id") -> tuple[str, tuple]:
+    # The plus keeps SQLite from the index: rows then stream in id order instead of being sorted first, text and all.
+    return (f"WHERE +{column} = ?", (agent_id,)) if agent_id else ("", ())
+
+
+def counts(conn: apsw.Connection, agent_id: str) -> dict[str, int]:
+    """Count what an export of an agent ('' = all) holds, by kind of line."""
+    where, params = ("WHERE agent_id = ?", (agent_id,)) if agent_id else ("", ())
+    out = {}
+    for name, table in (("memory", "memories"), ("episode", "episodes"), ("profile", "profiles"), ("entity", "entities"), ("relation", "relations")):
+        ((out[name],),) = conn.execute(f"SELECT count(*) FROM {table} {where}", params).fetchall()
+    ((out["mention"],),) = conn.execute(f"SELECT count(*) FROM entity_mentions m JOIN entities e ON e.id = m.entity_id {where}", params).fetchall()
+    return out
+
+
+def memory_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple]:
+    """Yield (id, agent, msg_id, content, source, timestamp, metadata, created_at, project, channel, locked, recall_count,
+    last_recalled_at, vector, model) by id; the last two None without a vector."""
+    where, params = _owned(agent_id, "m.agent_id")
+    extra, join = (", v.vector, v.model", "LEFT JOIN memory_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
+    return conn.execute(
+        "SELECT m.id, m.agent_id, m.msg_id, m.content, m.source, m.timestamp, m.metadata, m.created_at, m.project_id, m.channel, m.locked,"
+        f" m.recall_count, m.last_recalled_at{extra} FROM memories m {join} {where} ORDER BY m.id", params)
+
+
+def episode_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple]:
+    """Yield (id, agent, summary, keywords, start, end, created_at, resolved, project, channel, vector, model) by id."""
+    where, params = _owned(agent_id, "m.agent_id")
+    extra, join = (", v.vector, v.model", "LEFT JOIN episode_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
+    return conn.execute(
+        "SELECT m.id, m.agent_id, m.summary, m.keywords, m.start_time, m.end_time, m.created_at, m.resolved, m.project_id, m.channel"
+        f"{extra} FROM episodes m {join} {where} ORDER BY m.id", params)
+
+
+def profile_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
+    """Yield (agent, user, content, updated_at, project)."""
+    where, params = _owned(agent_id)
+    return conn.execute(f"SELECT agent_id, user_id, content, updated_at, project_id FROM profiles {where} ORDER BY agent_id, user_id", params)
+
+
+def entity_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
+    """Yield (id, agent, project, channel, name, declared_by, created_at, JSON list of aliases) by id."""
+    where, params = _owned(agent_id)
+    return conn.execute(
+        "SELECT id, agent_id, project_id, channel, name, declared_by, created_at,"
+        " (SELECT json_group_array(alias) FROM (SELECT alias FROM entity_aliases WHERE entity_id = entities.id AND NOT is_name ORDER BY normalized))"
+        f" FROM entities {where} ORDER BY id", params)
+
+
+def mention_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
+    """Yield (entity id, record kind, record id, declared_by, created_at), by entity and then as they were declared."""
+    where, params = _owned(agent_id, "e.agent_id")
+    return conn.execute(
+        "SELECT m.entity_id, m.kind, m.record_id, m.declared_by, m.created_at FROM entity_mentions m JOIN entities e ON e.id = m.entity_id"
+        f" {where} ORDER BY m.entity_id, m.created_at, m.kind DESC, m.record_id", params)
+
+
+def relation_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
+    """Yield (id, agent, project, channel, subject kind and id, predicate, object kind and id, anchor, declared_by, declared_at) by id."""
+    where, params = _owned(agent_id)
+    return conn.execute(
+        "SELECT id, agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id, anchor_ref, declared_by, declared_at"
+        f" FROM relations {where} ORDER BY id", params)
+
+
+# -- import
+
+
+def find_memory(conn: apsw.Connection, new: memories.NewMemory) -> int | None:
+    """Return the row that stands where this one would: same message id in the project, else same content in the bucket."""
+    found = memories.find_msg_id_in_project(conn, new.agent_id, new.project_id, new.msg_id) or memories.find_in_bucket(
+        conn, new.agent_id, new.project_id, new.channel, memories.content_key(new.content))
+    return None if found is None else found.id
+
+
+def put_memory(tx: Transaction, new: memories.NewMemory) -> tuple[int, bool]:
+    """Write a row unless it is there; return its id and whether it was written.
+
+    The unique indexes are the probe: they hold exactly the axes that import compares.
+    """
+    try:
+        return memories.insert(tx, new), True
+    except apsw.ConstraintError:
+        found = find_memory(tx.conn, new)
+        if found is None:
+            raise
+        return found, False
+
+
+def find_episode(conn: apsw.Connection, new: episodes.NewEpisode) -> int | None:
+    """Return the episode with this summary in exactly this agent, project and channel."""
+    row = conn.execute(
+        "SELECT id FROM episodes INDEXED BY episodes_same WHERE agent_id = ? AND substr(summary, 1, 64) = substr(?, 1, 64) AND summary = ?"
+        " AND project_id = ? AND channel = ? ORDER BY id LIMIT 1",
+        (new.agent_id, new.summary, new.summary, new.project_id, new.channel)).fetchone()
+    return None if row is None else row[0]
+
+
+def put_episode(tx: Transaction, new: episodes.NewEpisode) -> tuple[int, bool]:
+    """Write an episode unless it is there; return its id and whether it was written."""
+    found = find_episode(tx.conn, new)
+    return (found, False) if found is not None else (episodes.insert(tx, new), True)
+
+
+def profile_age(conn: apsw.Connection, agent_id: str) -> str | None:
+    """Return when an agent's profile was written, or None when it has none."""
+    row = conn.execute("SELECT updated_at FROM profiles WHERE agent_id = ? AND user_id = ''", (agent_id,)).fetchone()
+    return None if row is None else row[0]
+
+
+def put_profile(tx: Transaction, agent_id: str, content: str, updated_at: str | None, project_id: str) -> bool:
+    """Write a profile unless the stored one is newer, and tell whether it was written. One of unknown age never replaces another."""
+    stamp = updated_at or created_text(tx.now)
+    before = tx.conn.total_changes()
+    tx.execute(
+        "INSERT INTO profiles (agent_id, user_id, project_id, updated_at, content) VALUES (?, '', ?, ?, ?) ON CONFLICT (agent_id, user_id) DO UPDATE"
+        " SET project_id = excluded.project_id, updated_at = excluded.updated_at, content = excluded.content"
+        " WHERE ? AND excluded.updated_at >= profiles.updated_at",
+        (agent_id, project_id, stamp, content, updated_at is not None))
+    return tx.conn.total_changes() > before
+
+
+# -- merge
+
+_SAME_MSG_ID = "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.msg_id = s.msg_id AND t.msg_id <> '' AND s.msg_id <> '' AND t.project_id = s.project_id"
+_SAME_CONTENT = (
+    "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.content_key = s.content_key AND t.project_id = s.project_id AND t.channel = s.channel"
+)
+
+
+def memory_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[int, int | None]]:
+    """Return every memory of ``source`` by id with the row of ``target`` that stands in its place, None where there is none."""
+    return conn.execute(
+        f"SELECT s.id, coalesce(({_SAME_MSG_ID}), ({_SAME_CONTENT})) FROM memories s WHERE s.agent_id = ?2 ORDER BY s.id", (target, source)).fetchall()
+
+
+def episode_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[int, int | None, int]]:
+    """Return every episode of ``source`` by id, the one of ``target`` in its place, and the first of its own kind at the source."""
+    same = (
+        "SELECT min(t.id) FROM episodes t INDEXED BY episodes_same WHERE t.agent_id = {} AND substr(t.summary, 1, 64) = substr(s.summary, 1, 64)"
+        " AND t.summary = s.summary AND t.project_id = s.project_id AND t.channel = s.channel")
+    return conn.execute(
+        f"SELECT s.id, ({same.format('?1')}), ({same.format('?2')}) FROM episodes s WHERE s.agent_id = ?2 ORDER BY s.id", (target, source)).fetchall()
+
+
+def vector_of(conn: apsw.Connection, kind: str, row_id: int) -> tuple[str, bytes] | None:
+    """Return a row's model and vector, or None."""
+    table = "memory_vectors" if kind == MEMORY else "episode_vectors"
+    return conn.execute(f"SELECT model, vector FROM {table} WHERE id = ?", (row_id,)).fetchone()
+
+
+def waits(conn: apsw.Connection, kind: str, row_id: int) -> bool:
+    """Tell whether a row is listed for embedding."""
+    return conn.execute("SELECT 1 FROM embedding_backlog WHERE kind = ? AND id = ?", (kind, row_id)).fetchone() is not None
+
+
+def memory_to_copy(conn: apsw.Connection, memory_id: int, agent_id: str) -> memories.NewMemory:
+    """Return a stored row as a new one of another agent, with its age, lock and counters."""
+    row = conn.execute(
+        "SELECT content, project_id, channel, msg_id, source, timestamp, metadata, created_at, locked, recall_count, last_recalled_at"
+        " FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    return memories.NewMemory(agent_id, *row[:8], bool(row[8]), *row[9:])
+
+
+def episode_to_copy(conn: apsw.Connection, episode_id: int, agent_id: str) -> episodes.NewEpisode:
+    """Return a stored episode as a new one of another agent."""
+    row = conn.execute(
+        "SELECT summary, keywords, project_id, channel, start_time, end_time, resolved, created_at FROM episodes WHERE id = ?", (episode_id,)).fetchone()
+    return episodes.NewEpisode(agent_id, *row[:6], bool(row[6]), row[7])
+
+
+def profile_of(conn: apsw.Connection, agent_id: str) -> tuple | None:
+    """Return (content, updated_at, project) of an agent's profile, or None."""
+    return conn.execute("SELECT content, updated_at, project_id FROM profiles WHERE agent_id = ? AND user_id = ''", (agent_id,)).fetchone()
+
+
+def delete_profile(tx: Transaction, agent_id: str) -> int:
+    """Remove an agent's profile and return how many that were."""
+    before = tx.conn.total_changes()
+    tx.execute("DELETE FROM profiles WHERE agent_id = ?", (agent_id,))
+    return tx.conn.total_changes() - before
+
+
+def ids_of(conn: apsw.Connection, table: str, agent_id: str) -> list[int]:
+    """Return the ids of an agent's rows in a table with an agent_id."""
+    return [i for (i,) in conn.execute(f"SELECT id FROM {table} WHERE agent_id = ? ORDER BY id", (agent_id,))]
+
+
+def delete_associations(tx: Transaction, agent_id: str) -> dict[str, int]:
+    """Remove an agent's entities with their aliases and mentions, and its relations; return the counts."""
+    found = counts(tx.conn, agent_id)
+    tx.execute("DELETE FROM relations WHERE agent_id = ?", (agent_id,))
+    tx.execute("DELETE FROM entities WHERE agent_id = ?", (agent_id,))
+    return {"entities": found["entity"], "mentions": found["mention"], "relations": found["relation"]}
+
+# -- associations
+
+
+def find_entity(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, normalized: str) -> int | None:
+    """Return the entity that this name or alias means in exactly this scope."""
+    row = conn.execute(
+        "SELECT entity_id FROM entity_aliases WHERE agent_id = ? AND normalized = ? AND project_id = ? AND channel = ?",
+        (agent_id, normalized, project_id, channel)).fetchone()
+    return None if row is None else row[0]
+
+
+def put_entity(
+    tx: Transaction, agent_id: str, project_id: str, channel: str, name: tuple[str, str], aliases: list[tuple[str, str]], declared_by: str,
+    created_at: str | None,
+) -> tuple[int, list[str]]:
+    """Register an entity unless its name is known in the scope; return its id and the aliases that name another one.
+
+    ``name`` and ``aliases`` are (normalised, written).
+    """
+    entity = find_entity(tx.conn, agent_id, project_id, channel, name[0])
+    if entity is None:
+        tx.execute("INSERT INTO entities (agent_id, project_id, channel, name, declared_by, created_at) VALUES (?,?,?,?,?,?)",
+                   (agent_id, project_id, channel, name[1], declared_by, created_at or created_text(tx.now)))
+        entity = tx.conn.last_insert_rowid()
+        associations.insert_name(tx, entity, *name, is_name=True)
+    taken = []
+    for alias in aliases:
+        associations.insert_name(tx, entity, *alias)
+        if associations.bearer_in_bucket(tx.conn, entity, alias[0]) != entity:
+            taken.append(alias[1])
+    return entity, taken
+
+
+def put_mention(tx: Transaction, entity: int, kind: str, record: int, declared_by: str, created_at: str | None) -> None:
+    """Register that an entity is mentioned by a record, unless it is known."""
+    tx.execute("INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at) VALUES (?,?,?,?,?)",
+               (entity, kind, record, declared_by, created_at or created_text(tx.now)))
+
+
+def put_relation(
+    tx: Transaction, agent_id: str, project_id: str, channel: str, subject: tuple[str, int], predicate: str, object_: tuple[str, int],
+    anchor_ref: str | None, declared_by: str, declared_at: str | None,
+) -> None:
+    """Register a relation, unless it is known."""
+    tx.execute(
+        "INSERT OR IGNORE INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id, anchor_ref,"
+        " declared_by, declared_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        (agent_id, project_id, channel, *subject, predicate, *object_, anchor_ref, declared_by, declared_at or created_text(tx.now)))
