@@ -6,6 +6,7 @@ Building, help and completion touch neither daemon nor database.
 
 import inspect
 import os
+import sys
 from typing import Annotated, Literal, Optional
 
 import typer
@@ -33,6 +34,9 @@ def build():
 
 def run(arguments):
     """Parse ``arguments``, run the command they name and return its exit status. Raises Usage and what the command raises."""
+    if not arguments and not os.environ.get("_CPERSONA_COMPLETE"):
+        print(help_screen(), end="", file=sys.stderr)
+        return fields.EXIT_USAGE
     root = typer.main.get_command(build())
     try:
         return root.main(arguments, prog_name="cpersona", standalone_mode=False) or fields.EXIT_OK
@@ -49,9 +53,6 @@ def _usage(error):
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "cpersona"
     message = error.format_message().strip()
-    if not message:
-        # No command at all: the help is the answer, and the status says that nothing was done.
-        return Usage(f"say what to do, for instance `{path} --help`")
     unknown = getattr(error, "option_name", None)
     if unknown and " " in unknown:
         return Usage(f"a text that begins with a dash needs -- before it: {path} -- {unknown[:40]!r}")
@@ -82,12 +83,17 @@ class Root(TyperGroup):
 
 
 class Family(TyperGroup):
-    """A command that has commands of its own, such as `daemon`. `precision` alone answers like `precision get`."""
+    """A command that has commands of its own, such as `daemon`; alone it does what ``catalogue.UNNAMED`` says."""
 
     def __init__(self, name):
         super().__init__(name=name, help=catalogue.FAMILIES[name], rich_markup_mode=None, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
         self._declared = {command.path[1]: command for command in catalogue.declared(name)}
         self.commands = dict.fromkeys(self._declared)
+
+    def parse_args(self, ctx, args):
+        if not ctx.resilient_parsing and (not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)):
+            args = [catalogue.UNNAMED[self.name], *args]
+        return super().parse_args(ctx, args)
 
     def get_command(self, ctx, name):
         return built(self._declared[name]) if name in self._declared else None
@@ -103,7 +109,7 @@ class Family(TyperGroup):
 def built(command):
     """Return one declared command as Typer's command object."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-    app.command(name=command.path[-1], help=_help(command.help), context_settings={"help_option_names": ["-h", "--help"]})(_callback(command))
+    app.command(name=command.path[-1], help=_help(command.help), epilog=command.epilog, context_settings={"help_option_names": ["-h", "--help"]})(_callback(command))
     return typer.main.get_command(app)
 
 
@@ -157,8 +163,6 @@ def _sign(function, before, parameters, after=()):
 
 def _signature(parameter):
     base = Literal[parameter.choices] if parameter.choices else _TYPES[parameter.kind]
-    if parameter.arity > 1:
-        base = tuple[(base,) * parameter.arity]
     if parameter.many:
         base = list[base]
     elif parameter.kind != "flag" and parameter.default is None and not parameter.required:
@@ -167,9 +171,7 @@ def _signature(parameter):
         meta = typer.Option(*parameter.flags, help=parameter.help, metavar=parameter.metavar)
     else:
         meta = typer.Argument(help=parameter.help, metavar=parameter.metavar, show_default=False)
-    default = inspect.Parameter.empty if parameter.required else ([] if parameter.many else parameter.default)
-    if parameter.many and not parameter.required:
-        default = ()
+    default = inspect.Parameter.empty if parameter.required else () if parameter.many else parameter.default
     return inspect.Parameter(parameter.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[base, meta])
 
 
@@ -193,7 +195,7 @@ def _wrapped(text):
 
 
 def _first_line(text):
-    return text.strip().splitlines()[0].rstrip(".")
+    return text.strip().splitlines()[0].split(". ")[0].split(": ")[0].rstrip(".")
 
 
 def _completions(ctx, incomplete, named):

@@ -132,8 +132,8 @@ def _end(names, relation, side):
     "associate declare",
     argument("associations", "Entities and relations as JSON; - reads them from standard input.", required=False, metavar="JSON|-"),
     option("--entity", "Declare an entity; may be repeated.", metavar="NAME", many=True),
-    option("--alias", "Another name of an entity; may be repeated.", metavar="NAME ALIAS", many=True, arity=2),
-    option("--relation", "Entity names or refs; may be repeated.", metavar="SUBJECT PREDICATE OBJECT", many=True, arity=3),
+    option("--alias", "Another name of an entity; may be repeated.", metavar="NAME=ALIAS", many=True),
+    option("--relation", "Entity names or refs around a predicate; may be repeated.", metavar="'SUBJECT | PREDICATE | OBJECT'", many=True),
     option("--anchor", "The memory or episode that says so.", metavar="REF"),
     common=AXES,
 )
@@ -143,24 +143,26 @@ def declare(session, associations, entity, alias, relation, anchor):
     What cannot be declared is left out, said on stderr, and makes the exit status 1.
 
     Example:
-      cpersona associate declare --alias Postgres pg --relation queue "runs on" Postgres --anchor mem:12
+      cpersona associate declare --alias Postgres=pg --relation "queue | runs on | Postgres"
     """
     value = reading.json_argument(reading.read_text("-") if associations == "-" else associations, "the associations") if associations is not None else {}
     entities, relations = list(value.get("entities", ())), list(value.get("relations", ()))
     aliases = {}
     for name in entity:
         aliases.setdefault(name, [])
-    for name, other in alias:
+    for text in alias:
+        name, other = _parts(text, "=", 2, "--alias", "NAME=ALIAS")
         aliases.setdefault(name, []).append(other)
     entities += [{"name": name, "aliases": others} if others else {"name": name} for name, others in aliases.items()]
-    relations += [{"subject": subject, "predicate": predicate, "object": object} for subject, predicate, object in relation]
+    relations += [{"subject": subject, "predicate": predicate, "object": object}
+                  for subject, predicate, object in (_parts(text, "|", 3, "--relation", "'SUBJECT | PREDICATE | OBJECT'") for text in relation)]
     if not entities and not relations:
         raise exits.Usage("name an --entity, an --alias or a --relation, or give them as JSON")
     value = {**value, **({"entities": entities} if entities else {}), **({"relations": relations} if relations else {})}
     params = {**session.axes(), "associations": value}
     if anchor is not None:
         params["anchor_ref"] = "{}:{}".format(*reading.ref(anchor))
-    answer = session.ask("declare_associations", params, idempotent=True)
+    answer = session.ask("declare_associations", params)
     shown = session.show(answer)
     if not shown:
         for row in answer.response.get("entities", ()):
@@ -173,14 +175,14 @@ def declare(session, associations, entity, alias, relation, anchor):
 @command(
     "associate retract",
     option("--relation", "A relation's number; may be repeated.", kind="int", metavar="ID", many=True),
-    option("--mention", "An entity (name or number) and the row that no longer mentions it.", metavar="ENTITY REF", many=True, arity=2),
+    option("--mention", "An entity (name or number) and the row that no longer mentions it.", metavar="ENTITY=REF", many=True),
     common=AXES,
 )
 def retract(session, relation, mention):
     """Take back relations and mentions that were declared.
 
     Example:
-      cpersona associate retract --relation 3 --mention Postgres mem:12
+      cpersona associate retract --relation 3 --mention Postgres=mem:12
     """
     if not relation and not mention:
         raise exits.Usage("name a --relation or a --mention; `cpersona associate list` shows them")
@@ -188,8 +190,9 @@ def retract(session, relation, mention):
     if relation:
         asked["relations"] = list(relation)
     if mention:
-        asked["mentions"] = [{"entity": int(name) if name.isdigit() else name, "ref": "{}:{}".format(*reading.ref(ref))} for name, ref in mention]
-    answer = session.ask("declare_associations", {**session.axes(), "associations": {}, "retract": asked}, idempotent=True)
+        named = (_parts(text, "=", 2, "--mention", "ENTITY=REF") for text in mention)
+        asked["mentions"] = [{"entity": int(name) if name.isdigit() else name, "ref": "{}:{}".format(*reading.ref(ref))} for name, ref in named]
+    answer = session.ask("declare_associations", {**session.axes(), "associations": {}, "retract": asked})
     if not session.show(answer):
         taken = answer.response.get("retracted")
         for name, value in (taken.items() if isinstance(taken, dict) else [("retracted", taken)]):
@@ -213,6 +216,14 @@ def list_(session):
     else:
         session.out.note("nothing declared")
     return answer.status
+
+
+def _parts(text, sign, count, option, form):
+    """Return the parts of an option's value between ``sign``. Raises Usage that shows the form."""
+    parts = [part.strip() for part in text.split(sign)]
+    if len(parts) != count or not all(parts):
+        raise exits.Usage(f"{option} takes {form}, not {text!r}; a name that holds {sign!r} can be given as JSON")
+    return parts
 
 
 def _dropped(session, answer):

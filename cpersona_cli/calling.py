@@ -14,12 +14,13 @@ from .spec import PLAIN, argument, command, option
 
 @command(
     "call",
-    argument("method", "The method, for instance recall; see the manual for all of them.", required=False),
+    argument("method", "The method, for instance recall.", required=False),
     argument("params", "Its parameters as a JSON object, or - to read them from standard input.", required=False, metavar="JSON|-"),
     option("--stdin", "Read one request a line, answer one line each.", kind="flag", default=False),
     option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True),
     option("--deadline", "Seconds that the daemon may take.", kind="float", metavar="SECONDS"),
     common=PLAIN,
+    epilog="Methods: " + ", ".join(fields.METHODS) + ".",
 )
 def call(session, method, params, stdin, set, deadline):
     """Call any method of the daemon and print its answer as one line of JSON.
@@ -65,11 +66,11 @@ def _each_line(session, overrides, deadline):
         except (ValueError, exits.Stop) as error:
             response = {"ok": False, "error": str(error)}
         except CallFailed as error:
-            if error.code in ("unreachable", "protocol"):
-                # The daemon cannot answer this or any later line: say so where the program listens, then leave.
-                _answer(session, named, {"ok": False, "error": str(error)})
-                raise
             response = {"ok": False, "error": str(error)}
+            if error.code != "invalid_params":
+                # The daemon cannot answer this line or any later one: say so where the program listens, then leave.
+                _answer(session, named, response)
+                raise
         _answer(session, named, response)
 
 

@@ -54,6 +54,8 @@ FAMILIES = {
     "daemon": "The process that holds the database; commands start it when they need it.",
     "config": "Every setting, its value and where it came from.",
 }
+# What a command with commands of its own does when none of them is named.
+UNNAMED = {"episode": "list", "profile": "show", "associate": "list", "precision": "get", "daemon": "status", "config": "show"}
 ENTRIES = {name: (module, phrase) for _, rows in GROUPS for name, module, phrase in rows}
 
 

@@ -31,7 +31,7 @@ def archive(session, summary, keywords, history, resolved):
         params["history"] = reading.json_objects(history)
     if resolved:
         params["resolved"] = True
-    answer = session.ask("archive_episode", params, idempotent=True)
+    answer = session.ask("archive_episode", params)
     if not session.show(answer):
         if answer.response.get("episode_id") is None:
             session.out.warn(f"cpersona: nothing was kept: {answer.response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again")

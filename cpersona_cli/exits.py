@@ -53,4 +53,5 @@ def failure_line(doing, response, code=None, hint=None):
         known = "permission_denied" if response.get("error") == "permission_denied" else code or "refused"
         hint = fields.ERRORS[known][2] if known in fields.ERRORS else ""
     line = f"{doing}: {why}" if doing else why
-    return " ".join((f"{line}; {hint}" if hint and hint not in line else line).split())
+    # A reason that already names a command has said what to type next.
+    return " ".join((f"{line}; {hint}" if hint and "`cpersona " not in line else line).split())

@@ -16,11 +16,12 @@ from cpersona_daemon.wire import fields
 def main(argv=None):
     """Run the command that ``argv`` names (default: the process's own) and return its exit status."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    _fill_closed_streams()
     try:
-        from . import app
+        from . import app, output
 
         status = app.run(arguments)
-        _flush()
+        output.flush()
         return status
     except KeyboardInterrupt:
         _silence_stdout()
@@ -31,6 +32,20 @@ def main(argv=None):
         return 141
     except Exception as error:
         return _failed(error)
+
+
+def _fill_closed_streams():
+    """Occupy standard descriptors that the caller closed, so that no socket or file of ours takes their place.
+
+    What stands in for a closed stdout is not writable: data that nobody can read is a failure, not a success.
+    """
+    for number, name, mode, flags in ((0, "stdin", "r", os.O_RDONLY), (1, "stdout", "w", os.O_RDONLY), (2, "stderr", "w", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, flags)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
 
 
 def _failed(error):
@@ -46,16 +61,11 @@ def _failed(error):
     else:
         raise error
     try:
-        _flush()
+        sys.stdout.flush()
     except OSError:
         _silence_stdout()
     print(f"cpersona: {line}", file=sys.stderr)
     return status
-
-
-def _flush():
-    if sys.stdout is not None:
-        sys.stdout.flush()
 
 
 def _silence_stdout():

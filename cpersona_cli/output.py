@@ -38,20 +38,32 @@ def to_json(value):
     return text
 
 
+def flush():
+    """Hand everything written so far to whoever reads stdout."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        raise _named(error) from None
+
+
+def _named(error):
+    return error if isinstance(error, BrokenPipeError) else OSError(error.errno, error.strerror, "standard output")
+
+
 class Output:
     """The two streams of one command. ``draws`` tells whether tables may be drawn: a terminal, and no JSON asked for."""
 
     def __init__(self, quiet=False, as_json=False):
         self.quiet, self.as_json = quiet, as_json
-        self.terminal = sys.stdout is not None and sys.stdout.isatty()
+        self.terminal = sys.stdout.isatty()
         self.draws = self.terminal and not as_json
 
     def write(self, data):
         """Write text or bytes to stdout as they are. An unpaired surrogate is written as its escape."""
-        if sys.stdout is None:
-            raise OSError(9, "it is closed", "standard output")
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data if isinstance(data, bytes) else data.encode("utf-8", "backslashreplace"))
+        try:
+            sys.stdout.buffer.write(data if isinstance(data, bytes) else data.encode("utf-8", "backslashreplace"))
+        except OSError as error:
+            raise _named(error) from None
 
     def line(self, text):
         self.write(text + "\n")
@@ -65,8 +77,7 @@ class Output:
         self.line(to_json(value))
 
     def flush(self):
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        flush()
 
     def note(self, text):
         """Say something useful on stderr, unless the user asked for quiet."""

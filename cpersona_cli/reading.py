@@ -16,7 +16,7 @@ def text_or_stdin(text, what):
     """Return the text of an argument; `-`, or no argument at all behind a pipe, means standard input. Raises Usage, Stop."""
     if text is not None and text != "-":
         return text
-    if text is None and (sys.stdin is None or sys.stdin.isatty()):
+    if text is None and sys.stdin.isatty():
         raise Usage(f"give the {what} as an argument, or - to read it from standard input")
     return read_text("-")
 
@@ -24,8 +24,6 @@ def text_or_stdin(text, what):
 def read_text(name):
     """Return a whole file, or standard input for `-`, as text. Raises Stop when it is not UTF-8 or larger than a request may be."""
     shown = "standard input" if name == "-" else name
-    if name == "-" and sys.stdin is None:
-        raise Stop("standard input is closed; give the text as an argument")
     handle = sys.stdin.buffer if name == "-" else open(name, "rb")
     with handle:
         data = handle.read(fields.MAX_FRAME_BYTES + 1)
@@ -62,9 +60,9 @@ def json_argument(text, option, kind=dict):
     try:
         value = parse_json(text)
     except ValueError as error:
-        raise Usage(f"{option} is not JSON: {error}") from None
+        raise Usage(f"{option}: not JSON, {error}") from None
     if not isinstance(value, kind):
-        raise Usage(f"{option} must be a JSON {'object' if kind is dict else 'array'}")
+        raise Usage(f"{option}: not a JSON {'object' if kind is dict else 'array'}")
     return value
 
 

@@ -115,7 +115,7 @@ def update(session, ref, text):
     """
     number = reading.memory_id(ref)
     params = {"agent_id": session.agent, "memory_id": number, "content": reading.text_or_stdin(text, "text")}
-    answer = session.ask("update_memory", params, idempotent=True, hint=f"`cpersona get mem:{number}` shows it, `cpersona unlock mem:{number}` frees a locked one")
+    answer = session.ask("update_memory", params, hint=f"`cpersona get mem:{number}` shows it, `cpersona unlock mem:{number}` frees a locked one")
     if not session.show(answer):
         _outcome(session, f"mem:{number}", "updated", answer.response)
     if answer.response.get("truncated"):
@@ -166,7 +166,7 @@ def each(session, refs, done, methods, hint):
     for kind, number in parsed:
         named = f"{kind}:{number}"
         method, parameter = methods[kind]
-        answer = session.call(method, {"agent_id": session.agent, parameter: number}, idempotent=True)
+        answer = session.call(method, {"agent_id": session.agent, parameter: number})
         session.show(answer)
         if answer.status:
             session.out.warn("cpersona " + exits.failure_line(f"{session.name} {named}", answer.response, answer.code, hint.format(ref=named)))

@@ -75,12 +75,12 @@ class Session:
 
     def call(self, method, params, **more):
         """Send one request and return its Answer, whatever it says. Raises client.CallFailed."""
-        check_text(params)
         response, code = self.connection.call(method, params, **more)
         return Answer(response, code, exits.status_of(response, code, method))
 
     def ask(self, method, params, hint=None, **more):
         """Send one request and return its Answer; a failure ends the command with its one line (and its JSON)."""
+        check_text(params)
         answer = self.call(method, params, **more)
         if answer.status not in (fields.EXIT_OK, fields.EXIT_CRITICAL):
             if self.out.as_json:

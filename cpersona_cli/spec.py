@@ -6,22 +6,22 @@ The docstring of the function is the help: its first line is the short form.
 
 
 class Parameter:
-    """One argument or option. ``kind`` is text, int, float or flag; ``arity`` values make one tuple; ``many`` may be repeated."""
+    """One argument or option. ``kind`` is text, int, float or flag; ``many`` may be repeated."""
 
-    __slots__ = ("name", "flags", "kind", "default", "help", "metavar", "many", "required", "choices", "arity")
+    __slots__ = ("name", "flags", "kind", "default", "help", "metavar", "many", "required", "choices")
 
-    def __init__(self, name, flags, kind, default, help, metavar, many, required, choices, arity):
+    def __init__(self, name, flags, kind, default, help, metavar, many, required, choices):
         self.name, self.flags, self.kind, self.default, self.help = name, flags, kind, default, help
-        self.metavar, self.many, self.required, self.choices, self.arity = metavar, many, required, choices, arity
+        self.metavar, self.many, self.required, self.choices = metavar, many, required, choices
 
 
 class Command:
     """A declared command: ``path`` is its words after `cpersona`, ``run(session, **values)`` answers an exit status or None."""
 
-    __slots__ = ("path", "parameters", "common", "run")
+    __slots__ = ("path", "parameters", "common", "epilog", "run")
 
-    def __init__(self, path, parameters, common, run):
-        self.path, self.parameters, self.common, self.run = path, parameters, common, run
+    def __init__(self, path, parameters, common, epilog, run):
+        self.path, self.parameters, self.common, self.epilog, self.run = path, parameters, common, epilog, run
 
     @property
     def help(self):
@@ -30,14 +30,14 @@ class Command:
 
 def argument(name, help, *, many=False, required=True, metavar=None):
     """Declare a positional argument."""
-    return Parameter(name, (), "text", None, help, metavar or name.upper(), many, required, (), 1)
+    return Parameter(name, (), "text", None, help, metavar or name.upper(), many, required, ())
 
 
-def option(flags, help, *, kind="text", default=None, metavar=None, many=False, choices=(), arity=1):
-    """Declare an option; ``flags`` is a space-separated list whose last long flag names the parameter."""
+def option(flags, help, *, kind="text", default=None, metavar=None, many=False, choices=(), name=None):
+    """Declare an option; ``flags`` is a space-separated list whose last long flag names the parameter unless ``name`` does."""
     words = tuple(flags.split())
-    name = [w for w in words if w.startswith("--")][-1][2:].replace("-", "_")
-    return Parameter(name, words, kind, default, help, metavar, many, False, choices, arity)
+    name = name or [w for w in words if w.startswith("--")][-1][2:].replace("-", "_")
+    return Parameter(name, words, kind, default, help, metavar, many, False, choices)
 
 
 COMMON = {
@@ -53,8 +53,8 @@ AGENT = ("agent", "json", "quiet", "db")
 PLAIN = ("json", "quiet", "db")
 
 
-def command(path, *parameters, common=AXES):
-    """Declare the decorated function as the command of these words; its module lists it in COMMANDS."""
+def command(path, *parameters, common=AXES, epilog=None):
+    """Declare the decorated function as the command of these words; its module lists it in COMMANDS. ``epilog`` ends its help."""
     def declare(run):
-        return Command(tuple(path.split()), parameters, common, run)
+        return Command(tuple(path.split()), parameters, common, epilog, run)
     return declare

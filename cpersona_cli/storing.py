@@ -64,7 +64,7 @@ def store(session, text, id, source, at, metadata, associations, lock, on_confli
     if associations is not None:
         params["associations"] = reading.json_argument(associations, "--associations")
     params["content"] = reading.text_or_stdin(text, "text")
-    answer = session.ask("store", params, idempotent=True)
+    answer = session.ask("store", params)
     skipped = answer.response.get("result") == "skipped"
     if not session.show(answer):
         _say(session, answer.response)
@@ -158,6 +158,8 @@ class Batch:
 
     def add(self, line, defaults):
         """Send one line, or reject it here; a blank line is passed over."""
+        from .client import CallFailed
+
         if not line.strip():
             self.line += 1
             self._blank.add(self.line)
@@ -173,8 +175,10 @@ class Batch:
         while self._sent and (self.waiting >= IN_FLIGHT or any(mark in self._marks for mark in marks)):
             self.receive()
         try:
-            request = self.session.connection.send("store", params, idempotent=True)
-        except ValueError as error:
+            request = self.session.connection.send("store", params)
+        except CallFailed as error:
+            if error.code != "invalid_params":
+                raise
             self._finish(self.line, {"result": "rejected", "reason": str(error)})
             return
         self._sent[request] = self.line, marks

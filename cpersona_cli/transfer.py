@@ -78,8 +78,6 @@ def import_(session, file, dry_run, to_agent):
         if not os.path.isfile(file):
             raise exits.Stop(f"import: there is no file {file!r}; give the path of a file that export wrote")
         return _import(session, {**params, "input_path": os.path.abspath(file)})
-    if sys.stdin is None:
-        raise exits.Stop("standard input is closed; give a file")
     with _PrivateDirectory(session) as directory:
         path = os.path.join(directory, "import.jsonl")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as handle:
@@ -89,12 +87,12 @@ def import_(session, file, dry_run, to_agent):
 
 def _import(session, params):
     out = session.out
-    progress = render.waiting(sys.stderr is not None and sys.stderr.isatty() and not out.quiet)
+    progress = render.waiting(sys.stderr.isatty() and not out.quiet)
     if progress is None:
-        answer = session.call("import_memories", params, idempotent=True)
+        answer = session.call("import_memories", params)
     else:
         with progress:
-            answer = session.call("import_memories", params, idempotent=True, progress=progress)
+            answer = session.call("import_memories", params, progress=progress)
     response, errors = answer.response, answer.response.get("errors") or []
     shown = session.show(answer)
     for line in errors:
@@ -129,7 +127,7 @@ def merge(session, source, target, move, dry_run):
       cpersona merge scratch default --move
     """
     answer = session.ask("merge_memories", {"source_agent_id": source, "target_agent_id": target, "mode": "move" if move else "copy",
-                                            "strategy": "skip", "dry_run": dry_run}, idempotent=True)
+                                            "strategy": "skip", "dry_run": dry_run})
     if not session.show(answer):
         for name in ("merged_memories", "skipped_memories", "merged_episodes", "skipped_episodes", "profile_copied"):
             if name in answer.response:
@@ -154,12 +152,12 @@ def forget_agent(session, name, yes):
       cpersona --agent scratch export scratch.jsonl && cpersona forget-agent scratch --yes
     """
     if not yes:
-        if sys.stdin is None or not sys.stdin.isatty():
+        if not sys.stdin.isatty():
             raise exits.Usage(f"forget-agent erases everything of {name!r}; add --yes where nobody can be asked")
         print(f"Erase everything of agent {name!r}, locked memories too? Type its name to go on: ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip() != name:
             raise exits.Stop("forget-agent: nothing was erased; type the agent's name to confirm, or give --yes")
-    answer = session.ask("delete_agent_data", {"agent_id": name}, idempotent=True)
+    answer = session.ask("delete_agent_data", {"agent_id": name})
     if not session.show(answer):
         for key, value in answer.response.items():
             if key.startswith("deleted_"):

@@ -77,7 +77,7 @@ def reindex(session):
     Example:
       cpersona reindex
     """
-    progress = render.waiting(sys.stderr is not None and sys.stderr.isatty() and not session.out.quiet)
+    progress = render.waiting(sys.stderr.isatty() and not session.out.quiet)
     if progress is None:
         answer = session.ask("reindex", {})
     else:
@@ -92,12 +92,12 @@ def reindex(session):
 
 @command(
     "pause",
-    option("--for", "How long: 30m, 2h; at most a day.", default="30m", metavar="AGE"),
-    option("--session", "Only for writes that carry this session key.", metavar="KEY"),
+    option("--for", "How long: 30m, 2h; at most a day.", default="30m", metavar="AGE", name="length"),
+    option("--session", "Only for writes that carry this session key.", metavar="KEY", name="key"),
     option("--status", "Say whether a pause is on, change nothing.", kind="flag", default=False),
     common=PLAIN,
 )
-def pause(session, status, **given):
+def pause(session, length, key, status):
     """Keep nothing for a while: writes answer as usual but leave the store as it is. Reads work.
 
     The pause lives in the daemon's memory: it ends by itself, with `resume`, or when the daemon leaves.
@@ -105,7 +105,6 @@ def pause(session, status, **given):
     Example:
       cpersona pause --for 1h
     """
-    key = given["session"]
     params = {} if key is None else {"session_key": key}
     if status:
         answer = session.ask("persistence_status", params)
@@ -113,20 +112,20 @@ def pause(session, status, **given):
             left = answer.response.get("ttl_remaining_seconds")
             session.out.line(f"paused\t{left:g} s left" if answer.response.get("paused") and left is not None else "paused" if answer.response.get("paused") else "keeping")
         return answer.status
-    answer = session.ask("pause_persistence", {**params, "ttl_seconds": round(times.seconds(given["for"]))})
+    answer = session.ask("pause_persistence", {**params, "ttl_seconds": round(times.seconds(length))})
     if not session.show(answer):
         session.out.line(f"paused\tuntil {answer.response.get('expires_at')}")
     return answer.status
 
 
-@command("resume", option("--session", "The pause of this session key.", metavar="KEY"), common=PLAIN)
-def resume(session, **given):
+@command("resume", option("--session", "The pause of this session key.", metavar="KEY", name="key"), common=PLAIN)
+def resume(session, key):
     """End a pause.
 
     Example:
       cpersona resume
     """
-    answer = session.ask("resume_persistence", {} if given["session"] is None else {"session_key": given["session"]})
+    answer = session.ask("resume_persistence", {} if key is None else {"session_key": key})
     if not session.show(answer):
         session.out.line("keeping")
         if not answer.response.get("was_active"):
