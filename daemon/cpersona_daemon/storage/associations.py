@@ -322,3 +322,26 @@ def records_mentioning(conn: apsw.Connection, scope: Scope, entity_ids: list[int
         (*params, json.dumps([json.dumps([kind, i], separators=(",", ":")) for kind, i in sorted(taken)]), limit),
     )
     return [(entity_ids[place], (kind, record_id)) for place, kind, record_id in rows]
+
+
+# -- listing
+
+
+def entities_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) -> tuple[list[Entity], bool]:
+    """Return visible entities with an id above ``after``, and whether more follow."""
+    axes, values = scope.axes_sql()
+    rows = conn.execute(f"SELECT {_ENTITY} FROM entities WHERE id > ? AND {axes} ORDER BY id LIMIT ?", (after, *values, limit + 1)).fetchall()
+    return [Entity(*row) for row in rows[:limit]], len(rows) > limit
+
+
+def relations_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) -> tuple[list[Relation], bool]:
+    """Return visible relations with an id above ``after``, and whether more follow."""
+    axes, values = scope.axes_sql()
+    rows = conn.execute(f"SELECT {_RELATION} FROM relations WHERE id > ? AND {axes} ORDER BY id LIMIT ?", (after, *values, limit + 1)).fetchall()
+    return [_relation(row) for row in rows[:limit]], len(rows) > limit
+
+
+def total(conn: apsw.Connection, scope: Scope) -> tuple[int, int]:
+    """Count the visible entities and relations."""
+    axes, values = scope.axes_sql()
+    return tuple(conn.execute(f"SELECT count(*) FROM {name} WHERE {axes}", tuple(values)).fetchone()[0] for name in ("entities", "relations"))

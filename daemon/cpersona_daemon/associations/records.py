@@ -1,0 +1,84 @@
+"""A record as reconstruct works with it: a memory or an episode, reduced to what bundling, claims and quotes need.
+
+Contract: contracts.md §9 (reconstruct); §3 "Displayed text".
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import apsw
+
+from ..instants import parse_instant
+from ..recall.display import episode_text, episode_timestamp
+from ..recall.types import ref_of
+from ..storage import episodes, memories
+from ..storage.episodes import Episode
+from ..storage.memories import Memory
+from ..storage.scope import Scope
+from ..vectors.changes import EPISODE, MEMORY, Rid
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """``text`` is the displayed text, ``as_of`` the stamp a claim shows, ``order`` that stamp's instant in epoch seconds.
+
+    ``instant`` is a memory's own timestamp, None where it names no instant; ``span`` an episode's, None without both
+    ends; ``bucket`` its project and channel; ``message`` and ``source`` are '' where a memory has none.
+    """
+
+    rid: Rid
+    text: str
+    as_of: str
+    order: float
+    bucket: tuple[str, str]
+    instant: float | None = None
+    span: tuple[float, float] | None = None
+    message: str = ""
+    source: str = ""
+
+    @property
+    def ref(self) -> str:
+        return ref_of(self.rid) or ""
+
+    @property
+    def newest_first(self) -> tuple[float, int, bool]:
+        """Sort key: newest first, of the same instant the later row first."""
+        return -self.order, -self.rid[1], self.rid[0] == EPISODE
+
+
+def of_row(row: Memory | Episode) -> Record:
+    """Return the record of a stored row."""
+    if isinstance(row, Episode):
+        as_of = episode_timestamp(row)
+        start, end = parse_instant(row.start_time), parse_instant(row.end_time)
+        span = (start, end) if start is not None and end is not None else None
+        return Record((EPISODE, row.id), episode_text(row), as_of, _order(as_of, row.created_at), (row.project_id, row.channel), span=span)
+    as_of = row.timestamp or row.created_at
+    return Record(
+        (MEMORY, row.id), row.content, as_of, _order(as_of, row.created_at), (row.project_id, row.channel),
+        instant=row.instant, message=row.msg_id, source=_source_key(row.source),
+    )
+
+
+def _order(as_of: str, created_at: str) -> float:
+    """Return the instant of a stamp; one that names none is placed when the row was written."""
+    instant = parse_instant(as_of)
+    return instant if instant is not None else (parse_instant(created_at) or 0.0)
+
+
+def _source_key(source: str) -> str:
+    """Return a source as comparable text, '' for one that says nothing."""
+    try:
+        value = json.loads(source)
+    except ValueError:
+        return source.strip()
+    return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else ""
+
+
+def read(conn: apsw.Connection, scope: Scope, rids: list[Rid]) -> dict[Rid, Record]:
+    """Return those of the records that are visible in a scope."""
+    found_memories = memories.by_ids(conn, [i for kind, i in rids if kind == MEMORY], scope=scope)
+    found_episodes = episodes.by_ids(conn, [i for kind, i in rids if kind == EPISODE], scope=scope)
+    return {record.rid: record for record in map(of_row, [*found_memories.values(), *found_episodes.values()])}
