@@ -13,7 +13,6 @@ import asyncio
 import logging
 from typing import Any
 
-from ..errors import CPersonaError
 from ..storage import backlog as rows
 from ..storage.backlog import Waiting
 from ..storage.database import Database, Transaction
@@ -122,7 +121,7 @@ class BacklogWorker:
                     await self._embed(batch)
                 else:
                     await self._rest()
-            except CPersonaError as error:
+            except Exception as error:  # a worker that died would leave the list as it is, without a word, until a restart
                 self._failed(batch, error)
                 await asyncio.sleep(self._pause)
 
@@ -158,10 +157,10 @@ class BacklogWorker:
             self._settle(True)
         await self._woken.wait()
 
-    def _failed(self, batch: list[Waiting], error: CPersonaError) -> None:
+    def _failed(self, batch: list[Waiting], error: Exception) -> None:
         """Lengthen the pause, and find out whether one text is to blame: the next batch is a single row."""
         self._failures += 1
-        self._problem = str(error)
+        self._problem = str(error) or type(error).__name__
         if len(batch) == 1:
             self._deferred.add((batch[0].kind, batch[0].id))
         self._size = 1

@@ -139,11 +139,13 @@ class EmbeddingService:
 
     async def close(self) -> None:
         """Stop everything; calls under way end with EmbeddingFailure."""
+        if self._closing:
+            return
         self._closing = True
         if self._timer is not None:
             self._timer.cancel()
         for lane in (self._query_lane, self._document_lane):
-            lane.shutdown(wait=False, cancel_futures=True)
+            lane.shutdown(wait=False)
         self._no_query.set()
         # Closing the connections of an http embedder ends a call that would wait for its timeout.
         self._keeper.submit(self._embedder.unload)
@@ -273,6 +275,8 @@ class EmbeddingService:
     async def _call(self, lane: ThreadPoolExecutor, texts: list[str], before: Callable[[], None]) -> Batch:
         def work() -> Batch:
             before()
+            if self._closing:
+                raise EmbeddingFailure("the daemon is stopping")
             return self._embedder.embed(texts)
 
         self._active += 1

@@ -1,0 +1,187 @@
+"""The embedding service: states, cache, advisory, lanes, against a real http service."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from cpersona_daemon.embedding.builtin import BuiltinEmbedder
+from cpersona_daemon.embedding.parts import Parts
+from cpersona_daemon.embedding.service import CACHE_ENTRIES, CACHE_SECONDS, RETRY_LOAD_SECONDS, EmbeddingService
+from cpersona_daemon.errors import EmbeddingFailure, SettingsConflict
+
+
+def served(make_settings, embed_service, clock, test):
+    """Run ``test(service)`` with a started service over the http embedder."""
+    async def run():
+        service = EmbeddingService(make_settings("http", embed_service.url), clock)
+        service.start()
+        try:
+            await test(service)
+        finally:
+            await service.close()
+    asyncio.run(run())
+
+
+async def fails(awaitable):
+    with pytest.raises(EmbeddingFailure) as failure:
+        await awaitable
+    return str(failure.value)
+
+
+def test_without_an_embedder_a_query_has_no_vector_and_the_advisory_is_a_hint(make_settings, held_clock):
+    async def run():
+        service = EmbeddingService(make_settings("none"), held_clock)
+        service.start()
+        assert (service.mode, service.state, service.identity, service.dimension, service.profile) == ("none", "off", "", None, None)
+        assert await service.embed_query("a", 1.0) is None
+        await fails(service.embed_texts(["a"]))
+        advisory = service.advisory()
+        assert set(advisory) == {"degraded", "severity", "reason", "evidence", "runbook"}
+        assert advisory["degraded"] is True and advisory["severity"] == "hint"
+        await service.close()
+    asyncio.run(run())
+
+
+def test_an_address_that_is_none_keeps_the_service_from_being_built(make_settings, held_clock):
+    with pytest.raises(SettingsConflict):
+        EmbeddingService(make_settings("http", "not-an-address"), held_clock)
+
+
+def test_a_query_and_documents_become_unit_rows(make_settings, embed_service, held_clock):
+    async def test(service):
+        assert (service.mode, service.state) == ("http", "ready")
+        query = await service.embed_query("a", 1.0)
+        assert query.dtype == np.float32 and query.shape == (8,)
+        rows = await service.embed_texts(["a"] * 70)
+        assert rows.shape == (70, 8) and np.array_equal(rows[69], query)
+        assert (await service.embed_texts([])).shape == (0, 8)
+        assert service.advisory() is None
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_the_same_query_is_asked_once_within_300_seconds(make_settings, embed_service, held_clock):
+    async def test(service):
+        first = await service.embed_query("a", 1.0)
+        held_clock.seconds += CACHE_SECONDS - 1
+        assert await service.embed_query("a", 1.0) is first
+        assert len(embed_service.asked) == 1
+        held_clock.seconds += 1
+        assert await service.embed_query("a", 1.0) is not first
+        assert len(embed_service.asked) == 2
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_the_cache_keeps_the_256_queries_used_last(make_settings, embed_service, held_clock):
+    async def test(service):
+        for n in range(CACHE_ENTRIES):
+            await service.embed_query(str(n), 1.0)
+        await service.embed_query("0", 1.0)
+        await service.embed_query("one more", 1.0)
+        asked = len(embed_service.asked)
+        await service.embed_query("0", 1.0)
+        assert len(embed_service.asked) == asked
+        await service.embed_query("1", 1.0)
+        assert len(embed_service.asked) == asked + 1
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_a_remembered_query_is_not_used_once_the_model_is_another(make_settings, embed_service, held_clock):
+    async def test(service):
+        embed_service.model = "one"
+        await service.embed_query("a", 1.0)
+        embed_service.model = "two"
+        await service.embed_query("b", 1.0)
+        await service.embed_query("a", 1.0)
+        assert embed_service.asked == [["a"], ["b"], ["a"]]
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_a_remembered_vector_cannot_be_written_to(make_settings, embed_service, held_clock):
+    async def test(service):
+        with pytest.raises(ValueError):
+            (await service.embed_query("a", 1.0))[0] = 1
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_the_second_failed_query_in_a_row_is_a_fault_and_the_next_success_clears_it(make_settings, embed_service, held_clock):
+    async def test(service):
+        embed_service.say(b"", 500)
+        await fails(service.embed_query("a", 1.0))
+        assert service.advisory() is None
+        await fails(service.embed_query("a", 1.0))
+        advisory = service.advisory()
+        assert advisory["severity"] == "fault" and "HTTP 500" in advisory["evidence"]
+        assert service.status()["consecutive_failures"] == 2
+        embed_service.answer = embed_service.good
+        await service.embed_query("a", 1.0)
+        assert service.advisory() is None and service.problem is None
+        embed_service.say(b"", 500)
+        await fails(service.embed_query("b", 1.0))
+        assert service.advisory() is None
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_failed_documents_are_no_failed_queries(make_settings, embed_service, held_clock):
+    async def test(service):
+        embed_service.say(b"", 500)
+        for _ in range(3):
+            await fails(service.embed_texts(["a"]))
+        assert service.advisory() is None
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_a_query_is_answered_while_documents_wait_for_theirs(make_settings, embed_service, held_clock):
+    async def test(service):
+        embed_service.gate.clear()
+        documents = asyncio.ensure_future(service.embed_texts(["slow"]))
+        await asyncio.get_running_loop().run_in_executor(None, embed_service.entered.wait, 20)
+        query = asyncio.ensure_future(service.embed_query("quick", 1.0))
+        while len(embed_service.asked) < 2:
+            await asyncio.sleep(0.001)
+        assert not documents.done()
+        embed_service.gate.set()
+        assert (await query).shape == (8,) and (await documents).shape == (1, 8)
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_a_query_that_reaches_its_limit_is_a_counted_failure(make_settings, embed_service, held_clock):
+    async def test(service):
+        embed_service.gate.clear()
+        for _ in range(2):
+            assert "did not answer" in await fails(service.embed_query("a", 1.0, limit_seconds=0.05))
+        assert service.advisory()["severity"] == "fault"
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_closing_ends_a_query_that_hangs(make_settings, embed_service, held_clock):
+    async def test(service):
+        embed_service.gate.clear()
+        query = asyncio.ensure_future(service.embed_query("a", 1.0))
+        await asyncio.get_running_loop().run_in_executor(None, embed_service.entered.wait, 20)
+        await service.close()
+        await fails(query)
+        await fails(service.embed_query("b", 1.0))
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_a_model_that_cannot_be_loaded_is_a_fault_at_once_and_is_tried_again_after_a_minute(make_settings, held_clock, tmp_path):
+    async def run():
+        gone = Parts(*(str(tmp_path / name) for name in ("model", "vocabulary", "weights", "pieces")))
+        service = EmbeddingService(make_settings("builtin"), held_clock, BuiltinEmbedder(gone))
+        service.start()
+        assert service.state == "loading" and service.dimension == 896
+        assert "still loading" in await fails(service.embed_query("a", 0.0))
+        assert service.advisory()["severity"] == "hint"
+        assert "is missing" in await fails(service.embed_query("a", 20.0))
+        assert service.state == "failed" and "is missing" in service.problem
+        advisory = service.advisory()
+        assert advisory["severity"] == "fault" and "model" in advisory["evidence"]
+        await fails(service.embed_texts(["a"]))
+        assert service.state == "failed"
+        held_clock.seconds += RETRY_LOAD_SECONDS
+        assert "still loading" in await fails(service.embed_query("a", 0.0))
+        await service.close()
+    asyncio.run(run())
