@@ -16,7 +16,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 from . import __version__, claims
 from .boundary.access import AccessList
@@ -41,6 +41,7 @@ DESCRIPTORS = 4096
 async def open_context(settings: Settings, places: Places, clock) -> Context:
     """Open every part of one database; the caller holds its lock. Raises CPersonaError and leaves nothing open."""
     from .calibration.file import CalibrationFile
+    from .calibration.run import recalibrate_if_stale
     from .embedding.backlog import BacklogWorker
     from .embedding.service import EmbeddingService
     from .vectors.store import VectorStore
@@ -61,6 +62,7 @@ async def open_context(settings: Settings, places: Places, clock) -> Context:
             status.warn(warning)
         embedding.start()
         ctx.backlog.start()
+        _in_background(ctx, recalibrate_if_stale(ctx))
     except BaseException:
         db.close()
         vectors.close()
@@ -68,12 +70,19 @@ async def open_context(settings: Settings, places: Places, clock) -> Context:
     return ctx
 
 
+def _in_background(ctx: Context, work: Coroutine) -> None:
+    """Run work beside the requests; the context's end cancels what still runs."""
+    task = asyncio.get_running_loop().create_task(work)
+    ctx.tasks.add(task)
+    task.add_done_callback(ctx.tasks.discard)
+
+
 async def close_context(ctx: Context) -> None:
     """End the work in the background, then close every part; accepted writes are finished and the WAL is folded."""
-    for task in ctx.tasks:
+    running = list(ctx.tasks)
+    for task in running:
         task.cancel()
-    if ctx.tasks:
-        await asyncio.gather(*ctx.tasks, return_exceptions=True)
+    await asyncio.gather(*running, return_exceptions=True)
     await ctx.backlog.stop()
     await ctx.embedding.close()
     ctx.db.close()

@@ -138,7 +138,7 @@ def _vector_query(ctx: Context, settings: Settings, query: Query, vector: np.nda
         return None
     profile = ctx.embedding.profile
     threshold = _number(
-        settings, "vector_min_similarity", ctx.calibration.threshold(query.scope.agent_id), profile.min_similarity if profile else None
+        settings, "vector_min_similarity", ctx.calibration.threshold(query.scope.agent_id, ctx.embedding.identity), profile.min_similarity if profile else None
     )
     floor = threshold if settings.recall_mode == "cascade" else threshold * settings.rrf_threshold_factor
     return VectorQuery(vector, ctx.embedding.identity, floor)
