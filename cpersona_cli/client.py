@@ -292,21 +292,39 @@ class Connection:
     # -- bytes
 
     def _write(self, frame, seconds):
-        try:
-            self._sock.settimeout(seconds)
-            self._sock.sendall(frame)
-        except TimeoutError:
-            self._drop()
-            raise CallFailed("timed_out", f"{self._who()} does not read what it is sent") from None
-        except OSError:
-            # It may have said why before it closed; what it said is still to be read.
-            if not self._readable():
-                raise _Gone from None
+        """Send a frame, taking in answers meanwhile, so that two full buffers never wait for each other."""
+        rest, deadline = memoryview(frame), time.monotonic() + seconds
+        self._sock.settimeout(0)
+        while rest:
+            try:
+                rest = rest[self._sock.send(rest):]
+            except BlockingIOError:
+                self._make_room(deadline)
+            except OSError:
+                # It may have said why before it closed; what it said is still to be read.
+                if not self._take_in():
+                    raise _Gone from None
+                return
 
-    def _readable(self):
+    def _make_room(self, deadline):
+        import select
+
+        poller = select.poll()
+        poller.register(self._sock.fileno(), select.POLLIN | select.POLLOUT)
+        ready = poller.poll(max(deadline - time.monotonic(), 0) * 1000)
+        if not ready:
+            who = self._who()
+            self._drop()
+            raise CallFailed("timed_out", f"{who} does not read what it is sent")
+        if ready[0][1] & select.POLLIN and not self._take_in():
+            raise _Gone
+
+    def _take_in(self):
+        """Move what has arrived into the buffer; false at the end of the stream."""
         try:
-            self._sock.settimeout(0)
             got = self._sock.recv(_RECEIVE_BYTES)
+        except BlockingIOError:
+            return True
         except OSError:
             return False
         self._buffer += got
@@ -443,11 +461,14 @@ def _start_daemon(where, settings, environ, deadline):
     """Start a daemon under the start-up lock, or find that another client just did; return a connected socket."""
     import fcntl
 
+    mask = os.umask(0o077)
     try:
         make_private_directory(os.path.dirname(where.db))
         lock = os.open(where.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise CallFailed("unreachable", f"{error.filename or where.start_lock} cannot be made: {error.strerror}") from None
+    finally:
+        os.umask(mask)
     try:
         while True:
             try:

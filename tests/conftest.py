@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,9 @@ from cpersona_daemon.settings import load
 PASSED_ON = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 
 
-@pytest.fixture
-def home() -> Iterator[dict[str, str]]:
-    """A clean environment whose every place lies in a fresh directory with a short path; its daemons end with the test."""
+@contextmanager
+def clean_home() -> Iterator[dict[str, str]]:
+    """A clean environment whose every place lies in a fresh directory with a short path; its daemons end with the block."""
     # A socket's path may have about a hundred bytes, fewer than pytest's own directories take.
     root = Path(tempfile.mkdtemp(prefix="cp-", dir="/tmp")).resolve()
     environ = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
@@ -31,11 +32,27 @@ def home() -> Iterator[dict[str, str]]:
         "CPERSONA_DB_PATH": str(root / "db" / "t.db"), "CPERSONA_EMBEDDING_MODE": "none", "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false",
     }
     (root / "tmp").mkdir()
-    yield environ
-    for lock in root.rglob("*.lock"):
-        if not lock.name.endswith(".start.lock"):
-            end_daemon(environ | {"CPERSONA_DB_PATH": str(lock)[:-len(".lock")]})
-    shutil.rmtree(root, ignore_errors=True)
+    try:
+        yield environ
+    finally:
+        for lock in root.rglob("*.lock"):
+            if not lock.name.endswith(".start.lock"):
+                end_daemon(environ | {"CPERSONA_DB_PATH": str(lock)[:-len(".lock")]})
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+def home() -> Iterator[dict[str, str]]:
+    """A clean environment, and the end of every daemon that the test started in it."""
+    with clean_home() as environ:
+        yield environ
+
+
+@pytest.fixture(scope="module")
+def shared_daemon() -> Iterator[client.Connection]:
+    """One daemon for all tests of a module, where each leaves it as it was."""
+    with clean_home() as environ, client.connect(load(environ), environ) as connection:
+        yield connection
 
 
 def end_daemon(environ: dict[str, str]) -> None:

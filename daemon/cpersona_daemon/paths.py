@@ -5,9 +5,17 @@ Standard library only: the client reads this module too.
 Contract: interface.md, "Where things live".
 """
 
-import hashlib
 import os
 import stat
+
+# The C half of hashlib alone, where the interpreter has it: hashlib itself loads OpenSSL, half the cost of a client's start.
+try:
+    from _sha2 import sha256
+except ImportError:
+    try:
+        from _sha256 import sha256
+    except ImportError:
+        from hashlib import sha256
 
 MAX_SOCKET_PATH = 100
 
@@ -36,7 +44,7 @@ def places(settings, environ=None):
     else:
         named = os.path.join(environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "cpersona", "cpersona.db")
     db = os.path.realpath(named)
-    digest = hashlib.sha256(os.fsencode(db)).hexdigest()[:16]
+    digest = sha256(os.fsencode(db)).hexdigest()[:16]
     state = environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
     log = os.path.join(state, "cpersona", f"{os.path.basename(db)}-{digest}.log")
     return Places(db, _socket(settings.socket, db, digest), log)
@@ -55,8 +63,10 @@ def _private_or_absent(directory):
     """A directory fit for the socket: ours and closed to other writers, or not there yet (it is then made 0700)."""
     try:
         info = os.stat(directory)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return True
+    except OSError:
+        return False
     return info.st_uid == os.getuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 

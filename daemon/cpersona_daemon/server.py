@@ -26,7 +26,8 @@ from .wire.structs import DaemonHello, Progress, Request, Response
 log = logging.getLogger("cpersona.server")
 
 WRITE_HIGH_WATER = 1 << 20              # unread answer bytes at which a connection is no longer read
-MAX_UNREAD_BYTES = 96 << 20             # unread answer bytes at which a connection is given up
+READS_PER_CONNECTION = 4                # reads of one connection at a time, as many as there are reader threads
+MAX_UNREAD_BYTES = 160 << 20            # unread answer bytes at which a connection is given up: above that many whole frames
 MAX_PARTIAL_BYTES = 256 << 20           # bytes of unfinished frames over all connections
 DRAIN_SECONDS = 40.0                    # longer than any default deadline
 UNLIMITED_DRAIN_SECONDS = 5.0           # what a request without a deadline gets when the daemon leaves
@@ -75,15 +76,18 @@ class Server:
     def heartbeat(self) -> None:
         """Tell those who wait for a request without a deadline that the daemon is alive."""
         for connection, request in list(self.tasks.values()):
-            if request.progress and not fields.METHODS.get(request.method, ("", True))[1]:
+            if request.progress and not _kind(request)[1]:
                 connection.tell_progress(request.id, {})
 
     async def drain(self) -> None:
         """Stop accepting, let what runs finish, answer it, and close every connection; never longer than its limits."""
         self.stopping = True
         self.stop_listening()
-        limited = [t for t, (_, r) in self.tasks.items() if fields.METHODS.get(r.method, ("", True))[1]]
-        unlimited = [t for t in self.tasks if t not in set(limited)]
+        for task, (connection, request) in list(self.tasks.items()):
+            if _kind(request)[0] == fields.READ and not connection.reads:
+                task.cancel()
+        limited = [t for t, (_, r) in self.tasks.items() if _kind(r)[1]]
+        unlimited = [t for t, (_, r) in self.tasks.items() if not _kind(r)[1]]
         if unlimited:
             await asyncio.wait(unlimited, timeout=UNLIMITED_DRAIN_SECONDS)
         if limited:
@@ -102,6 +106,11 @@ class Server:
             connection.abort()
 
 
+def _kind(request: Request) -> tuple[str, bool]:
+    """Return a request's access class and whether the default deadline applies; an unknown method is soon answered."""
+    return fields.METHODS.get(request.method, (fields.READ, True))
+
+
 class Connection(asyncio.Protocol):
     """One client: a hello each way, then pipelined requests whose answers are matched by id."""
 
@@ -115,8 +124,11 @@ class Connection(asyncio.Protocol):
         self._partial = 0
         self._timer: asyncio.TimerHandle | None = None
         self._in_flight = 0
+        self._reading = asyncio.Semaphore(READS_PER_CONNECTION)
+        self._writable = asyncio.Event()
+        self._writable.set()
         self._same_protocol = True
-        self._greeted = self._reader_slow = self._paused = self._closing = self._ended = False
+        self._greeted = self._paused = self._closing = self._ended = False
 
     # -- what asyncio calls
 
@@ -161,16 +173,16 @@ class Connection(asyncio.Protocol):
         self.lost.set()
         # Nobody waits for the answer: a short write is finished, anything else would be work for nothing.
         for task, (connection, request) in list(self.server.tasks.items()):
-            kind, limited = fields.METHODS.get(request.method, (fields.READ, True))
+            kind, limited = _kind(request)
             if connection is self and (kind == fields.READ or not limited):
                 task.cancel()
 
     def pause_writing(self) -> None:
-        self._reader_slow = True
+        self._writable.clear()
         self._hold()
 
     def resume_writing(self) -> None:
-        self._reader_slow = False
+        self._writable.set()
         self._release()
 
     # -- frames in
@@ -244,10 +256,22 @@ class Connection(asyncio.Protocol):
 
     # -- one request
 
+    @property
+    def reads(self) -> bool:
+        """Whether the client takes its answers as they come."""
+        return self._writable.is_set()
+
     async def _serve(self, request: Request) -> None:
-        """Run one request to its answer; the only way out without one is that nobody is there to read it."""
+        """Run one request. What is read waits until the client has taken what it was given, at no cost to its deadline."""
+        if _kind(request)[0] != fields.READ:
+            return await self._run(request)
+        async with self._reading:
+            await self._writable.wait()
+            await self._run(request)
+
+    async def _run(self, request: Request) -> None:
         server, method = self.server, request.method
-        limited = fields.METHODS.get(method, ("", True))[1]
+        limited = _kind(request)[1]
         milliseconds = request.deadline_ms if request.deadline_ms is not None else fields.DEFAULT_DEADLINE_MS if limited else None
         progress = (lambda told: self.tell_progress(request.id, told)) if request.progress else None
         started = server.ctx.clock.monotonic()
@@ -280,7 +304,7 @@ class Connection(asyncio.Protocol):
         """Send a progress frame, from any thread; one that the client is too slow to read is left out."""
         if threading.get_ident() != self.server.thread:
             self.server.loop.call_soon_threadsafe(self.tell_progress, id, told)
-        elif not self._reader_slow:
+        elif self.reads:
             self._send(Progress(id, told))
 
     # -- frames out
@@ -312,7 +336,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _release(self) -> None:
-        if not self._paused or self._closing or self._reader_slow or self._in_flight >= fields.MAX_IN_FLIGHT_PER_CONNECTION:
+        if not self._paused or self._closing or not self.reads or self._in_flight >= fields.MAX_IN_FLIGHT_PER_CONNECTION:
             return
         self._paused = False
         self._read_frames()

@@ -5,6 +5,7 @@ Contract: shared/interface.md, "The wire" (length prefix, 32 MiB, nesting 64, st
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -51,21 +52,41 @@ def decode_request(body: bytes) -> Request:
         raise BadFrame(f"the frame nests deeper than {fields.MAX_NESTING} levels") from None
     except msgspec.MsgspecError as error:
         raise _describe(body, error) from None
-    if _nesting(request.params) > fields.MAX_NESTING - 1 or _nesting(request.overrides) > fields.MAX_NESTING - 1:
-        raise BadFrame(f"the frame nests deeper than {fields.MAX_NESTING} levels", request.id, request.method, fatal=False)
+    problem = _unlike_json(request.params) or (request.overrides and _unlike_json(request.overrides))
+    if problem:
+        raise BadFrame(problem, request.id, request.method, fatal=False)
     return request
 
 
-def _nesting(value: Any) -> int:
-    """Return how many maps and lists stand inside one another, looking no deeper than the limit."""
-    level, depth = [value], 0
-    while depth <= fields.MAX_NESTING:
-        level = [v for v in level if type(v) is dict or type(v) is list]
-        if not level:
-            break
-        depth += 1
-        level = [inner for v in level for inner in (v.values() if type(v) is dict else v)]
-    return depth
+_LEAVES = (str, int, bool, type(None))
+
+
+def _unlike_json(params: dict[str, Any]) -> str | None:
+    """Return what in a map JSON could not say, or None: params are those of JSON, whatever carries them.
+
+    One level of nesting after the other, and none beyond the limit; the envelope itself is the first level.
+    """
+    level: list[Any] = [params]
+    for _ in range(fields.MAX_NESTING - 1):
+        inner: list[Any] = []
+        for value in level:
+            if type(value) is dict:
+                if not all(type(key) is str for key in value):
+                    return "the keys of a map must be text"
+                value = value.values()
+            for one in value:
+                kind = type(one)
+                if kind is dict or kind is list:
+                    inner.append(one)
+                elif kind is float:
+                    if not math.isfinite(one):
+                        return "a number must be finite"
+                elif kind not in _LEAVES:
+                    return f"a value of type {kind.__name__} is not accepted; text, numbers, true, false, null, lists and maps are"
+        if not inner:
+            return None
+        level = inner
+    return f"the frame nests deeper than {fields.MAX_NESTING} levels"
 
 
 def _describe(body: bytes, error: Exception) -> BadFrame:

@@ -1,0 +1,66 @@
+"""Both sides of the wire are built from one table of names."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import cpersona_daemon
+from cpersona_daemon.boundary import dispatch
+from cpersona_daemon.errors import CPersonaError
+from cpersona_daemon.wire import fields, frames, structs
+
+PACKAGE = Path(cpersona_daemon.__file__).parent
+
+
+@pytest.mark.parametrize(("struct", "names"), [
+    (structs.ClientHello, fields.CLIENT_HELLO_FIELDS), (structs.DaemonHello, fields.DAEMON_HELLO_FIELDS), (structs.Request, fields.REQUEST_FIELDS),
+    (structs.Response, fields.RESPONSE_FIELDS), (structs.Progress, fields.PROGRESS_FIELDS),
+])
+def test_every_envelope_has_the_fields_of_the_table(struct, names):
+    assert sorted(struct.__struct_fields__) == sorted(names)
+
+
+def test_the_daemon_answers_exactly_the_methods_of_the_table():
+    assert sorted(dispatch.METHODS) == sorted(fields.METHODS)
+
+
+def test_every_error_has_a_code_that_the_table_knows():
+    def tree(kind):
+        return [kind, *(k for sub in kind.__subclasses__() for k in tree(sub))]
+
+    assert {kind.code for kind in tree(CPersonaError)} <= set(fields.ERRORS)
+
+
+def test_the_table_of_fields_imports_nothing():
+    names = [n for n in ast.walk(ast.parse((PACKAGE / "wire" / "fields.py").read_text())) if isinstance(n, ast.Import | ast.ImportFrom)]
+    assert names == []
+
+
+def test_a_client_map_decodes_into_the_structs_and_back():
+    import msgpack
+
+    request = {"id": 7, "method": "recall", "params": {"query": "x", "limit": 3}, "deadline_ms": 100, "idempotency_key": "k", "overrides": {"rrf_k": 9}, "progress": True}
+    assert msgspec.structs.asdict(frames.decode_request(msgpack.packb(request))) == request
+    frame = frames.encode(structs.Response(7, {"messages": []}))
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    assert msgpack.unpackb(frame[4:]) == {"id": 7, "response": {"messages": []}}
+
+
+@pytest.mark.parametrize("depth", [1, fields.MAX_NESTING - 2])
+def test_nesting_up_to_the_limit_is_accepted(depth):
+    assert frames.decode_request(_nested(depth)).id == 1
+
+
+@pytest.mark.parametrize("depth", [fields.MAX_NESTING - 1, 900, 100_000])
+def test_nesting_beyond_the_limit_is_a_typed_error(depth):
+    with pytest.raises(frames.BadFrame, match="nests deeper than 64"):
+        frames.decode_request(_nested(depth))
+
+
+def _nested(depth: int) -> bytes:
+    """A request whose params hold `depth` lists inside one another; request and params are two levels more."""
+    return b"\x83\xa2id\x01\xa6method\xa1m\xa6params\x81\xa1p" + b"\x91" * (depth - 1) + b"\x90"
