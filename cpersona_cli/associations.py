@@ -3,7 +3,7 @@
 Contract: contracts.md §9; seeds/behavior-contracts §11.
 """
 
-from . import exits, reading, render
+from . import exits, explain, reading, render
 from .output import one_line
 from .spec import AXES, argument, command, option
 
@@ -42,7 +42,7 @@ def reconstruct(session, query, set, trace, deep, **given):
         return answer.status
     response, out = answer.response, session.out
     if response.get("trace") is not None:
-        render.explanation(out, response["trace"])
+        explain.show(out, response["trace"])
     for item in response.get("items", ()):
         render.tree(out, f"{item.get('head_ref')}  {item.get('content', '')}", _item(item))
     if response.get("shortfall_reason"):

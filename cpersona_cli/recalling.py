@@ -5,7 +5,7 @@ Contract: interface.md, `recall`; contracts.md §7; seeds/behavior-contracts §1
 
 from cpersona_daemon.wire import fields
 
-from . import exits, reading, render
+from . import exits, explain, reading, render
 from .spec import AXES, argument, command, option
 
 _SHOWN = ("rank", "ref", "age", "signal", "score", "cosine", "preview")
@@ -161,7 +161,7 @@ def _within(session, ranked, max_chars):
 def _print(session, response, ranked, chosen, top, null, full, best_first):
     out = session.out
     if response.get("trace") is not None:
-        render.explanation(out, response["trace"])
+        explain.show(out, response["trace"])
     if top:
         for _, row in ranked:
             out.write(row.get("content", "") + ("\0" if null else "\n"))

@@ -14,6 +14,10 @@ ROW_FIELDS = ("rank", "ref", "age", "match", "signal", "score", "cosine", "rrf",
               "timestamp", "id", "source", "preview", "content", "length", "truncated")
 
 
+# Columns that the text of a row gets on the narrowest terminal.
+_LEAST_ROOM = 12
+
+
 def row_fields(rank, row, names):
     """Return the named fields of one recalled row as text; what a row does not have is ''."""
     reason = row.get("match_reason") or {}
@@ -75,17 +79,22 @@ def table(out, names, rows, whole=False):
         return
     if not rows:
         return
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=True, header_style="dim")
-    for name in names[:-1]:
-        drawn.add_column(name, no_wrap=True, justify="right" if name in ("rank", "age") else "left")
-    drawn.add_column(names[-1], no_wrap=not whole, overflow="fold" if whole else "ellipsis", ratio=1)
-    for row in rows:
-        cells = [one_line(str(v)) for v in row[:-1]]
-        last = without_controls(str(row[-1])) if whole else " ".join(without_controls(str(row[-1])).split())
-        drawn.add_row(*(Text(cell) for cell in cells), Text(last))
+    # A column that no row fills (nobody uses channels, nothing is locked) only takes room from the text.
+    filled = [at for at in range(len(names) - 1) if any(row[at] != "" for row in rows)] + [len(names) - 1]
+    names, rows = [names[at] for at in filled], [[row[at] for at in filled] for row in rows]
+    cells = [[one_line(str(v)) for v in row[:-1]] + [without_controls(str(row[-1])) if whole else " ".join(without_controls(str(row[-1])).split())] for row in rows]
+    widths = [max(cell_len(row[at]) for row in [names, *cells]) for at in range(len(names) - 1)]
+    room = max(_LEAST_ROOM, out.columns() - sum(widths) - 2 * len(widths))
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name, width in zip(names, widths):
+        drawn.add_column(name, width=width, no_wrap=True, justify="right" if name in ("rank", "age") else "left")
+    drawn.add_column(names[-1], width=room, no_wrap=not whole, overflow="fold" if whole else "ellipsis")
+    for row in cells:
+        drawn.add_row(*map(Text, row))
     console(out).print(drawn)
 
 
@@ -115,43 +124,12 @@ def _grow(drawn, branches):
         _grow(drawn.add(Text(without_controls(text))), below)
 
 
-def explanation(out, trace):
-    """Print what a recall did, stage by stage: nested maps become indented lines, lists of maps become tables."""
-    _explain(out, "", trace, 0)
-
-
-def _explain(out, name, value, depth):
-    indent = "  " * depth
-    if isinstance(value, dict):
-        if name:
-            out.line(f"{indent}{name}")
-        for key, item in value.items():
-            _explain(out, str(key), item, depth + bool(name))
-    elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-        out.line(f"{indent}{name}")
-        columns = list(dict.fromkeys(key for item in value for key in item))
-        rows = [columns] + [[_short(item.get(key)) for key in columns] for item in value]
-        widths = [max(len(row[at]) for row in rows) for at in range(len(columns))]
-        for row in rows:
-            out.line(indent + "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
-    else:
-        out.line(f"{indent}{name}: {_short(value)}")
-
-
-def _short(value):
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return one_line(value if isinstance(value, str) else to_json(value))
-
-
 def console(out):
     """Return a rich console on stdout that respects NO_COLOR and COLUMNS."""
     from rich.console import Console
 
     out.flush()
-    return Console(width=out.columns(), no_color=not out.colours(), highlight=False, soft_wrap=False, markup=False, emoji=False)
+    return Console(width=out.columns(), color_system="auto" if out.colours() else None, highlight=False, soft_wrap=False, markup=False, emoji=False)
 
 
 def waiting(stream_is_terminal):
