@@ -23,10 +23,13 @@ class Pauses:
         self._until: dict[str, float] = {}
 
     def pause(self, ttl_seconds: int = DEFAULT_TTL_SECONDS, session_key: str = "") -> dict:
-        """Pause one key for ``ttl_seconds`` from now, replacing a pause that it has. Raises Refused outside 1..86,400
-        and when 256 other pauses are live."""
-        if not MIN_TTL_SECONDS <= ttl_seconds <= MAX_TTL_SECONDS:
-            raise Refused(f"ttl_seconds is {ttl_seconds}; a pause lasts from {MIN_TTL_SECONDS} to {MAX_TTL_SECONDS} seconds")
+        """Pause one key for ``ttl_seconds`` from now (86,400 at most), replacing a pause that it has.
+
+        Raises Refused for what is no whole number from 1 on, and when 256 other pauses are live.
+        """
+        if isinstance(ttl_seconds, bool) or not isinstance(ttl_seconds, int) or ttl_seconds < MIN_TTL_SECONDS:
+            raise Refused(f"ttl_seconds must be a whole number, {MIN_TTL_SECONDS} at least and {MAX_TTL_SECONDS} at most")
+        ttl_seconds = min(ttl_seconds, MAX_TTL_SECONDS)
         self._forget_expired()
         if session_key not in self._until and len(self._until) >= MAX_PAUSES:
             raise Refused(f"{MAX_PAUSES} pauses are live already; resume one of them first")

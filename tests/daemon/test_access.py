@@ -1,0 +1,154 @@
+"""Who may do what, from the access file alone."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from cpersona_cli import client
+from cpersona_daemon.boundary.access import AccessList, Caller
+from cpersona_daemon.errors import SettingsConflict
+from cpersona_daemon.settings import load
+from cpersona_daemon.wire.fields import ADMIN, READ, WRITE
+
+OWN = os.getuid()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def put(document, mode: int = 0o600) -> str:
+        path = tmp_path / "access.json"
+        path.write_text(document if isinstance(document, str) else json.dumps(document))
+        path.chmod(mode)
+        return str(path)
+
+    return put
+
+
+def entry(name: str = "c", **more) -> dict:
+    return {"client_id": name, "grants": {"*": "read"}} | more
+
+
+def rights(access: AccessList, caller: Caller | None, agent: str | None) -> str:
+    """Return the letters of what a caller may do with an agent."""
+    return "".join(letter for letter, kind in (("r", READ), ("w", WRITE), ("a", ADMIN)) if access.permits(caller, kind, agent))
+
+
+def test_without_a_file_the_owner_and_root_may_do_everything_and_nobody_else_anything():
+    access = AccessList.load("", own_uid=1000)
+    for uid in (1000, 0):
+        assert access.admits(uid)
+        assert rights(access, access.identify("whatever", uid), None) == "rwa"
+    assert not access.admits(1001)
+    assert access.identify("", 1001) is None
+    assert rights(access, None, "x") == ""
+
+
+def test_a_client_is_known_by_its_token_or_by_its_user_id(write):
+    access = AccessList.load(write({"clients": [entry("t", token="secret"), entry("u", uid=4242), entry("own")]}))
+    assert access.identify("secret", 9).client_id == "t"
+    assert access.identify("", 4242).client_id == "u"
+    assert access.identify("", OWN).client_id == "own"
+    assert access.identify("", 77) is None
+
+
+def test_a_wrong_token_is_nobody_even_for_the_owner(write):
+    access = AccessList.load(write({"clients": [entry("own"), entry("t", token="secret")]}))
+    assert access.identify("secre", OWN) is None
+    assert access.identify("\udce9", OWN) is None
+
+
+def test_an_entry_with_token_and_user_id_needs_both(write):
+    access = AccessList.load(write({"clients": [entry("both", token="secret", uid=4242)]}))
+    assert access.identify("secret", 4242).client_id == "both"
+    assert access.identify("secret", 4243) is None
+    assert access.identify("", 4242) is None
+
+
+@pytest.mark.parametrize(("grants", "agent", "expected"), [
+    ({"*": "read-write"}, "x", "rwa"),
+    ({"*": "read-write"}, None, "rwa"),
+    ({"*": "read"}, "x", "r"),
+    ({"*": "none"}, "x", ""),
+    ({"x": "read-write"}, "x", "rw"),                        # export and import need write on `*`
+    ({"x": "read-write"}, "y", ""),
+    ({"x": "read-write"}, None, ""),                         # a call that names no agent needs `*`
+    ({"x": "none", "*": "read-write"}, "x", ""),             # an exact grant beats `*`
+    ({"x": "read-write", "*": "read"}, "x", "rw"),
+    ({"x": "none", "*": "read-write"}, None, ""),            # and gets the least of all grants
+    ({"x": "read", "*": "read-write"}, None, "r"),
+    ({"x": "read", "*": "read-write"}, "", "r"),
+    ({"x": "read", "*": "read-write"}, "y", "rwa"),
+    ({}, "x", ""),
+])
+def test_grants(write, grants, agent, expected):
+    access = AccessList.load(write({"clients": [entry(token="t", grants=grants)]}))
+    assert rights(access, access.identify("t", OWN), agent) == expected
+
+
+@pytest.mark.parametrize("document", [
+    "", "null", "[]", "{}", "{not json", '{"clients": []}', '{"clients": {}}', '{"clients": [1]}',
+    '{"clients": [], "more": 1}', '{"clients": [{"client_id": "a", "client_id": "b", "grants": {}}]}',
+    {"clients": [entry(colour="green")]},
+    {"clients": [entry("")]}, {"clients": [entry(5)]}, {"clients": [{"grants": {}}]},
+    {"clients": [entry("a"), entry("a", token="t")]},
+    {"clients": [entry("a", token="t"), entry("b", token="t")]},
+    {"clients": [entry("a", uid=5), entry("b", uid=5)]},
+    {"clients": [entry("a"), entry("b")]},
+    {"clients": [entry("a"), entry("b", uid=OWN)]},
+    {"clients": [entry(token="")]}, {"clients": [entry(token=5)]}, {"clients": [entry(token=None)]},
+    {"clients": [entry(uid="root")]}, {"clients": [entry(uid=-1)]}, {"clients": [entry(uid=True)]}, {"clients": [entry(uid=None)]},
+    {"clients": [{"client_id": "a"}]}, {"clients": [entry(grants=[])]}, {"clients": [entry(grants={"x": "write"})]},
+    {"clients": [entry(grants={"x": True})]}, {"clients": [entry(grants={"": "read"})]},
+    '{"clients": ' + "[" * 100_000,
+])
+def test_a_file_with_anything_wrong_refuses_to_start(write, document):
+    with pytest.raises(SettingsConflict):
+        AccessList.load(write(document))
+
+
+def test_a_file_that_cannot_be_read_or_that_others_can_write_refuses_to_start(write, tmp_path):
+    with pytest.raises(SettingsConflict, match="cannot be read"):
+        AccessList.load(str(tmp_path / "absent.json"))
+    for mode in (0o620, 0o602):
+        with pytest.raises(SettingsConflict, match="others can write"):
+            AccessList.load(write({"clients": [entry()]}, mode))
+
+
+def test_a_token_never_shows_in_an_error(write):
+    with pytest.raises(SettingsConflict) as failure:
+        AccessList.load(write({"clients": [entry("a", token="s3cret"), entry("b", token="s3cret")]}))
+    assert "s3cret" not in str(failure.value)
+
+
+def test_a_daemon_with_an_access_file_denies_in_the_contracts_four_keys(write, home, connect):
+    path = write({"clients": [entry("reader", token="r", grants={"a": "read"}), entry("own", grants={"*": "read-write"})]})
+    owner = connect(CPERSONA_ACL_FILE=path)
+    assert owner.call("store", {"agent_id": "a", "content": "x"})[1] is None
+    reader = connect(CPERSONA_ACL_FILE=path, CPERSONA_TOKEN="r")
+    assert reader.call("list_memories", {"agent_id": "a"})[1] is None
+    denied = {"ok": False, "error": "permission_denied", "tool": "store", "client_id": "reader"}
+    assert reader.call("store", {"agent_id": "a", "content": "y"}) == (denied, "permission_denied")
+    assert reader.call("daemon_stop", {})[1] == "permission_denied"
+    stranger = connect(CPERSONA_ACL_FILE=path, CPERSONA_TOKEN="wrong")
+    assert stranger.call("list_memories", {"agent_id": "a"})[1] == "permission_denied"
+    with pytest.raises(client.CallFailed) as failure:
+        environ = home | {"CPERSONA_ACL_FILE": path, "CPERSONA_TOKEN": "r"}
+        client.stop_daemon(load(environ), 5, environ)
+    assert failure.value.exit_status == 5
+
+
+def test_a_daemon_does_not_start_over_a_bad_access_file(write, connect):
+    with pytest.raises(client.CallFailed) as failure:
+        connect(CPERSONA_ACL_FILE=write({"clients": []}))
+    assert failure.value.code == "settings" and "access file" in failure.value.message
+
+
+def test_the_socket_is_for_the_group_only_where_the_operator_placed_it_and_lists_who_may_come(write, home, connect):
+    path = write({"clients": [entry("own", grants={"*": "read-write"})]})
+    named = home["HOME"] + "/shared.sock"
+    connection = connect(CPERSONA_ACL_FILE=path, CPERSONA_SOCKET=named)
+    assert os.stat(named).st_mode & 0o777 == 0o660
+    assert connection.places.socket == named
