@@ -1,0 +1,37 @@
+"""Handlers of check_health and reindex.
+
+Contract: contracts.md §12, §13.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..health.repairs import reindex as rebuild
+from ..health.verdict import check_health as verdict
+from .registry import Call, Method
+
+
+class HealthParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str | None = ""
+    fix: bool = False
+    checks: list[str] | None = None
+    deep: bool = False
+    session_key: str = ""
+
+
+class ReindexParams(msgspec.Struct, forbid_unknown_fields=True):
+    session_key: str = ""
+
+
+async def check_health(call: Call) -> dict:
+    p = call.params
+    return await verdict(call.ctx, p.agent_id or "", p.checks, p.fix, p.deep)
+
+
+async def reindex(call: Call) -> dict:
+    return await rebuild(call.ctx, call.progress)
+
+
+# A pause keeps new content out of the store; repairing what is there adds none.
+METHODS = {"check_health": Method(HealthParams, check_health), "reindex": Method(ReindexParams, reindex)}

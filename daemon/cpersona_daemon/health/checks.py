@@ -1,0 +1,242 @@
+"""Every check of the store's health by name: a small function each, which reads and reports, and repairs nothing.
+
+An issue is `{check, severity, message, count?, …}`. Critical: data is damaged or cannot be trusted. Warn: something is
+found less well than it should be, or others could see it. Info: worth knowing, nothing is wrong.
+
+Contract: contracts.md §13 (check_health); seeds/behavior-contracts §10.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import apsw
+import numpy as np
+
+from ..context import Context
+from ..storage import backlog, health, vectors
+from ..vectors.changes import EPISODE, MEMORY
+
+CRITICAL, WARN, INFO = "critical", "warn", "info"
+SEVERITIES = (CRITICAL, WARN, INFO)
+KINDS = ((MEMORY, "memories"), (EPISODE, "episodes"))
+MOST_MESSAGES = 20
+FAULT_AFTER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a check looks at: one read snapshot, the daemon's parts, the rows of one agent ('' = all)."""
+
+    conn: apsw.Connection
+    ctx: Context
+    agent_id: str = ""
+    deep: bool = False
+
+
+Issue = dict
+Check = Callable[[View], list[Issue]]
+
+
+def _issue(severity: str, message: str, **more) -> Issue:
+    return {"severity": severity, "message": message, **more}
+
+
+def sqlite_integrity(view: View) -> list[Issue]:
+    """The database file is sound; with deep, its indexes agree with its rows too."""
+    return [_issue(CRITICAL, text) for text in health.damage(view.conn, view.deep, MOST_MESSAGES)]
+
+
+def schema(view: View) -> list[Issue]:
+    """The recorded migrations are this program's, and every row has its owner."""
+    recorded, known = health.schema_versions(view.conn)
+    out = [] if recorded == known else [_issue(CRITICAL, f"the database records the migrations {recorded}, this program has {known}")]
+    for table, count in health.foreign_key_violations(view.conn).items():
+        out.append(_issue(WARN, f"{count} rows of {table} belong to rows that are gone", count=count, table=table))
+    return out
+
+
+def lexical_index(view: View) -> list[Issue]:
+    """Every row has its postings, no postings are left over, and the index is sound in itself."""
+    out = []
+    for kind, name in KINDS:
+        damage = health.postings_damage(view.conn, kind)
+        if damage is not None:
+            out.append(_issue(CRITICAL, f"the word index of the {name} is damaged: {damage}", kind=kind))
+            continue
+        for found, what in ((health.rows_without_postings, f"{name} are not in the word index"), (health.postings_without_row, f"entries of the word index have no {name}")):
+            count = len(found(view.conn, kind))
+            if count:
+                out.append(_issue(WARN, f"{count} {what}", count=count, kind=kind))
+    return out
+
+
+def vector_index(view: View) -> list[Issue]:
+    """The vector index is in use and holds what the database holds."""
+    generation, out = vectors.generation(view.conn), []
+    for kind, status in view.ctx.vectors.status().items():
+        name = dict(KINDS)[kind]
+        if status["state"] == "rebuilding":
+            out.append(_issue(INFO, f"the vector index of the {name} is being rebuilt; recall scans the database meanwhile", kind=kind))
+        elif status["state"] != "ready":
+            out.append(_issue(WARN, f"the vector index of the {name} is not in use ({status.get('reason', 'unknown reason')}); recall scans the database", kind=kind))
+        elif status.get("generation") == generation:  # else a commit came in between and the numbers cannot be compared
+            stored = health.usable_vectors(view.conn, kind)
+            if stored != status["rows"]:
+                out.append(_issue(CRITICAL, f"the vector index of the {name} holds {status['rows']} vectors, the database {stored}", kind=kind))
+    return out
+
+
+def missing_vectors(view: View) -> list[Issue]:
+    """Every row has a vector or waits for one, where there is an embedder."""
+    out = []
+    if view.ctx.embedding.mode == "none":
+        return out
+    for kind, name in KINDS:
+        listed, forgotten = health.without_vector(view.conn, kind, view.agent_id)
+        if forgotten:
+            out.append(_issue(WARN, f"{forgotten} {name} have no vector and do not wait for one", count=forgotten, kind=kind))
+        if listed:
+            out.append(_issue(INFO, f"{listed} {name} wait for their vector", count=listed, kind=kind))
+    return out
+
+
+def foreign_vectors(view: View) -> list[Issue]:
+    """Every vector is of the present model, so that vector search can see it."""
+    embedding, out = view.ctx.embedding, []
+    if embedding.mode == "none" or embedding.dimension is None:
+        return out
+    for kind, name in KINDS:
+        listed, others = health.foreign_vectors(view.conn, kind, embedding.identity, embedding.dimension, view.agent_id)
+        if others:
+            out.append(_issue(WARN, f"{others} {name} have a vector of another model, which recall passes over; reindex embeds them anew", count=others, kind=kind))
+        if listed:
+            out.append(_issue(INFO, f"{listed} {name} with a vector of another model wait for a new one", count=listed, kind=kind))
+    return out
+
+
+def damaged_vectors(view: View) -> list[Issue]:
+    """Every stored vector is one; with deep, its numbers are looked at too."""
+    out = []
+    for kind, name in KINDS:
+        count = len(damaged(view.conn, kind, view.deep))
+        if count:
+            out.append(_issue(WARN, f"{count} {name} have a vector that is none (wrong length, not finite or zero)", count=count, kind=kind))
+    return out
+
+
+def damaged(conn: apsw.Connection, kind: str, deep: bool) -> list[int]:
+    """Return the ids of stored vectors that count as none."""
+    found = health.broken_vectors(conn, kind)
+    if deep:
+        found += [row_id for row_id, data in health.vectors_of(conn, kind) if data and len(data) % 4 == 0 and not _is_usable(data)]
+    return found
+
+
+def _is_usable(data: bytes) -> bool:
+    values = np.frombuffer(data, "<f4")
+    return bool(np.isfinite(values).all() and values.any())
+
+
+def permissions(view: View) -> list[Issue]:
+    """The store's files are closed to others, and nobody else can write into their directory."""
+    out = []
+    for path, mode in open_to_others(view.ctx):
+        out.append(_issue(WARN, f"{path} can be used by others (mode {mode:04o}, should be 0600)", path=path))
+    directory = os.path.dirname(view.ctx.places.db)
+    mode = stat.S_IMODE(os.stat(directory).st_mode)
+    if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
+        out.append(_issue(WARN, f"others can write into {directory} (mode {mode:04o}); close it, or move the database into a directory of its own", path=directory))
+    elif mode & (stat.S_IRWXG | stat.S_IRWXO):
+        out.append(_issue(INFO, f"others can enter {directory} (mode {mode:04o})", path=directory))
+    return out
+
+
+def open_to_others(ctx: Context) -> list[tuple[str, int]]:
+    """Return the store's own files that have bits for others, with their modes."""
+    places, out = ctx.places, []
+    beside = (places.lock, places.daemon_json, places.calibration, places.memory_vectors, places.episode_vectors)
+    for path in (places.db, places.db + "-wal", places.db + "-shm", *beside):
+        try:
+            info = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        if stat.S_ISREG(info.st_mode) and info.st_uid == os.getuid() and info.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            out.append((path, stat.S_IMODE(info.st_mode)))
+    return out
+
+
+def duplicates(view: View) -> list[Issue]:
+    """How much is stored twice although one recall sees both."""
+    out = []
+    count = health.duplicate_memories(view.conn, view.agent_id)
+    if count:
+        out.append(_issue(INFO, f"{count} memories repeat the content of a wider project or channel", count=count, kind=MEMORY))
+    count = health.duplicate_episodes(view.conn, view.agent_id)
+    if count:
+        out.append(_issue(INFO, f"{count} episodes repeat the summary of another one", count=count, kind=EPISODE))
+    return out
+
+
+def associations(view: View) -> list[Issue]:
+    """No mention or relation names something that is gone."""
+    mentions, relations = health.dangling_associations(view.conn)
+    if not mentions and not relations:
+        return []
+    return [_issue(WARN, f"{mentions} mentions and {relations} relations name something that is gone", count=mentions + relations)]
+
+
+def embedder(view: View) -> list[Issue]:
+    """The embedder, if there is one, works."""
+    status = view.ctx.embedding.status()
+    if status["state"] == "failed":
+        return [_issue(WARN, f"the embedder cannot be used, recall is lexical only: {status['problem']}")]
+    if status["consecutive_failures"] >= FAULT_AFTER:
+        return [_issue(WARN, f"the last {status['consecutive_failures']} query embeddings failed: {status['problem']}")]
+    waiting = backlog.count(view.conn, 1) if status["mode"] == "none" else 0
+    return [_issue(INFO, "rows are listed for embedding, and there is no embedder (CPERSONA_EMBEDDING_MODE=none)")] if waiting else []
+
+
+def calibration(view: View) -> list[Issue]:
+    """The calibration file can be read."""
+    problem = view.ctx.calibration.problem
+    return [_issue(WARN, problem)] if problem else []
+
+
+def spool(view: View) -> list[Issue]:
+    """Nothing that was queued was refused."""
+    directory, out = view.ctx.places.spool, []
+    failed, waiting = _files(os.path.join(directory, "failed")), _files(directory)
+    if failed:
+        out.append(_issue(WARN, f"{failed} queued stores were refused; they and the reasons lie in {os.path.join(directory, 'failed')}", count=failed))
+    if waiting:
+        out.append(_issue(INFO, f"{waiting} queued stores wait in {directory}", count=waiting))
+    return out
+
+
+def _files(directory: str) -> int:
+    try:
+        with os.scandir(directory) as entries:
+            return sum(entry.is_file(follow_symlinks=False) and entry.name.endswith(".json") for entry in entries)
+    except FileNotFoundError:
+        return 0
+
+
+CHECKS: dict[str, Check] = {
+    "sqlite_integrity": sqlite_integrity,
+    "schema": schema,
+    "lexical_index": lexical_index,
+    "vector_index": vector_index,
+    "missing_vectors": missing_vectors,
+    "foreign_vectors": foreign_vectors,
+    "damaged_vectors": damaged_vectors,
+    "permissions": permissions,
+    "duplicates": duplicates,
+    "associations": associations,
+    "embedder": embedder,
+    "calibration": calibration,
+    "spool": spool,
+}

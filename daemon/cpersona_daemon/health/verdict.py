@@ -1,0 +1,61 @@
+"""From checks to a verdict: run them in one snapshot, mend what can be mended, and say what is left.
+
+Contract: contracts.md §13 (check_health); seeds/behavior-contracts §10 (one status, no `healthy` boolean).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from ..context import Context
+from ..errors import CorruptDatabase, Refused, translate
+from ..storage import memories
+from .checks import CHECKS, CRITICAL, SEVERITIES, WARN, View
+from .repairs import REPAIRS
+
+
+def chosen(names: Sequence[str] | None) -> list[str]:
+    """Return the checks to run, all when none is named. Raises Refused for an unknown one."""
+    if not names:
+        return list(CHECKS)
+    for name in names:
+        if name not in CHECKS:
+            raise Refused(f"there is no check {name!r}; there are {', '.join(CHECKS)}")
+    return list(dict.fromkeys(names))
+
+
+async def check_health(ctx: Context, agent_id: str = "", names: Sequence[str] | None = None, fix: bool = False, deep: bool = False) -> dict:
+    """Run the named checks and return check_health's answer.
+
+    With ``fix`` what can be repaired is, for the whole store; ``issues`` is then what is left, ``fixed`` says what was done.
+    """
+    run = chosen(names)
+    total, issues = await ctx.db.read(_look, ctx, agent_id, run, deep)
+    fixed: list[str] = []
+    if fix:
+        for name in dict.fromkeys(issue["check"] for issue in issues if issue["severity"] in (CRITICAL, WARN)):
+            if name in REPAIRS:
+                fixed += [f"{name}: {what}" for what in await REPAIRS[name](ctx)]
+        if fixed:
+            total, issues = await ctx.db.read(_look, ctx, agent_id, run, deep)
+    summary = {severity: sum(issue["severity"] == severity for issue in issues) for severity in SEVERITIES}
+    status = "unhealthy" if summary[CRITICAL] else "degraded" if summary[WARN] else "healthy"
+    return {"status": status, "total_memories": total, "issues": issues, "severity_summary": summary, "checks_run": run, "fixed": fixed}
+
+
+def _look(conn: apsw.Connection, ctx: Context, agent_id: str, names: list[str], deep: bool) -> tuple[int | None, list[dict]]:
+    view, issues = View(conn, ctx, agent_id, deep), []
+    for name in names:
+        try:
+            issues += [{"check": name, **issue} for issue in CHECKS[name](view)]
+        except apsw.Error as error:
+            if not isinstance(translate(error), CorruptDatabase):
+                raise
+            # A check that stumbles over damage has found it.
+            issues.append({"check": name, "severity": CRITICAL, "message": f"the database is damaged ({error}); restore a backup"})
+    try:
+        return memories.total(conn, agent_id), issues
+    except apsw.CorruptError:
+        return None, issues

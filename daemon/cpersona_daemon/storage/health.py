@@ -1,0 +1,236 @@
+"""What check_health asks the database, and what its repairs and reindex write.
+
+Contract: contracts.md §13 (check_health).
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from ..vectors.changes import EPISODE, MEMORY, VectorDrop
+from . import lexical, schema
+from .database import Transaction
+
+TABLES = {MEMORY: ("memories", "memory_vectors", "memory_fts"), EPISODE: ("episodes", "episode_vectors", "episode_fts")}
+_MERGE_PAGES = 256
+
+
+def _of(agent_id: str, alias: str = "m.") -> tuple[str, tuple]:
+    return (f"{alias}agent_id = ?", (agent_id,)) if agent_id else ("1", ())
+
+
+def _one(conn: apsw.Connection, sql: str, params: tuple = ()) -> int:
+    return conn.execute(sql, params).fetchone()[0]
+
+
+# -- SQLite itself
+
+
+def damage(conn: apsw.Connection, thorough: bool, most: int) -> list[str]:
+    """Return what SQLite finds wrong with the file, nothing when it is sound. Thorough also compares indexes with rows."""
+    pragma = "integrity_check" if thorough else "quick_check"
+    found = [text for (text,) in conn.execute(f"PRAGMA {pragma}({most:d})")]
+    return [] if found == ["ok"] else found
+
+
+def foreign_key_violations(conn: apsw.Connection) -> dict[str, int]:
+    """Count rows whose owner is gone, by table."""
+    out: dict[str, int] = {}
+    for table, *_ in conn.execute("PRAGMA foreign_key_check"):
+        out[table] = out.get(table, 0) + 1
+    return out
+
+
+def delete_ownerless(tx: Transaction) -> int:
+    """Remove rows whose owner is gone and return how many."""
+    found = [(table, key) for table, key, *_ in tx.execute("PRAGMA foreign_key_check") if key is not None]
+    for table, key in found:
+        tx.execute(f"DELETE FROM {table} WHERE rowid = ?", (key,))
+    return len(found)
+
+
+def schema_versions(conn: apsw.Connection) -> tuple[list[int], list[int]]:
+    """Return the migrations that the database records and those that this program has."""
+    return [v for (v,) in conn.execute("SELECT version FROM schema_migrations ORDER BY version")], [v for v, _, _ in schema.MIGRATIONS]
+
+
+# -- postings
+
+
+def postings_damage(conn: apsw.Connection, kind: str) -> str | None:
+    """Return what is wrong inside a kind's full-text index, None when it is sound."""
+    try:
+        found = [text for (text,) in conn.execute(f"PRAGMA quick_check('{TABLES[kind][2]}')")]
+    except apsw.CorruptError as error:
+        return str(error)
+    return None if found == ["ok"] else found[0]
+
+
+def rows_without_postings(conn: apsw.Connection, kind: str) -> list[int]:
+    """Return the ids of rows that the words cannot find."""
+    rows, _, fts = TABLES[kind]
+    return [i for (i,) in conn.execute(f"SELECT id FROM {rows} WHERE id NOT IN (SELECT id FROM {fts}_docsize) ORDER BY id")]
+
+
+def postings_without_row(conn: apsw.Connection, kind: str) -> list[int]:
+    """Return the ids of postings whose row is gone."""
+    rows, _, fts = TABLES[kind]
+    return [i for (i,) in conn.execute(f"SELECT id FROM {fts}_docsize WHERE id NOT IN (SELECT id FROM {rows}) ORDER BY id")]
+
+
+def highest_id(conn: apsw.Connection, kind: str) -> int:
+    """Return the highest id of a kind, 0 without rows."""
+    return _one(conn, f"SELECT coalesce(max(id), 0) FROM {TABLES[kind][0]}")
+
+
+def put_postings(tx: Transaction, kind: str, ids: list[int]) -> int:
+    """Write the postings of these rows anew and return how many rows that were; rows that are gone are passed over."""
+    done = 0
+    for row_id in ids:
+        if kind == MEMORY:
+            row = tx.execute("SELECT content FROM memories WHERE id = ?", (row_id,)).fetchone()
+            if row is not None:
+                lexical.put_memory(tx.conn, row_id, *row)
+        else:
+            row = tx.execute("SELECT summary, keywords FROM episodes WHERE id = ?", (row_id,)).fetchone()
+            if row is not None:
+                lexical.put_episode(tx.conn, row_id, *row)
+        done += row is not None
+    return done
+
+
+def drop_postings(tx: Transaction, kind: str, ids: list[int]) -> int:
+    """Remove the postings of these ids."""
+    drop = lexical.drop_memory if kind == MEMORY else lexical.drop_episode
+    for row_id in ids:
+        drop(tx.conn, row_id)
+    return len(ids)
+
+
+def clear_postings(tx: Transaction, kind: str) -> None:
+    """Empty a full-text index, damaged or not; its rows must be written again."""
+    fts = TABLES[kind][2]
+    tx.execute(f"INSERT INTO {fts} ({fts}) VALUES ('delete-all')")
+
+
+def merge_postings(tx: Transaction, kind: str, begin: bool) -> bool:
+    """Do a piece of the work that makes an index compact, and tell whether more is left."""
+    fts = TABLES[kind][2]
+    before = tx.conn.total_changes()
+    tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('merge', ?)", (-_MERGE_PAGES if begin else _MERGE_PAGES,))
+    return tx.conn.total_changes() - before >= 2
+
+
+def ids_after(conn: apsw.Connection, kind: str, after: int, most: int) -> list[int]:
+    """Return the next ids of a kind, ascending."""
+    return [i for (i,) in conn.execute(f"SELECT id FROM {TABLES[kind][0]} WHERE id > ? ORDER BY id LIMIT ?", (after, most))]
+
+
+# -- vectors
+
+
+def count_rows(conn: apsw.Connection, kind: str, agent_id: str = "") -> int:
+    """Count the rows of a kind."""
+    where, params = _of(agent_id)
+    return _one(conn, f"SELECT count(*) FROM {TABLES[kind][0]} m WHERE {where}", params)
+
+
+def usable_vectors(conn: apsw.Connection, kind: str) -> int:
+    """Count the stored vectors that are at least a whole number of float32 values."""
+    return _one(conn, f"SELECT count(*) FROM {TABLES[kind][1]} WHERE length(vector) > 0 AND length(vector) % 4 = 0")
+
+
+def broken_vectors(conn: apsw.Connection, kind: str) -> list[int]:
+    """Return the ids of stored vectors that are no whole number of float32 values."""
+    return [i for (i,) in conn.execute(f"SELECT id FROM {TABLES[kind][1]} WHERE length(vector) = 0 OR length(vector) % 4 ORDER BY id")]
+
+
+def vectors_of(conn: apsw.Connection, kind: str):
+    """Yield (id, bytes) of every stored vector."""
+    return conn.execute(f"SELECT id, vector FROM {TABLES[kind][1]} ORDER BY id")
+
+
+def without_vector(conn: apsw.Connection, kind: str, agent_id: str = "") -> tuple[int, int]:
+    """Count the rows without a vector: those listed for embedding, and those that nobody will embed."""
+    rows, vectors, _ = TABLES[kind]
+    where, params = _of(agent_id)
+    listed, forgotten = conn.execute(
+        f"SELECT count(b.id), count(*) - count(b.id) FROM {rows} m LEFT JOIN embedding_backlog b ON b.kind = ? AND b.id = m.id"
+        f" WHERE {where} AND m.id NOT IN (SELECT id FROM {vectors})", (kind, *params)).fetchone()
+    return listed, forgotten
+
+
+def drop_vector(tx: Transaction, kind: str, row_id: int) -> None:
+    """Remove a row's vector."""
+    tx.execute(f"DELETE FROM {TABLES[kind][1]} WHERE id = ?", (row_id,))
+    tx.changes.append(VectorDrop(kind, row_id))
+
+
+_FOREIGN = "(length(v.vector) <> ? OR (? <> '' AND v.model <> '' AND v.model <> ?))"
+
+
+def foreign_vectors(conn: apsw.Connection, kind: str, model: str, dimension: int, agent_id: str = "") -> tuple[int, int]:
+    """Count the vectors of another width or known model: those whose row is listed for embedding, and the others."""
+    rows, vectors, _ = TABLES[kind]
+    where, params = _of(agent_id)
+    listed, others = conn.execute(
+        f"SELECT count(b.id), count(*) - count(b.id) FROM {vectors} v JOIN {rows} m ON m.id = v.id"
+        f" LEFT JOIN embedding_backlog b ON b.kind = ? AND b.id = v.id WHERE {where} AND {_FOREIGN}",
+        (kind, *params, 4 * dimension, model, model)).fetchone()
+    return listed, others
+
+
+def enqueue_missing(tx: Transaction, kind: str) -> int:
+    """List every row without a vector for embedding and return how many were not listed before."""
+    rows, vectors, _ = TABLES[kind]
+    tx.execute(f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, id FROM {rows} WHERE id NOT IN (SELECT id FROM {vectors})", (kind,))
+    return tx.conn.changes()
+
+
+def enqueue_foreign(tx: Transaction, kind: str, model: str, dimension: int) -> int:
+    """List every row whose vector is of another width or known model, and return how many were not listed before."""
+    vectors = TABLES[kind][1]
+    tx.execute(f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, v.id FROM {vectors} v WHERE {_FOREIGN}", (kind, 4 * dimension, model, model))
+    return tx.conn.changes()
+
+
+# -- rows
+
+
+def duplicate_memories(conn: apsw.Connection, agent_id: str) -> int:
+    """Count memories whose content stands in a wider bucket too, so that one recall sees both.
+
+    Two stores that race into different buckets leave such a pair; the unique index cannot see it.
+    """
+    where, params = _of(agent_id)
+    return _one(
+        conn, "SELECT count(*) FROM memories m WHERE (m.project_id <> '' OR m.channel <> '') AND EXISTS (SELECT 1 FROM memories o"
+        " WHERE o.agent_id = m.agent_id AND o.content_key = m.content_key AND o.project_id IN (m.project_id, '') AND o.channel IN (m.channel, '')"
+        f" AND o.id <> m.id) AND {where}", params)
+
+
+def duplicate_episodes(conn: apsw.Connection, agent_id: str) -> int:
+    """Count episodes that repeat the summary of another one in the same bucket."""
+    where, params = _of(agent_id)
+    return _one(
+        conn, "SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM episodes m"
+        f" WHERE {where} GROUP BY agent_id, substr(summary, 1, 64), summary, project_id, channel HAVING n > 1)", params)
+
+
+_DANGLING = "kind = 'mem' AND record_id NOT IN (SELECT id FROM memories) OR kind = 'ep' AND record_id NOT IN (SELECT id FROM episodes)"
+_ENDS = " OR ".join(
+    f"{end}_kind = '{kind}' AND {end}_id NOT IN (SELECT id FROM {table})"
+    for end in ("subject", "object") for kind, table in (("mem", "memories"), ("ep", "episodes"), ("entity", "entities")))
+
+
+def dangling_associations(conn: apsw.Connection) -> tuple[int, int]:
+    """Count mentions and relations that name something that is gone."""
+    return _one(conn, f"SELECT count(*) FROM entity_mentions WHERE {_DANGLING}"), _one(conn, f"SELECT count(*) FROM relations WHERE {_ENDS}")
+
+
+def delete_dangling(tx: Transaction) -> int:
+    """Remove mentions and relations that name something that is gone, and return how many."""
+    tx.execute(f"DELETE FROM entity_mentions WHERE {_DANGLING}")
+    gone = tx.conn.changes()
+    tx.execute(f"DELETE FROM relations WHERE {_ENDS}")
+    return gone + tx.conn.changes()
