@@ -164,7 +164,7 @@ async def list_memories(call: Call) -> dict:
     found = await call.ctx.db.read(memories.newest, p.agent_id, p.project_id, bounded(p.limit, 100, 0, 500))
     rows = [{
         "id": m.id, "ref": f"mem:{m.id}", "agent_id": m.agent_id, "project_id": m.project_id, "channel": m.channel, "msg_id": m.msg_id,
-        "content": m.content, "source": memories.load_json(m.source), "timestamp": m.timestamp, "metadata": memories.load_json(m.metadata),
+        "content": m.content, "source": memories.load_source(m.source), "timestamp": m.timestamp, "metadata": memories.load_json(m.metadata),
         "created_at": m.created_at, "locked": bool(m.locked),
     } for m in found]
     return {"memories": rows, "count": len(rows)}

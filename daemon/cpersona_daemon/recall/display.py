@@ -6,7 +6,7 @@ Contract: contracts.md §3 "Displayed text", §7 "The answer".
 from __future__ import annotations
 
 from ..storage.episodes import Episode
-from ..storage.memories import Memory, load_json
+from ..storage.memories import Memory, load_source
 
 EPISODE_SOURCE = {"System": "episode"}
 PROFILE_SOURCE = {"System": "profile"}
@@ -26,7 +26,7 @@ def episode_timestamp(episode: Episode) -> str:
 
 def memory_row(memory: Memory) -> dict:
     """Return a memory as get_contents serves it, without its ref; an empty timestamp or message id is left out."""
-    row = {"content": memory.content, "source": load_json(memory.source)}
+    row = {"content": memory.content, "source": load_source(memory.source)}
     if memory.timestamp:
         row["timestamp"] = memory.timestamp
     if memory.msg_id:

@@ -259,7 +259,7 @@ def _read_rows(
         kind, row_id = c.rid
         if kind == MEMORY and row_id in found_memories:
             m = found_memories[row_id]
-            rows.append(Row(text=m.content, source=memories.load_json(m.source), timestamp=m.timestamp, msg_id=m.msg_id, record=m, **common))
+            rows.append(Row(text=m.content, source=memories.load_source(m.source), timestamp=m.timestamp, msg_id=m.msg_id, record=m, **common))
         elif kind == EPISODE and row_id in found_episodes:
             e = found_episodes[row_id]
             rows.append(Row(text=episode_text(e), source=dict(EPISODE_SOURCE), timestamp=episode_timestamp(e), record=e, **common))

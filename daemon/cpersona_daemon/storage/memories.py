@@ -207,6 +207,12 @@ def load_json(text: str) -> Any:
         return text
 
 
+def load_source(text: str) -> dict:
+    """Return the source that a JSON column holds; one that is malformed, or no map, is shown as none."""
+    source = load_json(text)
+    return source if isinstance(source, dict) else {}
+
+
 def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Memory]:
     """Return the rows with these ids that are visible in the scope (or owned by the agent), by id."""
     if scope is not None:
