@@ -59,6 +59,8 @@ class Relation:
 
 _ENTITY = "id, project_id, channel, name, declared_by, created_at"
 _RELATION = "id, subject_kind, subject_id, predicate, object_kind, object_id, anchor_ref, declared_by, declared_at"
+# The same of a joined table; json_each has columns of these names too, so each is named.
+_JOINED_RELATION = ", ".join(f"r.{column} AS {column}" for column in _RELATION.split(", "))
 
 
 def _relation(row: tuple) -> Relation:
@@ -237,12 +239,11 @@ def entities(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[int]) -> 
 def entity_relations(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[int]) -> list[Relation]:
     """Return the visible relations between entities that start or end at one of these, newest declared first."""
     axes, values = scope.axes_sql("r.")
-    columns = ", ".join(f"r.{c.strip()}" for c in _RELATION.split(","))
     ids = json.dumps(list(entity_ids))
     rows = conn.execute(
-        f"SELECT {columns} FROM json_each(?) j CROSS JOIN relations r ON r.subject_kind = 'entity' AND r.subject_id = j.value"
+        f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.subject_kind = 'entity' AND r.subject_id = j.value"
         f" WHERE r.object_kind = 'entity' AND {axes}"
-        f" UNION SELECT {columns} FROM json_each(?) j CROSS JOIN relations r ON r.object_kind = 'entity' AND r.object_id = j.value"
+        f" UNION SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.object_kind = 'entity' AND r.object_id = j.value"
         f" WHERE r.subject_kind = 'entity' AND {axes} ORDER BY declared_at DESC, id DESC LIMIT ?",
         (ids, *values, ids, *values, RELATIONS_PER_STEP),
     )
@@ -252,10 +253,9 @@ def entity_relations(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[i
 def record_relations(conn: apsw.Connection, scope: Scope, rids: Iterable[Rid]) -> list[Relation]:
     """Return the visible relations whose both ends are among these records, newest declared first."""
     axes, values = scope.axes_sql("r.")
-    columns = ", ".join(f"r.{c.strip()}" for c in _RELATION.split(","))
     wanted = set(rids)
     rows = conn.execute(
-        f"SELECT {columns} FROM json_each(?) j CROSS JOIN relations r"
+        f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r"
         " ON r.subject_kind = json_extract(j.value, '$[0]') AND r.subject_id = json_extract(j.value, '$[1]')"
         f" WHERE {axes} ORDER BY r.declared_at DESC, r.id DESC",
         (json.dumps(sorted(wanted)), *values),
