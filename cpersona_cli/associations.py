@@ -18,11 +18,12 @@ from .spec import AXES, argument, command, option
     option("--budget", "Characters of quoted text at most.", kind="int", metavar="N"),
     option("--source-id", "Only memories of this source.", metavar="ID"),
     option("--deep", "Let weaker matches pass.", kind="flag", default=False),
+    option("--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False),
     option("--trace", "Show how items came to be.", kind="flag", default=False),
     option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True),
     common=AXES,
 )
-def reconstruct(session, query, set, trace, deep, **given):
+def reconstruct(session, query, set, trace, deep, no_wait, **given):
     """Answer with items: what belongs together as one, each with its evidence and quotations.
 
     Items stand best first. Below each: its claims, newest first, with the rule that brought them and their
@@ -34,7 +35,7 @@ def reconstruct(session, query, set, trace, deep, **given):
     params = session.axes()
     params["query"] = reading.read_text("-").strip("\n") if query == "-" else query
     params.update({name: value for name, value in given.items() if value is not None})
-    for name, value in (("deep", deep), ("trace", trace)):
+    for name, value in (("deep", deep), ("trace", trace), ("no_wait", no_wait)):
         if value:
             params[name] = True
     answer = session.ask("reconstruct", params, overrides=reading.pairs(set) or None)
@@ -47,8 +48,10 @@ def reconstruct(session, query, set, trace, deep, **given):
         render.tree(out, f"{item.get('head_ref')}  {item.get('content', '')}", _item(item))
     if response.get("shortfall_reason"):
         out.note(f"{response.get('returned_count', 0)} items: {response['shortfall_reason'].replace('_', ' ')}")
-    if response.get("gate_fallback"):
-        out.warn("cpersona: low confidence: every row was below the gate, these matched by words alone")
+    bounds = (response.get("bounds") or {}).get("omitted", ())
+    if bounds:
+        out.note(f"more was left out by {', '.join(bounds)}")
+    render.warnings(out, response)
     return answer.status
 
 
@@ -57,8 +60,7 @@ def _item(item):
     quotes = {}
     for excerpt in item.get("excerpts", ()):
         if isinstance(excerpt, dict):
-            text = excerpt.get("content", excerpt.get("text", excerpt.get("quote", "")))
-            quotes.setdefault(excerpt.get("ref"), []).append(str(text))
+            quotes.setdefault(excerpt.get("ref"), []).append(str(excerpt.get("content", "")))
     branches = []
     for claim in item.get("claims", ()):
         said = [str(claim.get("ref")), claim.get("as_of") or "undated"]
@@ -99,7 +101,7 @@ def traverse(session, entity, **given):
     _print_entities(out, f"{entity}", found, response.get("relations", []))
     bounds = (response.get("bounds") or {}).get("omitted", ())
     if bounds:
-        out.note(f"more was left out by {' and '.join(bounds)}")
+        out.note(f"more was left out by {', '.join(bounds)}")
     return answer.status
 
 
@@ -207,7 +209,14 @@ def list_(session):
     Example:
       cpersona associate list
     """
-    answer = session.ask("list_associations", session.axes())
+    params = {**session.axes(), "limit": 500}
+    answer = session.ask("list_associations", params)
+    while following := answer.response.pop("next", None):
+        page = session.ask("list_associations", {**params, **following}).response
+        for name in ("entities", "relations"):
+            answer.response[name] += page[name]
+        if "next" in page:
+            answer.response["next"] = page["next"]
     if session.show(answer):
         return answer.status
     found, relations = answer.response.get("entities", []), answer.response.get("relations", [])

@@ -21,8 +21,13 @@ _STAGES = {
 def show(out, trace):
     """Print a recall's trace as readable text on stdout; keys that are not known here are shown as they are."""
     trace = dict(trace)
+    if isinstance(trace.get("recall"), dict):
+        # A reconstruct shows the recall behind it first.
+        show(out, trace.pop("recall"))
     verdict = trace.pop("why_not", None)
-    out.line("  ".join(f"{name} {_short(trace.pop(name))}" for name in _FIRST if name in trace))
+    known = [f"{name} {_short(trace.pop(name))}" for name in _FIRST if name in trace]
+    if known:
+        out.line("  ".join(known))
     thresholds = trace.pop("thresholds", None)
     if isinstance(thresholds, dict):
         out.line("gate: " + "  ".join(f"{name} {_short(t.get('value'))} ({t.get('from')})" if isinstance(t, dict) else f"{name} {_short(t)}"

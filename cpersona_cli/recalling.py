@@ -94,7 +94,7 @@ def context(session, query, history, limit, source_id, full, deep, set, no_wait)
     out = session.out
     rows = [[_role(row), row.get("ref", ""), row.get("timestamp", ""), row.get("content", "")] for row in answer.response.get("messages", ())]
     render.table(out, ("from", "ref", "time", "text"), rows, whole=full)
-    _warnings(out, answer.response)
+    render.warnings(out, answer.response)
     if not rows:
         out.note("nothing found")
     elif out.draws:
@@ -174,7 +174,7 @@ def _print(session, response, ranked, chosen, top, null, full, best_first):
         else:
             for rank, row in ranked:
                 out.record(render.row_fields(rank, row, names), "\0" if null else "\n")
-    _warnings(out, response)
+    render.warnings(out, response)
     if out.draws and ranked and not top:
         _legend(out, ranked, best_first)
 
@@ -188,18 +188,6 @@ def _legend(out, ranked, best_first):
     if any(row.get("content_truncated") for _, row in ranked):
         said.append("`cpersona get REF` shows a cut text whole")
     out.note("; ".join(said))
-
-
-def _warnings(out, response):
-    """Say on stderr what makes an answer weaker than it looks."""
-    advisory = response.get("advisory")
-    if isinstance(advisory, dict):
-        words = [str(advisory[key]) for key in ("reason", "runbook") if advisory.get(key)]
-        (out.warn if advisory.get("severity") == "fault" else out.note)("cpersona: " + "; ".join(words))
-    if response.get("gate_fallback"):
-        out.warn("cpersona: low confidence: every row was below the gate, these matched by words alone")
-    if response.get("full_content_budget_chars"):
-        out.note(f"texts beyond {response['full_content_budget_chars']} characters in all are previews; `cpersona get REF` shows one whole")
 
 
 def _role(row):

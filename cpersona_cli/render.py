@@ -124,6 +124,18 @@ def _grow(drawn, branches):
         _grow(drawn.add(Text(without_controls(text))), below)
 
 
+def warnings(out, response):
+    """Say on stderr what makes an answer weaker than it looks."""
+    advisory = response.get("advisory")
+    if isinstance(advisory, dict):
+        words = [str(advisory[key]) for key in ("reason", "runbook") if advisory.get(key)]
+        (out.warn if advisory.get("severity") == "fault" else out.note)("cpersona: " + "; ".join(words))
+    if response.get("gate_fallback"):
+        out.warn("cpersona: low confidence: every row was below the gate, these matched by words alone")
+    if response.get("full_content_budget_chars"):
+        out.note(f"texts beyond {response['full_content_budget_chars']} characters in all are previews; `cpersona get REF` shows one whole")
+
+
 def console(out):
     """Return a rich console on stdout that respects NO_COLOR and COLUMNS."""
     from rich.console import Console

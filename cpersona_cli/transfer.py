@@ -161,7 +161,7 @@ def forget_agent(session, name, yes):
     if not session.show(answer):
         for key, value in answer.response.items():
             if key.startswith("deleted_"):
-                session.out.record((key, value))
+                session.out.record((key, ", ".join(f"{count} {name}" for name, count in value.items()) if isinstance(value, dict) else value))
     return answer.status
 
 

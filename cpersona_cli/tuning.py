@@ -14,12 +14,13 @@ from .spec import AGENT, argument, command, option
     option("--percentile", "For --method percentile: the share of unrelated pairs below the threshold.", kind="float", metavar="P"),
     option("--z-factor", "For --method zscore: deviations above the mean.", kind="float", metavar="Z"),
     option("--all-agents", "Measure the whole store and set the threshold that agents without their own use.", kind="flag", default=False),
+    option("--dry-run", "Measure and show, keep nothing.", kind="flag", default=False),
     common=AGENT,
 )
-def calibrate(session, method, sample_size, percentile, z_factor, all_agents):
+def calibrate(session, method, sample_size, percentile, z_factor, all_agents, dry_run):
     """Measure the similarities in a store and set the agent's thresholds from them.
 
-    Prints each threshold before and after. `threshold` moves the floor of the vector search; a gate is what
+    Prints the threshold before and after, and the gates. `threshold` moves the floor of the vector search; a gate is what
     a row's own signal must reach. Needs 10 memories with vectors.
 
     Example:
@@ -32,18 +33,22 @@ def calibrate(session, method, sample_size, percentile, z_factor, all_agents):
     for name, value in (("percentile", percentile), ("z_factor", z_factor)):
         if value is not None:
             params[name] = value
+    if dry_run:
+        params["dry_run"] = True
     answer = session.ask("calibrate_threshold", params)
     if session.show(answer):
         return answer.status
     response, out = answer.response, session.out
     out.record(("threshold", f"{number(response.get('old_threshold')) or '-'} -> {number(response.get('new_threshold')) or '-'}"))
-    gates, before = response.get("gates") or {}, response.get("old_gates") or {}
+    gates = response.get("gates") or {}
     for signal, gate in gates.items():
-        out.record((f"gate {signal}", f"{number(before.get(signal)) or '-'} -> {number(gate)}" if "old_gates" in response else number(gate)))
+        out.record((f"gate {signal}", number(gate)))
     said = [f"measured on {response.get('sampled_embeddings')} memories ({response.get('scope')}, {response.get('method')}"
             + (f", positives by {response['proxy_source']}" if response.get("proxy_source") else "") + ")"]
     if not gates and not all_agents:
         said.append("no gate could be measured; the built-in minimum stays")
+    if dry_run:
+        said.append("a dry run: nothing was kept")
     out.note("; ".join(said))
     return answer.status
 
@@ -77,7 +82,7 @@ def set_(session, level):
 
 @command("precision clear", common=AGENT)
 def clear(session):
-    """Go back to the default precision and measure again.
+    """Go back to the default precision.
 
     Example:
       cpersona precision clear
@@ -86,10 +91,11 @@ def clear(session):
 
 
 def _set(session, level):
-    answer = session.ask("set_recall_precision", {"agent_id": session.agent, "precision": level}, hint="nothing was changed; `cpersona calibrate` shows what can be measured")
+    answer = session.ask("set_recall_precision", {"agent_id": session.agent, "precision": level}, hint="nothing was changed")
     if not session.show(answer):
         session.out.line(str(answer.response.get("precision")))
-        session.out.note("measured again; `cpersona calibrate` shows the thresholds")
+        if level:
+            session.out.note("measured again; `cpersona calibrate --dry-run` shows the thresholds")
     return answer.status
 
 
