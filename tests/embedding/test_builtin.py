@@ -30,7 +30,7 @@ PARAPHRASES = (
     ("what does Anna like to drink", "Anna prefers green tea without sugar."),
     ("why did the database refuse connections", "Connection pool exhausted: raise max_connections to 200."),
     ("how do we release the checkout page gradually", "Use feature flags to roll out the new checkout page."),
-    ("where are the build machines now", "We moved the CI runners to the new rack on Tuesday."),
+    ("where did the CI machines go", "We moved the CI runners to the new rack on Tuesday."),
     ("are tabs allowed in yaml", "The linter now rejects tabs in YAML files."),
 )
 LONG = " ".join(f"In week {n} the committee looked at proposal {n * 7} about the harbour and its cranes." for n in range(60))
@@ -157,6 +157,19 @@ def test_a_runtime_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(EmbeddingFailure, match="onnxruntime"):
         BuiltinEmbedder().load()
+
+
+def test_embedding_runs_on_one_blas_thread_and_leaves_the_process_its_own_number(embedder):
+    from threadpoolctl import ThreadpoolController
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    assert libraries
+    before = [library.get_num_threads() for library in libraries]
+    limiter = embedder._models[1]._one_thread
+    with limiter:
+        with limiter:
+            embedder.embed(["hello"])
+        assert [library.get_num_threads() for library in libraries] == [1] * len(libraries)
+    assert [library.get_num_threads() for library in libraries] == before
 
 
 def test_an_idle_model_is_dropped_and_the_next_query_brings_it_back(make_settings):

