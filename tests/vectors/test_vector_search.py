@@ -11,8 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cpersona_daemon.instants import created_seconds
 from cpersona_daemon.storage.scope import Scope
-from vector_kit import House, Row, unit
+from cpersona_daemon.vectors.codes import created_column
+from cpersona_daemon.vectors.topk import exact, float32_scan
+from vector_kit import House, Row, created, unit
 
 E0 = np.array([1, 0, 0, 0], np.float32)
 
@@ -130,6 +133,32 @@ def test_near_equal_scores_below_float32_resolution_are_ordered_exactly(house):
     house.add(*rows)
     for k in (1, 7, 40):
         house.check(query, k=k)
+
+
+@pytest.mark.parametrize("width", [2, 33, 768])
+def test_the_first_pass_keeps_its_promised_margin(house, width):
+    rng = np.random.default_rng(width)
+    scales = 10.0 ** rng.uniform(-20, 3, (400, 1))
+    house.add(*(Row(vector, second) for second, vector in enumerate((rng.normal(size=(400, width)) * scales).astype(np.float32))))
+    view, slots = house.store._parts["mem"].index.view, np.flatnonzero(rng.random(400) < 0.4)
+    for _ in range(20):
+        query = rng.normal(size=width).astype(np.float32)
+        scores, margin = float32_scan(view, slots, query)
+        assert (np.abs(scores - exact(view.matrix, slots, query)) <= margin).all()
+
+
+def test_exact_scores_do_not_depend_on_the_company_a_row_is_scored_in():
+    rng = np.random.default_rng(1)
+    matrix, query = rng.normal(size=(1300, 896)).astype(np.float32), rng.normal(size=896).astype(np.float32)
+    together = exact(matrix, np.arange(1300), query)
+    for row in (0, 1, 511, 512, 1299):
+        assert exact(matrix, np.array([row]), query)[0] == together[row] == exact(matrix[row:row + 1].copy(), np.array([0]), query)[0]
+
+
+def test_created_at_is_read_the_same_alone_and_in_bulk():
+    stamps = [created(second) for second in range(20)] + ["1969-12-31 23:59:59", "0001-01-01 00:00:00", "9999-12-31 23:59:59"]
+    for texts in (stamps, [*stamps, ""], [*stamps, "2024-13-01 00:00:00"], [*stamps, "2024-01-01T00:00:00+02:00"]):
+        assert created_column(texts).tolist() == [created_seconds(text) for text in texts]
 
 
 @pytest.mark.parametrize("width", [1, 3, 16, 100, 16_500])

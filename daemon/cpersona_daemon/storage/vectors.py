@@ -16,8 +16,8 @@ import apsw
 import numpy as np
 
 from ..errors import translate
-from ..instants import created_seconds
 from ..vectors.changes import EPISODE, MEMORY, VectorPut
+from ..vectors.codes import created_column
 from .scope import Scope
 
 CHUNK = 512
@@ -82,12 +82,9 @@ def scan_order(conn: apsw.Connection, kind: str, scope: Scope | None = None) -> 
     """Return the ids of all rows in scope, with a vector or not, in scan order: created_at DESC, id ASC. int64."""
     rows = _TABLES[kind][0]
     where, params = ("1", []) if scope is None else scope.memory_sql() if kind == MEMORY else scope.axes_sql()
-    ids, created = [], []
-    for row_id, text in conn.execute(f"SELECT id, created_at FROM {rows} WHERE {where}", tuple(params)):
-        ids.append(row_id)
-        created.append(created_seconds(text))
-    ids = np.array(ids, np.int64)
-    return ids[np.lexsort((ids, -np.array(created, np.int64)))]
+    found = conn.execute(f"SELECT id, created_at FROM {rows} WHERE {where}", tuple(params)).fetchall()
+    ids = np.array([row_id for row_id, _ in found], np.int64)
+    return ids[np.lexsort((ids, -created_column([text for _, text in found])))]
 
 
 def with_vectors(conn: apsw.Connection, kind: str, ids: np.ndarray) -> list[VectorPut]:

@@ -13,14 +13,14 @@ Contract: contracts.md §3 (vector_near: which rows a scan takes).
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..instants import created_seconds
 from .changes import VectorPut
-from .codes import Codes, SlotMap
+from .codes import Codes, SlotMap, created_column
 from .files import ROW, Batch, Identity, MatrixFile, RowsFile, Unusable
 
 ALIVE = np.uint32(0xFFFFFFFF)
@@ -245,7 +245,7 @@ class Index:
             self._matrix.write(first, block)
         columns, code = self.columns, self.codes.add
         columns.id[first:count] = [put.id for put in puts]
-        columns.created[first:count] = [created_seconds(put.created_at) for put in puts]
+        columns.created[first:count] = created_column([put.created_at for put in puts])
         columns.agent[first:count] = [code(put.agent_id) for put in puts]
         columns.project[first:count] = [code(put.project_id) for put in puts]
         columns.channel[first:count] = [code(put.channel) for put in puts]
@@ -268,8 +268,9 @@ class Index:
             self._count_widths(columns.width[slots], -1)
         if count > first:
             new = np.arange(first, count, dtype=np.int32)
-            highest = np.maximum.accumulate(np.concatenate([[self._newest], columns.created[first:count]]))
-            late = columns.created[first:count] < highest[:-1]
+            highest = np.maximum.accumulate(columns.created[first:count])
+            np.maximum(highest, self._newest, out=highest)
+            late = columns.created[first:count] < highest
             self._newest = int(highest[-1])
             if late.any():
                 columns.late[first:count] = late
@@ -287,7 +288,7 @@ class Index:
 
     def _count_widths(self, widths: np.ndarray, sign: int) -> None:
         changed = dict(self.widths)
-        for width, count in zip(*(a.tolist() for a in np.unique(widths, return_counts=True)), strict=True):
+        for width, count in Counter(widths.tolist()).items():
             changed[width] = changed.get(width, 0) + sign * count
         self.widths = {width: count for width, count in changed.items() if count}
 

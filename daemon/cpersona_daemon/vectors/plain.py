@@ -9,6 +9,7 @@ import numpy as np
 
 from ..storage import vectors as rows
 from ..storage.scope import Scope
+from .changes import VectorPut
 from .index import is_usable
 from .topk import exact
 
@@ -24,13 +25,9 @@ def plain_search(
     for at in range(0, len(order), rows.CHUNK):
         if position >= stop or k <= 0:
             break
-        for put in rows.with_vectors(conn, kind, order[at:at + rows.CHUNK]):
-            if not is_usable(put.vector):
-                continue
-            if start <= position < stop and _same_model(put, query, model):
-                score = _cosine(put.vector, query)
-                if score >= floor:
-                    (heapq.heappush if len(best) < k else heapq.heappushpop)(best, (score, -position, put.id))
+        for put, score in _scored(rows.with_vectors(conn, kind, order[at:at + rows.CHUNK]), query, model):
+            if score is not None and score >= floor and start <= position < stop:
+                (heapq.heappush if len(best) < k else heapq.heappushpop)(best, (score, -position, put.id))
             position += 1
     return [(row_id, score) for score, _, row_id in sorted(best, reverse=True)]
 
@@ -38,12 +35,18 @@ def plain_search(
 def plain_cosines(conn: apsw.Connection, query: np.ndarray, kind: str, ids: list[int], model: str) -> list[tuple[int, float]]:
     """Return (id, cosine) of the given rows that have a vector comparable with the query."""
     puts = rows.with_vectors(conn, kind, np.array(list(dict.fromkeys(ids)), np.int64))
-    return [(put.id, _cosine(put.vector, query)) for put in puts if is_usable(put.vector) and _same_model(put, query, model)]
+    return [(put.id, score) for put, score in _scored(puts, query, model) if score is not None]
 
 
-def _same_model(put, query: np.ndarray, model: str) -> bool:
-    return put.vector.size == query.size and (not model or not put.model or put.model == model)
-
-
-def _cosine(vector: np.ndarray, query: np.ndarray) -> float:
-    return float(exact(vector[None, :], np.zeros(1, np.int64), query)[0])
+def _scored(puts: list[VectorPut], query: np.ndarray, model: str) -> list[tuple[VectorPut, float | None]]:
+    """Return the rows whose vector counts, in order, with their cosine; None for another width or another known model."""
+    same = [put for put in puts if put.vector.size == query.size]
+    block = np.array([put.vector for put in same], np.float32).reshape(len(same), query.size)
+    usable = np.isfinite(block).all(axis=1) & block.any(axis=1)
+    with np.errstate(all="ignore"):  # vectors that do not count may hold anything
+        scores = exact(block, np.arange(len(same)), query)
+    known = {put.id: score for put, score, fit in zip(same, scores.tolist(), usable.tolist(), strict=True) if fit}
+    return [
+        (put, known.get(put.id) if not model or not put.model or put.model == model else None)
+        for put in puts if put.id in known or (put.vector.size != query.size and is_usable(put.vector))
+    ]
