@@ -301,8 +301,8 @@ class Connection:
             except BlockingIOError:
                 self._make_room(deadline)
             except OSError:
-                # It may have said why before it closed; what it said is still to be read.
-                if not self._take_in():
+                # It may have answered, or said why, before it closed; that is still to be read.
+                if not self._take_in() and not self._buffer:
                     raise _Gone from None
                 return
 
@@ -595,7 +595,7 @@ def find_daemon(settings, environ=None):
         return None
     found = _note(where)
     found["answers"] = False
-    found.setdefault("socket", where.socket)
+    _follow(where, found)
     try:
         with Connection(settings, where, environ, start=False) as connection:
             found.update(connection.hello, answers=True)
@@ -615,6 +615,7 @@ def stop_daemon(settings, timeout=STOP_SECONDS, environ=None):
     deadline = time.monotonic() + timeout
     if not _lock_is_held(where):
         return True
+    _follow(where, _note(where))
     pid = None
     try:
         with Connection(settings, where, environ, start=False) as connection:
@@ -628,6 +629,12 @@ def stop_daemon(settings, timeout=STOP_SECONDS, environ=None):
         if error.code == "timed_out":
             pid = _terminate(where, settings)
     return _wait_until_gone(where, deadline, pid)
+
+
+def _follow(where, note):
+    """Look for a daemon that holds the lock where it says that it listens: it may have been given another socket."""
+    if isinstance(note.get("socket"), str):
+        where.socket = note["socket"]
 
 
 def _terminate(where, settings):
