@@ -48,7 +48,7 @@ def test_a_source_that_is_neither_map_text_nor_null_is_refused():
 
 def test_memory_annotations_are_removed_until_none_is_left():
     assert sanitise("[Memory from 2026-01-01] real text", 100) == ("real text", False)
-    assert sanitise("[Memory from [Memory from a] b] real", 100) == ("real", False)
+    assert sanitise("[Memory [Memory from a] from b] real", 100) == ("real", False)
     assert sanitise("keep [Memory fro this", 100) == ("keep [Memory fro this", False)
 
 

@@ -5,6 +5,7 @@ Contract: contracts.md §2 "Writing", §13 (store); seeds/behavior-contracts §5
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from .text import check_text, sanitise
 MAX_AXIS_LENGTH = 256
 MAX_TIMESTAMP_LENGTH = 64
 CLOCK_ALLOWANCE_SECONDS = 300
+PATIENCE_SECONDS = 5.0  # what a store waits for its vector before the background takes over
 ON_CONFLICT = ("skip", "update", "fail")
 
 
@@ -122,10 +124,11 @@ async def store(
 
 
 async def embed_or_none(ctx: Context, text: str) -> np.ndarray | None:
-    """Return a text's vector, or None where the backend failed; the row is repaired later."""
+    """Return a text's vector, or None where the backend failed or is slow; the row is then embedded in the background."""
     try:
-        return (await ctx.embedding.embed_texts([text]))[0]
-    except EmbeddingFailure:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return (await ctx.embedding.embed_texts([text]))[0]
+    except (EmbeddingFailure, TimeoutError):
         return None
 
 
@@ -182,6 +185,5 @@ def attach(tx: Transaction, memory_id: int, vector: np.ndarray | None, model: st
     """Give a row its vector, or queue it for one where an embedder exists but has none now."""
     if vector is not None:
         backlog.attach_vector(tx, MEMORY, memory_id, model, vector)
-        backlog.forget(tx, MEMORY, memory_id)
     elif later:
         backlog.enqueue(tx, MEMORY, memory_id)

@@ -32,6 +32,8 @@ from .types import PROFILE, Candidate, Query, Ranked, Result, Row, ref_of
 
 BACKLOG_WORTH_WAITING_FOR = 256
 POOL_COUNTED = 500
+# Below the default deadline, so that a hung backend ends in a lexical answer with an advisory and not in a time-out.
+QUERY_VECTOR_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ async def query_vector(ctx: Context, query: Query) -> np.ndarray | None:
     if ctx.embedding.mode == "none":
         return None
     try:
-        vector = await ctx.embedding.embed_query(query.text, query.wait_seconds)
+        vector = await ctx.embedding.embed_query(query.text, query.wait_seconds, QUERY_VECTOR_SECONDS)
     except EmbeddingFailure:
         return None
     if query.wait_seconds > 0:
