@@ -1,7 +1,7 @@
 """The client's side of a daemon: connect, start one where there is none, ask, and never wait for ever.
 
 The way to a daemon that runs is the hot path of every command, so nothing heavy is imported at the
-top: the C socket module, msgpack, and the daemon's tables of fields, settings and places.
+top: the C socket module, a small codec, and the daemon's tables of fields, settings and places.
 
 Contract: shared/interface.md, "The wire" and "The daemon's life".
 """
@@ -14,13 +14,14 @@ try:
     import _socket as socket_module   # the C half alone: the Python half costs as much as the interpreter's start
 except ImportError:                   # pragma: no cover - an interpreter without it
     import socket as socket_module
-from msgpack import packb, unpackb
 
 from cpersona_daemon import __version__
 from cpersona_daemon.paths import check_socket_directory, make_private_directory, places
 from cpersona_daemon.settings import BY_NAME, DAEMON, OPTION, PLACE, RETRIEVAL, load
 from cpersona_daemon.wire import fields
 from cpersona_daemon.wire.peer import peer_pid, peer_uid
+
+from .codec import packb, unpackb
 
 START_SECONDS = 30.0            # from the first attempt to a daemon that answers
 ANSWER_SLACK_SECONDS = 5.0      # beyond a deadline, for the daemon's own "timed out" to arrive
@@ -343,7 +344,7 @@ class Connection:
                     body = bytes(buffer[size:size + length])
                     del buffer[:size + length]
                     try:
-                        frame = unpackb(body, strict_map_key=False)
+                        frame = unpackb(body)
                     except Exception:
                         frame = None
                     if not isinstance(frame, dict):
@@ -406,7 +407,7 @@ class _Pending:
 
 def _packed(envelope):
     # A lone surrogate travels as it is: that text is not accepted is the daemon's to say, in the method's own shape.
-    body = packb(envelope, unicode_errors="surrogatepass")
+    body = packb(envelope)
     return len(body).to_bytes(fields.LENGTH_BYTES, "big") + body
 
 
