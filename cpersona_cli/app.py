@@ -21,7 +21,7 @@ from .session import Session
 
 _TYPES = {"text": str, "int": int, "float": float, "flag": bool}
 _INTRODUCTION = "A durable, honest memory for agents, scripts and people: store what you know, get the right thing back, offline."
-_HALF = 39
+_HALF = 44
 
 
 def build():
@@ -182,7 +182,7 @@ def help_screen():
         cells = [f"{name:<12} {phrase}" for name, _, phrase in entries]
         for at in range(0, len(cells), 2):
             left = f"{title if at == 0 else '':<8} {cells[at]}"
-            lines.append(f"{left:<{_HALF + 6}} {cells[at + 1] if at + 1 < len(cells) else ''}".rstrip())
+            lines.append(f"{left:<{_HALF}} {cells[at + 1] if at + 1 < len(cells) else ''}".rstrip())
     lines += ["", *_wrapped("Options, before or after the command: --db FILE, --agent, --project, --channel NAME, --json, -q. "
                             "Alone: --version, --install-completion. `cpersona COMMAND --help` explains one, with an example.")]
     return os.linesep.join(lines) + "\n"

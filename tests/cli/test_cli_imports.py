@@ -1,0 +1,54 @@
+"""What the client may import. Contract: design.md, "One direction"."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import cpersona_cli
+
+ROOM = Path(cpersona_cli.__file__).parent
+# The daemon's light tables, and the operating system's answer to who is at the other end of a socket.
+OF_THE_DAEMON = {"cpersona_daemon", "cpersona_daemon.settings", "cpersona_daemon.paths", "cpersona_daemon.wire.fields", "cpersona_daemon.wire.peer"}
+FOREIGN = {"msgpack": {"client.py"}, "typer": {"app.py"}, "rich": {"render.py", "rows.py"}}
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in OF_THE_DAEMON else node.module
+
+
+def test_the_client_knows_of_the_daemon_only_its_tables_and_places():
+    for path in ROOM.glob("*.py"):
+        for name in imported(path):
+            if name.split(".")[0] == "cpersona_daemon":
+                assert name in OF_THE_DAEMON, f"{path.name} imports {name}"
+
+
+def test_each_foreign_package_is_imported_only_where_it_is_needed():
+    for path in ROOM.glob("*.py"):
+        for name in imported(path):
+            top = name.split(".")[0]
+            if top not in sys.stdlib_module_names and top != "cpersona_daemon":
+                assert path.name in FOREIGN.get(top, ()), f"{path.name} imports {name}"
+
+
+def modules_of(code, home):
+    done = subprocess.run([sys.executable, "-c", f"{code}\nimport sys\nprint(' '.join(sys.modules))"], env=home, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_help_loads_neither_the_wire_nor_rich_nor_a_family(home):
+    loaded = modules_of("from cpersona_cli.main import main\nassert main(['--help']) == 0", home)
+    assert not loaded & {"rich", "numpy", "apsw", "msgspec", "msgpack", "cpersona_cli.client", "cpersona_cli.storing", "cpersona_cli.recalling"}
+
+
+def test_a_plain_recall_loads_no_rich_and_nothing_of_the_daemon_but_tables(home, daemon):
+    loaded = modules_of("from cpersona_cli.main import main\nassert main(['recall', 'anything']) == 0", home)
+    assert not loaded & {"rich", "numpy", "apsw", "msgspec", "asyncio"}
+    assert {name for name in loaded if name.startswith("cpersona_daemon")} <= OF_THE_DAEMON | {"cpersona_daemon.wire"}

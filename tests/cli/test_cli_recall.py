@@ -1,0 +1,112 @@
+"""`cpersona recall` and `context`, with `--deep`: in so small a store the gate lets one row pass that only words found.
+
+Contract: interface.md, "Output"; contracts.md §7; seeds/behavior-contracts §1."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def notes(daemon):
+    """Four memories that share the word `deploy`, the third the best match for `deploy branch`."""
+    texts = ["deploy on Fridays is forbidden", "the deploy log lives in /var/log/deploy.log", "deploy branch\nis release\t(never main)", "deploy keys rotate in May"]
+    for n, text in enumerate(texts):
+        assert daemon.call("store", {"agent_id": "default", "content": text, "id": f"k{n}", "timestamp": "2026-03-01T00:00:00Z"})[0]["result"] == "stored"
+    return texts
+
+
+def records(done):
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def test_the_best_row_is_the_last_one_and_has_rank_1(run_cli, notes):
+    done = run_cli(["recall", "deploy branch", "--deep"])
+    rows = records(done)
+    assert done.returncode == 0 and [row[0] for row in rows] == ["4", "3", "2", "1"]
+    assert rows[-1][1] == "mem:3" and rows[-1][3] == "rrf"
+
+
+def test_off_a_terminal_a_row_is_one_line_of_seven_fields_without_ansi(run_cli, notes):
+    done = run_cli(["recall", "deploy branch", "--deep"])
+    assert all(len(row) == 7 for row in records(done))
+    assert records(done)[-1][6] == "deploy branch\\nis release\\t(never main)"
+    assert "\x1b" not in done.stdout and done.stderr.count("\n") == 1  # the advisory: no embedder
+
+
+def test_control_characters_of_a_text_never_reach_the_output_raw(run_cli, daemon):
+    daemon.call("store", {"agent_id": "default", "content": "red \x1b[31m alert\u2028next"})
+    done = run_cli(["recall", "alert", "--deep"])
+    assert done.stdout.count("\n") == 1 and "\\x1b[31m" in done.stdout and "\\u2028next" in done.stdout
+
+
+def test_best_first_turns_the_rows_round(run_cli, notes):
+    assert [row[0] for row in records(run_cli(["recall", "deploy branch", "--deep", "--best-first"]))] == ["1", "2", "3", "4"]
+
+
+def test_json_is_the_answer_with_its_order_beside_it(run_cli, daemon, notes):
+    plain = daemon.call("recall", {"agent_id": "default", "query": "deploy branch", "deep": True})[0]
+    assert json.loads(run_cli(["recall", "deploy branch", "--deep", "--json"]).stdout) == {**plain, "order": "best_last"}
+    turned = json.loads(run_cli(["recall", "deploy branch", "--deep", "--json", "--best-first"]).stdout)
+    assert turned["messages"] == plain["messages"][::-1] and turned["order"] == "best_first"
+
+
+def test_fields_choose_the_columns_and_nul_keeps_the_text(run_cli, notes):
+    assert run_cli(["recall", "deploy branch", "--deep", "-n", "1", "--fields", "id,ref,truncated"]).stdout == "k2\tmem:3\tfalse\n"
+    assert run_cli(["recall", "deploy branch", "--deep", "-n", "1", "--fields", "content", "-0"]).stdout == notes[2] + "\0"
+
+
+def test_top_is_the_text_of_the_best_row_alone(run_cli, notes):
+    assert run_cli(["recall", "deploy branch", "--deep", "--top"]).stdout == notes[2] + "\n"
+
+
+def test_max_chars_is_spent_from_the_best_row(run_cli, notes):
+    done = run_cli(["recall", "deploy branch", "--deep", "--max-chars", "60"])
+    assert [row[1] for row in records(done)][-1] == "mem:3" and len(records(done)) < 4 and "left out" in done.stderr
+    cut = json.loads(run_cli(["recall", "deploy branch", "--deep", "--max-chars", "6", "--json"]).stdout)["messages"]
+    assert [(row["content"], row["content_truncated"], row["content_len"]) for row in cut] == [("deploy", True, len(notes[2]))]
+
+
+def test_an_empty_answer_is_exit_0_unless_it_was_asked_to_fail(run_cli, notes):
+    done = run_cli(["recall", "zebra", "--deep"])
+    assert done.returncode == 0 and done.stdout == "" and "nothing found" in done.stderr
+    assert run_cli(["recall", "zebra", "--deep", "--fail-empty"]).returncode == 3
+
+
+def test_options_narrow_the_question(run_cli, notes):
+    assert len(records(run_cli(["recall", "deploy", "--deep", "-n", "2"]))) == 2
+    kept = records(run_cli(["recall", "deploy", "--deep", "--exclude", notes[0], "--exclude", notes[1]]))
+    assert {row[1] for row in kept} == {"mem:3", "mem:4"}
+    assert run_cli(["recall", "deploy", "--deep", "--source-id", "nobody"]).stdout == ""
+    assert run_cli(["recall", "deploy", "--deep", "--agent", "other"]).stdout == ""
+    assert [row[1] for row in records(run_cli(["recall", "", "--deep"]))] == ["mem:1", "mem:2", "mem:3", "mem:4"]
+
+
+def test_set_changes_a_retrieval_setting_for_one_call(run_cli, notes):
+    assert {row[3] for row in records(run_cli(["recall", "deploy branch", "--deep", "--set", "recall_mode=rsf"]))} == {"rsf"}
+    assert {row[3] for row in records(run_cli(["recall", "deploy branch", "--deep"]))} == {"rrf"}
+    refused = run_cli(["recall", "deploy", "--deep", "--set", "recall_mode=magic"])
+    assert refused.returncode == 1 and "rrf | rsf | cascade" in refused.stderr and refused.stderr.count("\n") == 1
+
+
+def test_explain_shows_every_candidate_and_why_not_names_the_stage(run_cli, notes):
+    done = run_cli(["recall", "deploy branch", "--deep", "-n", "2", "--explain"])
+    assert done.returncode == 0 and "stages:" in done.stdout and "memory_fts" in done.stdout
+    assert "why not mem:9" in run_cli(["recall", "deploy", "--deep", "--why-not", "mem:9"]).stdout
+    answer = json.loads(run_cli(["recall", "deploy", "--deep", "--explain", "--json"]).stdout)
+    assert answer["trace"]["stages"]["returned"] == 4
+
+
+def test_a_question_from_a_pipe_is_the_same_question(run_cli, notes):
+    assert run_cli(["recall", "-", "--deep"], input="deploy branch\n").stdout == run_cli(["recall", "deploy branch", "--deep"]).stdout
+
+
+def test_context_is_chronological_and_says_so(run_cli, notes, home):
+    history = '{"role": "user", "content": "when do we deploy?", "timestamp": "2026-02-01T00:00:00Z"}\n{"role": "assistant", "content": "soon", "timestamp": "2026-04-01T00:00:00Z"}\n'
+    done = run_cli(["context", "deploy branch", "--deep", "--history", "-", "-n", "1"], input=history)
+    assert [row[0] for row in records(done)] == ["user", "memory", "agent"]
+    as_array = json.dumps([json.loads(line) for line in history.splitlines()])
+    answer = json.loads(run_cli(["context", "deploy branch", "--deep", "--history", "-", "-n", "1", "--json"], input=as_array).stdout)
+    assert answer["order"] == "chronological" and answer["messages"][1]["ref"] == "mem:3"
+    bad = run_cli(["context", "deploy", "--deep", "--history", "-"], input="[1]")
+    assert bad.returncode == 1 and "role" in bad.stderr

@@ -1,0 +1,101 @@
+"""Rows by their ref, episodes, profile, associations. Contract: contracts.md §2, §7, §9; interface.md, "Exit codes"."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def two(daemon):
+    for text in ("first\nline", "second"):
+        daemon.call("store", {"agent_id": "default", "content": text, "timestamp": "2026-03-01T00:00:00Z"})
+
+
+def test_get_prints_a_row_a_line_and_fails_when_one_is_missing(run_cli, two):
+    done = run_cli(["get", "mem:1", "2"])
+    assert done.stdout == "mem:1\t2026-03-01T00:00:00Z\t-\tfirst\\nline\nmem:2\t2026-03-01T00:00:00Z\t-\tsecond\n" and done.returncode == 0
+    missing = run_cli(["get", "mem:1", "mem:9", "ep:1"])
+    assert missing.returncode == 1 and missing.stdout.count("\n") == 1 and "mem:9, ep:1" in missing.stderr
+    assert run_cli(["get", "mem:1", "--agent", "other"]).returncode == 1
+
+
+def test_get_raw_is_the_text_as_it_is(run_cli, two):
+    assert run_cli(["get", "mem:1", "--raw"]).stdout == "first\nline\n"
+    assert run_cli(["get", "mem:1", "mem:2", "--raw", "-0"]).stdout == "first\nline\0second\0"
+
+
+def test_list_is_newest_first(run_cli, two, daemon):
+    assert [line.split("\t")[0] for line in run_cli(["list"]).stdout.splitlines()] == ["mem:2", "mem:1"]
+    assert run_cli(["list", "-n", "1"]).stdout.count("\n") == 1
+    daemon.call("store", {"agent_id": "b", "content": "of b"})
+    assert run_cli(["list", "--all-agents"]).stdout.splitlines()[0].split("\t")[0] == "b"
+    empty = run_cli(["list", "--agent", "nobody"])
+    assert empty.returncode == 0 and empty.stdout == "" and "nobody" in empty.stderr
+
+
+def test_a_locked_row_stays_and_the_way_out_is_named(run_cli, two):
+    assert run_cli(["lock", "mem:1"]).stdout == "mem:1\tlocked\n"
+    for command in (["update", "mem:1", "new"], ["delete", "mem:1"]):
+        done = run_cli(command)
+        assert done.returncode == 1 and done.stdout == "" and "cpersona unlock mem:1" in done.stderr and done.stderr.count("\n") == 1
+    assert run_cli(["unlock", "mem:1"]).stdout == "mem:1\tunlocked\n"
+    assert run_cli(["update", "mem:1", "new"]).stdout == "mem:1\tupdated\n"
+    assert run_cli(["get", "mem:1", "--raw"]).stdout == "new\n"
+
+
+def test_each_of_several_refs_gets_its_outcome_and_one_failure_shows_in_the_status(run_cli, two):
+    done = run_cli(["delete", "mem:1", "mem:9", "mem:2"])
+    assert done.returncode == 1 and done.stdout == "mem:1\tdeleted\nmem:2\tdeleted\n" and done.stderr.startswith("cpersona delete mem:9")
+    as_json = run_cli(["delete", "mem:9", "--json"])
+    assert as_json.returncode == 1 and json.loads(as_json.stdout)["ok"] is False
+
+
+def test_episodes_are_archived_listed_and_deleted(run_cli):
+    history = '[{"timestamp": "2026-03-01T10:00:00Z"}, {"timestamp": "2026-03-01T09:00:00Z"}]'
+    assert run_cli(["episode", "archive", "moved the queue", "--keywords", "queue", "--history", "-", "--resolved"], input=history).stdout == "ep:1\n"
+    assert run_cli(["episode", "list"]).stdout == "ep:1\t2026-03-01T09:00:00Z\t2026-03-01T10:00:00Z\tresolved\tqueue\tmoved the queue\n"
+    assert run_cli(["get", "ep:1", "--raw"]).stdout == "[Episode] moved the queue\n"
+    assert run_cli(["episode"]).stdout.startswith("ep:1")
+    assert run_cli(["delete", "ep:1"]).stdout == "ep:1\tdeleted\n"
+    assert run_cli(["episode", "delete", "1"]).returncode == 1
+
+
+def test_a_profile_is_shown_as_it_was_set(run_cli):
+    assert run_cli(["profile"]).stdout == ""
+    assert run_cli(["profile", "set", "-"], input="Keeps\nthe build green.\n").returncode == 0
+    assert run_cli(["profile", "show"]).stdout == "Keeps\nthe build green.\n"
+
+
+def test_a_paused_write_says_that_nothing_was_kept(run_cli, two):
+    assert run_cli(["pause", "--for", "10m"]).stdout.startswith("paused\tuntil ")
+    for command in (["store", "x"], ["update", "mem:1", "x"], ["delete", "mem:1"], ["profile", "set", "x"], ["episode", "archive", "x"]):
+        done = run_cli(command)
+        assert done.returncode == 0 and done.stdout == "" and "cpersona resume" in done.stderr, command
+    assert run_cli(["pause", "--status"]).stdout.startswith("paused\t")
+    assert run_cli(["resume"]).stdout == "keeping\n"
+    assert run_cli(["pause", "--status"]).stdout == "keeping\n"
+    assert run_cli(["get", "mem:1", "--raw"]).stdout == "first\nline\n"
+
+
+def test_associations_are_declared_shown_as_a_tree_and_retracted(run_cli, two):
+    done = run_cli(["associate", "declare", "--alias", "Postgres=pg", "--relation", "queue | runs on | Postgres", "--anchor", "mem:1"])
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "relation\t1"
+    tree = run_cli(["traverse", "pg"]).stdout.splitlines()
+    assert tree[0] == "pg" and "\tqueue  1 hop" in tree and "\t\tqueue runs on Postgres  (relation 1)" in tree
+    assert "\t\tqueue runs on Postgres  (relation 1)" in run_cli(["associate", "list"]).stdout.splitlines()
+    assert run_cli(["associate", "retract", "--relation", "1", "--mention", "Postgres=mem:1"]).returncode == 0
+    assert "relation" not in run_cli(["associate"]).stdout
+    bad = run_cli(["associate", "declare", "--relation", "queue runs on"])
+    assert bad.returncode == 2 and "SUBJECT | PREDICATE | OBJECT" in bad.stderr
+    assert "associate list" in run_cli(["traverse", "nobody"]).stderr
+
+
+def test_what_cannot_be_declared_is_said_and_the_rest_stands(run_cli):
+    done = run_cli(["associate", "declare", "-"], input='{"entities": [{"name": "good"}, {"name": ""}]}')
+    assert done.returncode == 1 and "good" in done.stdout and "left out" in done.stderr
+
+
+def test_reconstruct_shows_items_with_their_claims(run_cli, two):
+    done = run_cli(["reconstruct", "second", "--deep"])
+    assert done.returncode == 0 and done.stdout.splitlines()[:2] == ["mem:2  second", "\tmem:2  2026-03-01T00:00:00Z"]
+    assert "order" not in json.loads(run_cli(["reconstruct", "second", "--deep", "--json"]).stdout)

@@ -1,0 +1,84 @@
+"""Export, import, merge, forget, health, calibrate. Contract: contracts.md §8, §10, §13; interface.md, "Exit codes"."""
+
+import json
+import os
+import stat
+
+
+def counts(done):
+    return dict(line.split("\t") for line in done.stdout.splitlines())
+
+
+def test_an_export_reads_back_into_another_store_and_twice_is_harmless(run_cli, home):
+    run_cli(["store", "--jsonl", "-"], input='{"content": "one", "id": "k"}\n"two"\n')
+    path = os.path.join(home["HOME"], "out.jsonl")
+    done = run_cli(["export", "out.jsonl"])
+    assert done.returncode == 0 and done.stdout == path + "\n" and "2 memories" in done.stderr
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    env = {"CPERSONA_DB_PATH": os.path.join(home["HOME"], "db", "copy.db")}
+    assert counts(run_cli(["import", "out.jsonl", "--dry-run"], env=env))["imported_memories"] == "2"
+    assert run_cli(["list"], env=env).stdout == ""
+    assert counts(run_cli(["import", "out.jsonl"], env=env))["imported_memories"] == "2"
+    again = counts(run_cli(["import", "out.jsonl"], env=env))
+    assert (again["imported_memories"], again["skipped_memories"]) == ("0", "2")
+
+
+def test_export_and_import_go_through_pipes_and_leave_no_file_behind(run_cli, home):
+    run_cli(["store", "one"])
+    exported = run_cli(["export", "-", "-q"])
+    assert exported.returncode == 0 and [json.loads(line)["_type"] for line in exported.stdout.splitlines()] == ["header", "memory"]
+    done = run_cli(["import", "-", "--to-agent", "b"], input=exported.stdout)
+    assert done.returncode == 0 and counts(done)["imported_memories"] == "1"
+    assert run_cli(["list", "--agent", "b"]).stdout.endswith("\tone\n")
+    assert os.listdir(home["TMPDIR"]) == []
+
+
+def test_a_pipe_works_where_transfers_are_confined_to_a_directory(run_cli, home):
+    confined = os.path.join(home["HOME"], "exports")
+    os.mkdir(confined, 0o700)
+    env = {"CPERSONA_EXPORT_DIR": confined}
+    run_cli(["store", "one"], env=env)
+    exported = run_cli(["export", "-"], env=env)
+    assert exported.returncode == 0 and run_cli(["import", "-"], input=exported.stdout, env=env).returncode == 0
+    assert os.listdir(confined) == []
+    outside = run_cli(["export", os.path.join(home["HOME"], "x.jsonl")], env=env)
+    assert outside.returncode == 1 and outside.stderr.count("\n") == 1
+
+
+def test_a_bad_line_is_said_with_its_number_and_the_status_is_1(run_cli):
+    row = json.dumps({"_type": "memory", "agent_id": "default", "content": "good"})
+    done = run_cli(["import", "-"], input=f"{row}\nnonsense\n")
+    assert done.returncode == 1 and counts(done)["imported_memories"] == "1" and "Line 2" in done.stderr
+    assert run_cli(["import", "/no/such/file"]).returncode == 1
+
+
+def test_merge_moves_and_forget_agent_asks_first(run_cli):
+    run_cli(["store", "one", "--agent", "scratch"])
+    assert counts(run_cli(["merge", "scratch", "default", "--dry-run"]))["merged_memories"] == "1"
+    assert run_cli(["list"]).stdout == ""
+    assert run_cli(["merge", "scratch", "default", "--move"]).returncode == 0
+    assert run_cli(["list"]).stdout.endswith("\tone\n") and run_cli(["list", "--agent", "scratch"]).stdout == ""
+    refused = run_cli(["forget-agent", "default"])
+    assert refused.returncode == 2 and "--yes" in refused.stderr
+    assert counts(run_cli(["forget-agent", "default", "--yes"]))["deleted_memories"] == "1"
+    assert run_cli(["list"]).stdout == ""
+
+
+def test_health_prints_the_verdict_first_and_refuses_an_unknown_check(run_cli):
+    run_cli(["store", "one"])
+    done = run_cli(["health", "--check", "sqlite_integrity"])
+    assert done.returncode == 0 and done.stdout.splitlines()[:2] == ["status\thealthy", "memories\t1"]
+    assert run_cli(["health", "--check", "astrology"]).returncode == 1
+
+
+def test_reindex_ends_with_what_it_did(run_cli):
+    run_cli(["store", "one"])
+    assert "memories\t1" in run_cli(["reindex"]).stdout.splitlines()
+
+
+def test_a_calibration_that_cannot_be_made_fails_and_changes_nothing(run_cli):
+    assert run_cli(["calibrate"]).returncode == 1
+    refused = run_cli(["precision", "set", "strict"])
+    assert refused.returncode == 1 and "nothing was changed" in refused.stderr
+    assert run_cli(["precision"]).stdout == "balanced\n"
+    assert run_cli(["precision", "clear"]).stdout == "default\n"
