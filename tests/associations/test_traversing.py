@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpersona_daemon.associations.walk import walk
-from cpersona_daemon.storage.associations import Relation
+from cpersona_daemon.associations.walk import MAX_REACHED, walk
+from cpersona_daemon.storage.associations import RELATIONS_PER_STEP, Relation
 
 
 def chain(*names: str) -> dict:
@@ -77,3 +77,9 @@ def test_every_entity_is_reached_by_its_shortest_way_and_by_the_newest_relation_
         assert reached.relation == max(ways, key=lambda r: r.recency)
     keys = [(r.hops, -r.relation.id) for r in found.reached[1:]]
     assert keys == sorted(keys)
+
+
+def test_a_hub_of_more_relations_than_a_step_reads_is_said_to_be_cut():
+    hub = [Relation(i, ("entity", i + 1), "p", ("entity", 1), None, "", "2026-01-01 00:00:00") for i in range(1, RELATIONS_PER_STEP + 1)]
+    found = walk([1], 1, lambda ids: hub if 1 in ids else [], lambda ids: ids)
+    assert found.cut and len(found.reached) == MAX_REACHED and found.reached[1].relation == hub[-1]

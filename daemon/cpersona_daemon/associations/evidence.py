@@ -14,6 +14,7 @@ from ..storage.scope import Scope
 from ..vectors.changes import Rid
 from .bundles import RELATION, Bundle
 from .traverse import walk_from
+from .walk import Walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Evidence:
 
 @dataclass(slots=True)
 class Found:
-    """Evidence for each item in order, and which bound left more out: `max_hops`, `max_evidence`."""
+    """Evidence for each item in order, and which bound left more out: `max_hops`, `max_evidence`, `relations` (of a hub)."""
 
     items: list[list[Evidence]]
     omitted: set[str]
@@ -43,14 +44,14 @@ def gather(conn: apsw.Connection, scope: Scope, bundles: list[Bundle], candidate
     if max_hops == 0:
         return found
     taken, left = set(candidates), max_evidence
+    walks: dict[frozenset[int], Walk] = {}
     mentioned = table.mentioned_by(conn, scope, [record.rid for bundle in bundles for record in bundle.records])
     for item, bundle in zip(found.items, bundles, strict=True):
-        starts = {entity for record in bundle.records for entity in mentioned.get(record.rid, ())}
+        starts = frozenset(entity for record in bundle.records for entity in mentioned.get(record.rid, ()))
         if not starts:
             continue
-        walk = walk_from(conn, scope, sorted(starts), max_hops)
-        if walk.beyond:
-            found.omitted.add("max_hops")
+        walk = walks.get(starts) or walks.setdefault(starts, walk_from(conn, scope, sorted(starts), max_hops))
+        found.omitted |= {name for name, left_out in (("max_hops", walk.beyond), ("relations", walk.cut)) if left_out}
         reached = {r.entity_id: r for r in walk.reached if r.relation is not None}
         if not reached:
             continue

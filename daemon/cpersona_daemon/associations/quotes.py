@@ -17,6 +17,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..recall.lexical import parse_query
 
@@ -60,7 +61,7 @@ class Question:
     def held(self, text: str) -> set[str]:
         """Return the terms that a text holds."""
         folded = fold(text)
-        words = {stem(word) for word in _WORD.findall(folded)} if self._words else set()
+        words = {stem(word) for word in set(_WORD.findall(folded))} if self._words else set()
         return (self._words & words) | {piece for piece in self._pieces if piece in folded}
 
     def share(self, text: str) -> float:
@@ -77,6 +78,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(c for c in decomposed if not "\u0300" <= c <= "\u036f"))
 
 
+@lru_cache(maxsize=4096)
 def stem(word: str) -> str:
     """Return a folded word without a common English ending, so that `deploys`, `deployed` and `deploying` are one."""
     for ending in _ENDINGS:

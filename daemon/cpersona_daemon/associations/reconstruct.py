@@ -94,6 +94,7 @@ def _compose(conn: apsw.Connection, settings: Settings, ask: Ask, result: Result
         answer["shortfall_reason"] = reason
     omitted = [name for name, left in (
         ("count", len(all_items) > len(items)), ("max_hops", "max_hops" in walked.omitted), ("max_evidence", "max_evidence" in walked.omitted),
+        ("relations", "relations" in walked.omitted),
         ("budget", laid.heads_left_out + laid.excerpts_left_out > 0),
     ) if left]
     if omitted:

@@ -32,7 +32,8 @@ def traverse(conn: apsw.Connection, scope: Scope, entity: str, max_hops: int, li
     """Return traverse's answer: at most ``limit`` entities around the one that a name or alias means, and the relations among them.
 
     Each entity shows at most MENTIONS_SHOWN of the visible records that mention it. An unknown name is an empty
-    neighbourhood with `reason: no_such_entity`.
+    neighbourhood with `reason: no_such_entity`. `entities_omitted` counts those that the walk reached; around a hub
+    there may be more, since a walk looks at a bounded number of relations.
     """
     answer: dict[str, Any] = {"entity": entity, "max_hops": max_hops, "limit": limit, "entities": [], "relations": []}
     start = table.entity_named(conn, scope, normalise(entity))
@@ -62,6 +63,7 @@ def traverse(conn: apsw.Connection, scope: Scope, entity: str, max_hops: int, li
         omitted.append("max_hops")
     if len(found.reached) > limit:
         answer["entities_omitted"] = len(found.reached) - limit
+    if len(found.reached) > limit or found.cut:
         omitted.append("limit")
     if omitted:
         answer["bounds"] = {"omitted": omitted}

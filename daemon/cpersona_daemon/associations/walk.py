@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ..storage.associations import ENTITY, Relation
+from ..storage.associations import ENTITY, RELATIONS_PER_STEP, Relation
 
-MAX_REACHED = 5_000  # entities that one walk keeps; a hub of more than that is cut at its newest relations
+MAX_REACHED = 1_000  # entities that one walk keeps; what lies behind more of them is left out, and ``cut`` says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,15 @@ class Reached:
 
 @dataclass(slots=True)
 class Walk:
-    """What a walk found: entities nearest first, every relation it looked at by id, whether more lies beyond the last hop."""
+    """What a walk found: entities nearest first, and every relation it looked at by id.
+
+    ``beyond``: more lies behind the last hop. ``cut``: more lies within it than one walk looks at.
+    """
 
     reached: list[Reached] = field(default_factory=list)
     relations: dict[int, Relation] = field(default_factory=dict)
     beyond: bool = False
+    cut: bool = False
 
 
 def walk(
@@ -45,8 +49,9 @@ def walk(
     for hops in range(1, max_hops + 2):
         if not frontier:
             break
-        inside, found = set(frontier), {}
-        for relation in sorted(relations_of(frontier), key=lambda r: r.recency, reverse=True):
+        inside, found, step = set(frontier), {}, relations_of(frontier)
+        out.cut |= hops <= max_hops and len(step) >= RELATIONS_PER_STEP
+        for relation in sorted(step, key=lambda r: r.recency, reverse=True):
             out.relations[relation.id] = relation
             for end, other in ((relation.subject, relation.object), (relation.object, relation.subject)):
                 if end[0] == other[0] == ENTITY and end[1] in inside and other[1] not in seen:
@@ -57,7 +62,9 @@ def walk(
         if hops > max_hops:
             out.beyond = bool(next_ones)
             break
-        next_ones = next_ones[: max(0, MAX_REACHED - len(out.reached))]
+        room = max(0, MAX_REACHED - len(out.reached))
+        out.cut |= len(next_ones) > room
+        next_ones = next_ones[:room]
         out.reached += [Reached(entity_id, hops, relation) for entity_id, relation in next_ones]
         frontier = [entity_id for entity_id, _ in next_ones]
         seen.update(frontier)

@@ -20,8 +20,8 @@ from .scope import Scope
 ENTITY = "entity"
 Node = tuple[str, int]  # (ENTITY, id), or the Rid of a record
 
-# What one step of a walk reads at most; the newest relations come first, so a hub costs no more than this.
-RELATIONS_PER_STEP = 10_000
+# What one step of a walk reads at most, the newest relations first: a hub of any size costs no more than this.
+RELATIONS_PER_STEP = 2_000
 
 
 @dataclass(frozen=True, slots=True)
