@@ -15,7 +15,7 @@ from measured_store import START, WIDTH, bursts, insert
 
 from cpersona_daemon.boundary import calibration as boundary
 from cpersona_daemon.boundary.registry import Call
-from cpersona_daemon.calibration.run import Plan, calibrate, get_precision, recalibrate_if_stale, set_precision
+from cpersona_daemon.calibration.run import QUERY_CHARS, Plan, calibrate, get_precision, opening_words, recalibrate_if_stale, set_precision
 from cpersona_daemon.errors import Refused
 
 UNREACHED = {"embedding_mode": "http", "embedding_url": "http://127.0.0.1:9/embed"}  # stored vectors are the queries: nobody is asked
@@ -63,6 +63,14 @@ def test_memories_far_apart_in_time_are_measured_by_their_nearest_neighbours(in_
         assert answer["proxy_source"] == "nn_fallback" and answer["new_threshold"] == reference_threshold(rows)
 
     in_store(body)
+
+
+def test_a_memory_asks_with_its_opening_words_and_never_with_half_a_word():
+    assert opening_words("  a short note ") == "a short note"
+    long = "the deployment of the canary failed because the certificate had expired on Friday"
+    assert opening_words(long) == "the deployment of the canary failed because the"
+    assert opening_words("監視" * 60) == ("監視" * 60)[:QUERY_CHARS]
+    assert opening_words("x" * 48 + " y") == "x" * 48
 
 
 @pytest.mark.parametrize(("mode", "more", "signals"), [

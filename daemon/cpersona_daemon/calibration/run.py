@@ -34,7 +34,8 @@ METHODS = (SEPARATION, PERCENTILE, ZSCORE)
 LEAST_SAMPLE = 10
 LARGEST_SAMPLE = 5000
 QUERY_DEPTH = 20
-QUERY_CHARS = 8000
+QUERY_CHARS = 48  # the opening words of a memory, as long as a question: whole memories ask for forty words each
+POOL = 2  # the draws share this many times the queries of one, which bounds the work in a large store
 QUERIES_AT_ONCE = 2  # of four readers: the others stay free for requests
 SIGNALS = {"rrf": ("cosine", "rrf"), "rsf": ("rsf", "cosine"), "cascade": ("cosine",)}
 LEGACY_SIGNALS = ("confidence",)
@@ -151,7 +152,10 @@ def _draw(conn: apsw.Connection, plan: Plan, fit: Fit, settings: Settings) -> _D
     pairs = [(a, b) for a, b in pairs if fit.takes(b)]
     draws: list[list[Sampled]] = []
     if agent:
-        draws = [rows.sample(conn, ids, settings.fused_gate_sample_queries, fit, agent, len(ids), "gate", n) for n in range(settings.fused_gate_calibration_draws)]
+        queries = settings.fused_gate_sample_queries
+        pool = {row.id: row for row in rows.sample(conn, ids, POOL * queries, fit, agent, len(ids), "queries")}
+        numbers = np.array(sorted(pool), np.int64)
+        draws = [[pool[i] for i in rows.shuffled(numbers, agent, len(ids), "draw", n)[:queries].tolist()] for n in range(settings.fused_gate_calibration_draws)]
     return _Drawn(sample, pairs, draws, rows.contents(conn, sorted({row.id for draw in draws for row in draw})))
 
 
@@ -182,7 +186,7 @@ async def _gates(ctx: Context, settings: Settings, agent: str, signals: tuple[st
     free = asyncio.Semaphore(QUERIES_AT_ONCE)
 
     async def ask(row: Sampled) -> list[Candidate]:
-        query = Query(drawn.texts[row.id][:QUERY_CHARS], Scope(agent), QUERY_DEPTH, count_recalls=False)
+        query = Query(opening_words(drawn.texts[row.id]), Scope(agent), QUERY_DEPTH, count_recalls=False)
         # The vector that the row was stored with is the query's vector, so nothing is embedded again.
         # Without an embedder the live pipeline has no vectors, and neither has the measurement.
         vector = None if ctx.embedding.mode == "none" else row.vector
@@ -198,6 +202,14 @@ async def _gates(ctx: Context, settings: Settings, agent: str, signals: tuple[st
     known = await ctx.db.read(facts, sorted({c.rid for candidates in found.values() for c in candidates}))
     instants = {rid: fact.instant for rid, fact in known.items()}
     return await asyncio.to_thread(_sweep, drawn.draws, found, instants, signals, ctx.calibration.beta(agent), settings)
+
+
+def opening_words(text: str) -> str:
+    """Return the head of a text, cut between words where there are words."""
+    head = text.strip()[:QUERY_CHARS + 1]
+    if len(head) <= QUERY_CHARS:
+        return head
+    return head.rsplit(maxsplit=1)[0] if len(head.split()) > 1 else head[:QUERY_CHARS]
 
 
 def _sweep(
