@@ -180,7 +180,8 @@ def test_a_calibration_needs_no_writer_and_leaves_the_loop_free(in_store):
 
 
 @pytest.mark.parametrize("wrong", [
-    {"method": "magic"}, {"sample_size": 0}, {"sample_size": 5001}, {"sample_size": 9}, {"percentile": 1.01}, {"percentile": float("nan")}, {"z_factor": float("inf")},
+    {"method": "magic"}, {"sample_size": 0}, {"sample_size": 5001}, {"sample_size": 9},
+    {"percentile": 1.01}, {"percentile": float("nan")}, {"z_factor": float("inf")},
     {"method": "zscore", "z_factor": 50.0},
 ])
 def test_a_value_out_of_range_or_a_threshold_above_one_is_refused_and_keeps_nothing(in_store, wrong):

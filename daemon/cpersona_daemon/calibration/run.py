@@ -294,6 +294,8 @@ async def recalibrate_if_stale(ctx: Context) -> None:
     than 10 embedded memories stays uncalibrated. Raises only CancelledError.
     """
     settings = ctx.settings
+    if ctx.calibration.problem:
+        ctx.status.warn(ctx.calibration.problem)
     if not settings.calibrate_on_model_change or ctx.embedding.mode == "none":
         return
     try:
