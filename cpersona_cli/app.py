@@ -34,12 +34,19 @@ def build():
 
 def run(arguments):
     """Parse ``arguments``, run the command they name and return its exit status. Raises Usage and what the command raises."""
-    if not arguments and not os.environ.get("_CPERSONA_COMPLETE"):
+    completing = bool(os.environ.get("_CPERSONA_COMPLETE"))
+    if not arguments and not completing:
         print(help_screen(), end="", file=sys.stderr)
         return fields.EXIT_USAGE
     root = typer.main.get_command(build())
     try:
-        return root.main(arguments, prog_name="cpersona", standalone_mode=False) or fields.EXIT_OK
+        if completing:
+            return root.main(arguments, prog_name="cpersona", standalone_mode=False)
+        # Not through main(): it makes an exit status of its own from a reader that left and from an interrupt.
+        with root.make_context("cpersona", list(arguments)) as context:
+            return root.invoke(context) or fields.EXIT_OK
+    except typer.Exit as leave:
+        return leave.exit_code
     except typer.Abort:
         raise KeyboardInterrupt from None
     except Exception as error:

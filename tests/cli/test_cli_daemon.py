@@ -51,8 +51,7 @@ def test_config_show_has_a_line_for_every_setting_with_value_and_origin(run_cli,
     os.makedirs(os.path.join(home["XDG_CONFIG_HOME"], "cpersona"))
     with open(os.path.join(home["XDG_CONFIG_HOME"], "cpersona", "config.toml"), "w", encoding="utf-8") as handle:
         handle.write('recall_mode = "rsf"\nmax_memories = 0\n')
-    done = run_cli(["config", "show", "--agent", "me"], env={"CPERSONA_TOKEN": "hidden", "CPERSONA_RRF_K": "61"}) if False else run_cli(
-        ["config", "show"], env={"CPERSONA_TOKEN": "hidden", "CPERSONA_RRF_K": "61"})
+    done = run_cli(["config", "show"], env={"CPERSONA_TOKEN": "hidden", "CPERSONA_RRF_K": "61"})
     rows = {line.split("\t")[0]: line.split("\t")[1:3] for line in done.stdout.splitlines()}
     assert set(rows) == set(settings.BY_NAME)
     assert rows["recall_mode"] == ["rsf", "config"] and rows["rrf_k"] == ["61", "environment"] and rows["max_memories"] == ["10000", "default"]

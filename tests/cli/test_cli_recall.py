@@ -1,6 +1,7 @@
 """`cpersona recall` and `context`, with `--deep`: in so small a store the gate lets one row pass that only words found.
 
-Contract: interface.md, "Output"; contracts.md §7; seeds/behavior-contracts §1."""
+Contract: interface.md, "Output"; contracts.md §7; seeds/behavior-contracts §1.
+"""
 
 import json
 
