@@ -10,7 +10,7 @@ import cpersona_cli
 ROOM = Path(cpersona_cli.__file__).parent
 # The daemon's light tables, and the operating system's answer to who is at the other end of a socket.
 OF_THE_DAEMON = {"cpersona_daemon", "cpersona_daemon.settings", "cpersona_daemon.paths", "cpersona_daemon.wire.fields", "cpersona_daemon.wire.peer"}
-FOREIGN = {"msgpack": {"client.py"}, "typer": {"app.py"}, "rich": {"render.py", "rows.py"}}
+FOREIGN = {"msgpack": {"client.py", "codec.py"}, "typer": {"app.py"}, "rich": {"render.py", "rows.py"}}
 
 
 def imported(path):
