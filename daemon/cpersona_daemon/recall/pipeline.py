@@ -8,7 +8,7 @@ Contract: contracts.md §5 "Order of stages", §6, §7; seeds/behavior-contracts
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import apsw
@@ -223,6 +223,9 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
         pool, k=s.rrf_k, deep=query.deep, blank=query.blank, admission=bench.admission, measured=bench.measured
     )
     stages.kept, stages.below = gate.split(rows, stages.limits, bench.legacy)
+    if query.also_lexical:
+        admitted = _admitted_as_written(conn, bench, vector, query, stages, look)
+        stages.kept, stages.below = [c for c in rows if c.rid in admitted], [c for c in rows if c.rid not in admitted]
     rows = stages.kept
     if bench.legacy and not any(not c.is_profile for c in rows):
         rescue = [c for c in stages.below if c.lexical and c.cosine is not None]
@@ -242,6 +245,16 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
     if query.trace or query.why_not:
         result.trace = tracing.draw(conn, bench, vector, query, stages)
     return result
+
+
+def _admitted_as_written(
+    conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, stages: Stages, look: _Lookups
+) -> set[Rid]:
+    """Return what passes the gate for the query as written: another name adds a vote to a row, never a pass."""
+    written = Stages()
+    _gather(conn, bench, vector, replace(query, also_lexical=()), written, look)
+    kept, _ = gate.split([*written.weighed, Candidate(PROFILE)], stages.limits, bench.legacy)
+    return {c.rid for c in kept}
 
 
 def _read_rows(
