@@ -29,6 +29,9 @@ SILENCE_SECONDS = 60.0          # without a deadline: a daemon that is alive sen
 STOP_SECONDS = 60.0
 ATTEMPTS = 3                    # how often one request is put to a daemon that leaves meanwhile
 _POLL_SECONDS = 0.01
+# A command line lets SIGPIPE end it quietly; a daemon that went away must not do that.
+_NO_SIGNAL = getattr(socket_module, "MSG_NOSIGNAL", 0)
+_SO_NOSIGPIPE = 0x1022          # macOS has an option of the socket instead
 _RECEIVE_BYTES = 1 << 18
 
 # The methods whose answers follow from retrieval settings: a client's own values travel with these.
@@ -66,7 +69,7 @@ def connect(settings=None, environ=None, start=True):
 
 
 class Connection:
-    """One connection; requests may be pipelined. ``hello`` is what the daemon said about itself.
+    """One connection for one thread; requests may be pipelined. ``hello`` is what the daemon said about itself.
 
     A connection that breaks is made anew, and what was under way is asked again: reads as they are,
     writes under the idempotency key they already carry.
@@ -76,6 +79,7 @@ class Connection:
         self.settings, self.places, self._environ, self._start = settings, where, environ, start
         self._sock = None
         self._buffer = bytearray()
+        self._heard = 0.0           # when the daemon last said anything
         self._ids = 0
         self._pending = {}          # id -> _Pending, in the order they were sent
         self._named = False         # settings that differ are named once
@@ -133,16 +137,15 @@ class Connection:
             try:
                 if self._sock is None:
                     raise _Gone
-                frame = self._read(oldest.deadline())
+                frame = self._read(max(oldest.since, self._heard) + (oldest.seconds or SILENCE_SECONDS))
             except _Gone:
                 self._again()
                 continue
+            self._heard = time.monotonic()
             pending = self._pending.get(frame.get("id"))
             if "progress" in frame:
-                if pending is not None:
-                    pending.heard()
-                    if pending.progress is not None and frame["progress"]:
-                        pending.progress(frame["progress"])
+                if pending is not None and pending.progress is not None and frame["progress"]:
+                    pending.progress(frame["progress"])
                 continue
             code = frame.get("code")
             if frame.get("id") is None:
@@ -151,8 +154,7 @@ class Connection:
             if pending is None:
                 continue  # an answer to what is no longer waited for
             if code == "shutting_down" and pending.idempotent and pending.attempts < ATTEMPTS:
-                self._drop()  # nothing was done; whoever serves next is asked again
-                continue
+                continue  # nothing was done; once the stream ends, whoever serves next is asked again
             del self._pending[pending.id]
             return pending.id, frame.get("response"), code
 
@@ -270,7 +272,7 @@ class Connection:
                                  "read `cpersona daemon logs`, and look before you run it again")
         self._open(self._start)
         for pending in list(self._pending.values()):
-            pending.heard()
+            pending.since = time.monotonic()
             try:
                 self._write(self._frame(pending), pending.seconds or SILENCE_SECONDS)
             except _Gone:
@@ -298,7 +300,7 @@ class Connection:
         self._sock.settimeout(0)
         while rest:
             try:
-                rest = rest[self._sock.send(rest):]
+                rest = rest[self._sock.send(rest, _NO_SIGNAL):]
             except BlockingIOError:
                 self._make_room(deadline)
             except OSError:
@@ -383,12 +385,12 @@ class Connection:
 class _Pending:
     """A request under way, with what it takes to ask it again."""
 
-    __slots__ = ("request", "overrides", "progress", "idempotent", "seconds", "attempts", "_heard")
+    __slots__ = ("request", "overrides", "progress", "idempotent", "seconds", "attempts", "since")
 
     def __init__(self, request, overrides, progress, idempotent, seconds):
         self.request, self.overrides, self.progress, self.idempotent, self.seconds = request, overrides, progress, idempotent, seconds
         self.attempts = 0
-        self._heard = time.monotonic()
+        self.since = time.monotonic()
 
     @property
     def id(self):
@@ -397,12 +399,6 @@ class _Pending:
     @property
     def method(self):
         return self.request["method"]
-
-    def heard(self):
-        self._heard = time.monotonic()
-
-    def deadline(self):
-        return self._heard + (self.seconds or SILENCE_SECONDS)
 
 
 def _packed(envelope):
@@ -439,6 +435,8 @@ def _reach(where, settings, deadline):
         try:
             sock.settimeout(max(deadline - time.monotonic(), 0.001))
             sock.connect(where.socket)
+            if not _NO_SIGNAL:
+                sock.setsockopt(socket_module.SOL_SOCKET, _SO_NOSIGPIPE, 1)
             if not settings.socket and peer_uid(sock) not in (os.getuid(), 0):
                 raise CallFailed("unreachable", f"the socket {where.socket} belongs to another user's process")
             return sock
@@ -516,7 +514,10 @@ def _spawn(where, settings, environ, deadline):
         _become_daemon(command, environment, writer)
     os.close(writer)
     try:
-        os.waitpid(child, 0)
+        try:
+            os.waitpid(child, 0)
+        except ChildProcessError:
+            pass  # our own parent had us ignore SIGCHLD
         told = _read_line(reader, deadline)
     finally:
         os.close(reader)

@@ -6,6 +6,7 @@ import json
 import os
 
 import pytest
+from daemon_helpers import HELLO, Raw
 
 from cpersona_cli import client
 from cpersona_daemon.boundary.access import AccessList, Caller
@@ -152,3 +153,46 @@ def test_the_socket_is_for_the_group_only_where_the_operator_placed_it_and_lists
     connection = connect(CPERSONA_ACL_FILE=path, CPERSONA_SOCKET=named)
     assert os.stat(named).st_mode & 0o777 == 0o660
     assert connection.places.socket == named
+
+
+def _as_another_user(path: str, uid: int, requests: list[dict]) -> list[dict | None]:
+    """Return what a process of another user reads: the answer to its hello, then one to each request."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setuid(uid)
+            one = Raw(path)
+            answers = []
+            for frame in [HELLO, *requests]:
+                try:
+                    one.send(frame)
+                except BrokenPipeError:
+                    pass  # refused before it spoke; the reason is there to read
+                answers.append(one.read())
+            os.write(writer, json.dumps(answers).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as handle:
+        told = handle.read()
+    os.waitpid(child, 0)
+    return json.loads(told)
+
+
+@pytest.mark.skipif(OWN != 0, reason="only root can become somebody else")
+def test_another_user_is_refused_on_accept_and_with_a_list_has_the_rights_of_its_user_id(write, home, connect):
+    os.chmod(home["HOME"], 0o755)
+    alone, shared = home["HOME"] + "/alone.sock", home["HOME"] + "/shared.sock"
+    connect(CPERSONA_SOCKET=alone)
+    os.chmod(alone, 0o666)
+    (answer,) = _as_another_user(alone, 65_534, [])
+    assert (answer["id"], answer["code"]) == (None, "permission_denied")
+    path = write({"clients": [entry("guest", uid=65_534, grants={"a": "read"})]})
+    connect(CPERSONA_SOCKET=shared, CPERSONA_ACL_FILE=path, CPERSONA_DB_PATH=home["HOME"] + "/db/shared.db")
+    os.chmod(shared, 0o666)
+    _, reads, writes = _as_another_user(shared, 65_534, [
+        {"id": 1, "method": "list_memories", "params": {"agent_id": "a"}}, {"id": 2, "method": "store", "params": {"agent_id": "a", "content": "x"}}])
+    assert "code" not in reads and writes["code"] == "permission_denied" and writes["response"]["client_id"] == "guest"
+    (_, nobody) = _as_another_user(shared, 65_533, [{"id": 1, "method": "list_memories", "params": {"agent_id": "a"}}])
+    assert nobody["code"] == "permission_denied"

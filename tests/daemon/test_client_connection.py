@@ -226,3 +226,15 @@ def test_a_daemon_at_a_named_socket_is_found_and_stopped_without_the_name(home, 
     assert failure.value.exit_status == 4 and "/one.sock" in failure.value.message
     assert client.stop_daemon(load(home), 30, home) is True
     assert client.find_daemon(load(home), home) is None
+
+
+def test_a_daemon_of_another_protocol_can_be_stopped(home, daemon, monkeypatch):
+    monkeypatch.setattr(fields, "PROTOCOL", fields.PROTOCOL + 1)
+    assert client.stop_daemon(load(home), 30, home) is True
+
+
+def test_a_daemon_that_goes_away_does_not_end_a_client_that_lets_sigpipe_act(home, daemon):
+    script = ("import os, signal, sys; from cpersona_cli import client; signal.signal(signal.SIGPIPE, signal.SIG_DFL); c = client.connect(); "
+              "os.kill(c.hello['pid'], signal.SIGKILL); print([c.call('store', {'agent_id': 'a', 'content': str(n)})[0]['result'] for n in range(3)])")
+    out = subprocess.run([sys.executable, "-c", script], env=home, capture_output=True, text=True, timeout=60)
+    assert (out.returncode, out.stdout) == (0, "['stored', 'stored', 'stored']\n"), out.stderr
