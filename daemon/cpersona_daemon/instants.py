@@ -31,7 +31,7 @@ def iso_now(now: float) -> str:
 
 def created_text(now: float) -> str:
     """Return an instant as `YYYY-MM-DD HH:MM:SS`, naive UTC: the form of every created_at."""
-    return datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    return datetime.fromtimestamp(now, timezone.utc).isoformat(" ", "seconds")[:19]
 
 
 def normal_created(text: object) -> str | None:

@@ -12,7 +12,7 @@ import apsw
 from ..context import Context
 from ..errors import CorruptDatabase, Refused, translate
 from ..storage import memories
-from .checks import CHECKS, CRITICAL, SEVERITIES, WARN, View
+from .checks import CHECKS, CRITICAL, SEVERITIES, WARN, Issue, View
 from .repairs import REPAIRS
 
 
@@ -32,30 +32,41 @@ async def check_health(ctx: Context, agent_id: str = "", names: Sequence[str] | 
     With ``fix`` what can be repaired is, for the whole store; ``issues`` is then what is left, ``fixed`` says what was done.
     """
     run = chosen(names)
-    total, issues = await ctx.db.read(_look, ctx, agent_id, run, deep)
+    total, issues = await _looked(ctx, agent_id, run, deep)
     fixed: list[str] = []
     if fix:
         for name in dict.fromkeys(issue["check"] for issue in issues if issue["severity"] in (CRITICAL, WARN)):
             if name in REPAIRS:
                 fixed += [f"{name}: {what}" for what in await REPAIRS[name](ctx)]
         if fixed:
-            total, issues = await ctx.db.read(_look, ctx, agent_id, run, deep)
+            total, issues = await _looked(ctx, agent_id, run, deep)
     summary = {severity: sum(issue["severity"] == severity for issue in issues) for severity in SEVERITIES}
     status = "unhealthy" if summary[CRITICAL] else "degraded" if summary[WARN] else "healthy"
     return {"status": status, "total_memories": total, "issues": issues, "severity_summary": summary, "checks_run": run, "fixed": fixed}
 
 
-def _look(conn: apsw.Connection, ctx: Context, agent_id: str, names: list[str], deep: bool) -> tuple[int | None, list[dict]]:
+async def _looked(ctx: Context, agent_id: str, names: list[str], deep: bool) -> tuple[int | None, list[Issue]]:
+    """Run the checks; a database too damaged for that is an issue too. The number of memories is then None."""
+    try:
+        return await ctx.db.read(_look, ctx, agent_id, names, deep)
+    except (apsw.Error, CorruptDatabase) as error:
+        if not isinstance(translate(error), CorruptDatabase):
+            raise
+        return None, [_damaged("sqlite_integrity", error)]
+
+
+def _look(conn: apsw.Connection, ctx: Context, agent_id: str, names: list[str], deep: bool) -> tuple[int | None, list[Issue]]:
     view, issues = View(conn, ctx, agent_id, deep), []
     for name in names:
         try:
             issues += [{"check": name, **issue} for issue in CHECKS[name](view)]
-        except apsw.Error as error:
-            if not isinstance(translate(error), CorruptDatabase):
-                raise
-            # A check that stumbles over damage has found it.
-            issues.append({"check": name, "severity": CRITICAL, "message": f"the database is damaged ({error}); restore a backup"})
+        except apsw.CorruptError as error:  # a check that stumbles over damage has found it
+            issues.append(_damaged(name, error))
     try:
         return memories.total(conn, agent_id), issues
     except apsw.CorruptError:
         return None, issues
+
+
+def _damaged(check: str, error: Exception) -> Issue:
+    return {"check": check, "severity": CRITICAL, "message": f"the database is damaged ({error}); restore a backup"}

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from ..context import Context
 from ..errors import CPersonaError, Refused
 from ..settings import Settings
@@ -91,6 +93,11 @@ class _Reader:
         self._target, self._settings = target, settings
 
     def batch(self) -> Batch:
+        """Return the next lines, none at the end of the file."""
+        with np.errstate(over="ignore", invalid="ignore"):  # such vectors are reported, with their line
+            return self._batch()
+
+    def _batch(self) -> Batch:
         items: list[tuple[int, Any]] = []
         size = 0
         # Not beyond the lines that the first pass counted: a file that still grows is read as far as it was checked.

@@ -9,6 +9,7 @@ import hashlib
 from typing import Any
 
 import apsw
+import numpy as np
 
 from ..associations.names import normalise
 from ..storage import backlog, episodes, memories, transfer
@@ -107,16 +108,26 @@ class Restore(_Taker):
     def __init__(self, tx: Transaction, ids: Ids, embed: bool):
         super().__init__(ids)
         self._tx, self._embed = tx, embed
+        self._models: set[tuple[str, int]] = set()
 
     def put_row(self, row: Row) -> tuple[int, bool]:
         put = transfer.put_memory if row.kind == "mem" else transfer.put_episode
         new_id, written = put(self._tx, row.new)
         if written:
             if row.vector is not None:
-                backlog.attach_vector(self._tx, row.kind, new_id, row.model, row.vector)
+                self._put_vector(row, new_id, row.vector)
             elif self._embed:
                 backlog.enqueue(self._tx, row.kind, new_id)
         return new_id, written
+
+    def _put_vector(self, row: Row, new_id: int, vector: np.ndarray) -> None:
+        # The first of each model also lets the database learn which models its vectors are of.
+        model = (row.model, len(vector))
+        if model in self._models:
+            transfer.put_vector(self._tx, row.kind, new_id, row.new, row.model, vector)
+        else:
+            self._models.add(model)
+            backlog.attach_vector(self._tx, row.kind, new_id, row.model, vector)
 
     def put_profile(self, profile: ProfileLine) -> bool:
         return transfer.put_profile(self._tx, profile.agent_id, profile.content, profile.updated_at, profile.project_id)

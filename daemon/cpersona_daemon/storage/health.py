@@ -28,8 +28,20 @@ def _one(conn: apsw.Connection, sql: str, params: tuple = ()) -> int:
 
 def damage(conn: apsw.Connection, thorough: bool, most: int) -> list[str]:
     """Return what SQLite finds wrong with the file, nothing when it is sound. Thorough also compares indexes with rows."""
-    pragma = "integrity_check" if thorough else "quick_check"
-    found = [text for (text,) in conn.execute(f"PRAGMA {pragma}({most:d})")]
+    return _pragma_check(conn, f"PRAGMA {'integrity_check' if thorough else 'quick_check'}({most:d})")
+
+
+def _pragma_check(conn: apsw.Connection, pragma: str) -> list[str]:
+    # On a connection of its own: FTS5 checks against the structure that a connection remembers, and one that has not
+    # searched since the last merge would report damage that is not there. It also reads the disk, not a warm cache.
+    fresh = apsw.Connection(conn.filename, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        fresh.set_busy_timeout(10_000)
+        found = [text for (text,) in fresh.execute(pragma)]
+    except apsw.CorruptError as error:
+        return [str(error)]
+    finally:
+        fresh.close()
     return [] if found == ["ok"] else found
 
 
@@ -59,11 +71,8 @@ def schema_versions(conn: apsw.Connection) -> tuple[list[int], list[int]]:
 
 def postings_damage(conn: apsw.Connection, kind: str) -> str | None:
     """Return what is wrong inside a kind's full-text index, None when it is sound."""
-    try:
-        found = [text for (text,) in conn.execute(f"PRAGMA quick_check('{TABLES[kind][2]}')")]
-    except apsw.CorruptError as error:
-        return str(error)
-    return None if found == ["ok"] else found[0]
+    found = _pragma_check(conn, f"PRAGMA quick_check('{TABLES[kind][2]}')")
+    return found[0] if found else None
 
 
 def rows_without_postings(conn: apsw.Connection, kind: str) -> list[int]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import apsw
+import numpy as np
 
 from ..instants import created_text
-from ..vectors.changes import MEMORY
+from ..vectors.changes import MEMORY, VectorPut
 from . import associations, episodes, memories
 from .database import Transaction
 
@@ -104,6 +105,14 @@ def put_memory(tx: Transaction, new: memories.NewMemory) -> tuple[int, bool]:
         if found is None:
             raise
         return found, False
+
+
+def put_vector(tx: Transaction, kind: str, row_id: int, new: memories.NewMemory | episodes.NewEpisode, model: str, vector: np.ndarray) -> None:
+    """Give a row that this transaction wrote its vector: ``backlog.attach_vector`` without what only an older row needs."""
+    table, source = ("memory_vectors", memories.source_id(new.source)) if kind == MEMORY else ("episode_vectors", None)
+    tx.execute(f"INSERT INTO {table} (id, model, vector) VALUES (?, ?, ?)", (row_id, model, vector.tobytes()))
+    created_at = new.created_at or created_text(tx.now)
+    tx.changes.append(VectorPut(kind, row_id, created_at, new.agent_id, new.project_id, new.channel, source, model, vector))
 
 
 def find_episode(conn: apsw.Connection, new: episodes.NewEpisode) -> int | None:

@@ -1,0 +1,78 @@
+"""A whole daemon in this process but for its socket: every part real, requests through the real dispatch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from cpersona_daemon import lifecycle, paths
+from cpersona_daemon.boundary.dispatch import dispatch
+from cpersona_daemon.clock import SystemClock
+from cpersona_daemon.settings import load
+from cpersona_daemon.wire.structs import Request
+
+
+class House:
+    """``ask(method, **params)`` answers the response; its error code is then in ``code``."""
+
+    def __init__(self, root: Path, **environ: str):
+        self.root = root
+        self.environ = {"HOME": str(root), "CPERSONA_DB_PATH": str(root / "db" / "t.db"), "CPERSONA_EMBEDDING_MODE": "none",
+                        "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false", **environ}
+        self.settings = load(self.environ)
+        self.places = paths.places(self.settings, self.environ)
+        paths.make_private_directory(os.path.dirname(self.places.db))
+        self.code, self.progress = None, []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self.ctx = self.run(lifecycle.open_context(self.settings, self.places, SystemClock()))
+        self.caller = self.ctx.access.identify("", os.getuid())
+
+    def run(self, work) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    def start(self, method: str, **params: Any):
+        """Send a request and return its future, which holds (response, code)."""
+        request = Request(1, method, params, progress=True)
+        return asyncio.run_coroutine_threadsafe(dispatch(self.ctx, self.caller, request, self.progress.append), self._loop)
+
+    def ask(self, method: str, **params: Any) -> dict:
+        response, self.code = self.start(method, **params).result(60)
+        return response
+
+    def sql(self, statement: str, *params: Any) -> list[tuple]:
+        return self.ctx.db.read_now(lambda conn: conn.execute(statement, params).fetchall())
+
+    def change(self, statement: str, *params: Any) -> None:
+        self.ctx.db.write_now(lambda tx: tx.execute(statement, params) and None)
+
+    def write(self, name: str, *lines: Any) -> str:
+        """Write a file of JSON lines (text goes in as it is) and return its path."""
+        path = self.root / name
+        path.write_bytes(b"".join((line if isinstance(line, bytes) else line.encode() if isinstance(line, str) else json.dumps(line).encode()) + b"\n"
+                                  for line in lines))
+        return str(path)
+
+    def read(self, name: str) -> list[dict]:
+        return [json.loads(line) for line in (self.root / name).read_text(encoding="utf-8").splitlines()]
+
+    def export(self, name: str, **params: Any) -> list[dict]:
+        """Export to a file and return its lines."""
+        answer = self.ask("export_memories", output_path=str(self.root / name), **params)
+        assert answer["ok"], answer
+        return self.read(name)
+
+    def close(self) -> None:
+        self.run(lifecycle.close_context(self.ctx))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def memory(content: str, **more: Any) -> dict:
+    return {"_type": "memory", "agent_id": "a", "content": content, **more}
