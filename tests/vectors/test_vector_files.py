@@ -3,6 +3,7 @@
 Contract: contracts.md §1 (0600 from the first byte); quality.md "Never lose, never hang, never leak".
 """
 
+import errno
 import os
 import stat
 import threading
@@ -52,23 +53,21 @@ def check(house):
             house.check(QUERY, kind=kind, stop=stop, k=40)
 
 
-def test_files_are_closed_to_others_from_the_first_byte(house, tmp_path):
-    os.umask(0)
+def test_files_are_closed_to_others_from_the_first_byte(house, monkeypatch):
+    made, really_open = [], os.open
+
+    def watched(path, flags, mode=0o777, **more):
+        fd = really_open(path, flags, mode, **more)
+        made.append((os.fspath(path), stat.S_IMODE(os.fstat(fd).st_mode)))
+        return fd
+
+    before = os.umask(0)
     try:
-        made = []
-        real = os.open
-
-        def watched(path, flags, mode=0o777, **more):
-            fd = real(path, flags, mode, **more)
-            made.append((os.fspath(path), stat.S_IMODE(os.fstat(fd).st_mode)))
-            return fd
-
-        files.os.open = watched
+        monkeypatch.setattr(os, "open", watched)
         house.add(*some(5), *some(5, kind="ep"))
         house.store.rebuild(house.db)
     finally:
-        files.os.open = real
-        os.umask(0o022)
+        os.umask(before)
     assert len(made) == 8 and {mode for _, mode in made} == {0o600}
     assert {stat.S_IMODE(os.stat(path).st_mode) for path in house.files()} == {0o600}
 
@@ -136,12 +135,32 @@ def test_files_of_any_earlier_moment_are_noticed_as_stale(house):
         house.update(("mem", 1), POOL[RNG.integers(30)])
         moments.append(house.files())
     house.add(*some(1, kind="ep"))
-    for contents in moments:
+    for contents in moments:  # the last of them lies two commits back
+        house.add(*some(1, kind="ep"))
         house.stop()
         put_back(house, contents)
         house.start()
         assert origin(house) == "rebuilt" and "stale" in house.store.status()["mem"]["reason"]
         check(house)
+
+
+def test_files_one_commit_behind_catch_up_with_what_that_commit_touched(house):
+    house.add(*some(8), *some(4, kind="ep"))
+    changes = (
+        lambda: house.add(*some(3), *some(2, kind="ep")), lambda: house.update(("mem", 2), POOL[5]), lambda: house.delete(("mem", 4), ("ep", 1)),
+        lambda: house.update(("mem", 5), np.zeros(20, np.float32)), lambda: house.add(*some(2)),
+    )
+    for change in changes:
+        contents = house.files()
+        change()
+        torn = house.files()
+        for kept in (contents, {path: data[:-3] if path.endswith(".rows") else data for path, data in torn.items()}):
+            house.stop()
+            put_back(house, kept)
+            house.start()
+            assert origin(house) == "file"
+            check(house)
+            assert house.store.count("mem") == sum(kind == "mem" and bool(row.vector.any()) for (kind, _), row in house.rows.items())
 
 
 def test_a_matrix_and_a_journal_of_different_moments_are_noticed(house):
@@ -265,10 +284,10 @@ def test_an_index_that_cannot_be_written_is_replaced_by_plain_scans_until_it_can
     house.add(*some(10))
 
     def full(fd, data, offset):
-        raise OSError(28, "No space left on device")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(files, "write_all", full)
+        patched.setattr(os, "pwrite", full)
         house.add(*some(5))
         house.store.wait()
         assert house.store.status()["mem"]["state"] == "scanning"
@@ -398,6 +417,7 @@ def test_searches_work_inside_a_read_transaction(house):
 def test_a_closed_store_ignores_commits_and_the_next_start_rebuilds(house):
     house.add(*some(5))
     house.store.close()
+    house.add(*some(5))
     house.add(*some(5))
     house.restart()
     assert origin(house) == "rebuilt"

@@ -225,6 +225,8 @@ class Database:
             generation = 0
             if changes:
                 ((generation,),) = conn.execute("UPDATE meta SET value = value + 1 WHERE key = 'vector_generation' RETURNING value").fetchall()
+                # A kill before the index hears of this commit leaves it one behind: this is what it then catches up with.
+                conn.execute("INSERT OR REPLACE INTO meta VALUES ('vector_changes', ?)", (_encode([(change.kind, change.id) for change in changes]),))
             self._prune(conn, len(group))
             conn.execute("COMMIT")
         except BaseException as error:  # nothing of this group was written; every caller is told

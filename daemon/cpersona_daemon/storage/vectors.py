@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import apsw
+import msgspec
 import numpy as np
 
 from ..errors import translate
@@ -23,6 +24,7 @@ from .scope import Scope
 CHUNK = 512
 _TABLES = {MEMORY: ("memories", "memory_vectors", "m.source_id"), EPISODE: ("episodes", "episode_vectors", "NULL")}
 _IDENTITY = "vector_store"
+_decode = msgspec.msgpack.Decoder(list[tuple[str, int]]).decode
 
 
 @contextmanager
@@ -43,6 +45,12 @@ def reader(path: str) -> Iterator[apsw.Connection]:
 def generation(conn: apsw.Connection) -> int:
     """Return the number of the last committed transaction that changed vectors."""
     return conn.execute("SELECT value FROM meta WHERE key = 'vector_generation'").fetchone()[0]
+
+
+def last_changes(conn: apsw.Connection, kind: str) -> list[int] | None:
+    """Return the ids of a kind that the last such transaction touched, None where that is not recorded."""
+    row = conn.execute("SELECT value FROM meta WHERE key = 'vector_changes'").fetchone()
+    return None if row is None else list(dict.fromkeys(row_id for changed, row_id in _decode(row[0]) if changed == kind))
 
 
 def identity(conn: apsw.Connection) -> bytes | None:

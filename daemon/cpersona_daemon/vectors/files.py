@@ -4,8 +4,9 @@
     <db>.memories.vec.rows   128 bytes of header, then one checksummed batch a commit: new texts, new rows, dead slots
 
 Both are append-only; a slot is never used twice. The rows reach the matrix before their batch reaches the
-journal, and each batch carries the database's vector generation, so a kill between the two steps leaves a
-journal that is behind the database: it is noticed and the index rebuilt. Nothing is synced. After a power
+journal, and each batch carries the database's vector generation, so a kill at any point leaves a journal
+that is at most one commit behind the database, which says what that commit touched. One that is further
+behind is rebuilt. Batches of a rebuild carry 0, and the journal is sealed at its end. Nothing is synced. After a power
 loss every part answers for itself: the header and each batch by a CRC, and each row by a sum that is
 compared when the row is first read in a process. Writing goes through pwrite and never through the
 mapping, so that a full disk is an error and not a signal.
@@ -193,7 +194,10 @@ class RowsFile:
 
     @classmethod
     def open(cls, path: str) -> tuple[RowsFile, Batch, int]:
-        """Return the file, all its batches as one, and the generation it stands at. Raises Unusable."""
+        """Return the file, its batches as one, and the generation it stands at. Raises Unusable.
+
+        Reading ends at the first batch that is torn or damaged; the generation tells whether anything is missing.
+        """
         fd = open_private(path)
         try:
             with open(fd, "rb", closefd=False) as file:
@@ -212,6 +216,10 @@ class RowsFile:
         self.length += len(data)
         self.batches += 1
 
+    def cut(self) -> None:
+        """Remove what stands after the last whole batch."""
+        os.ftruncate(self._fd, self.length)
+
     def seal(self, generation: int) -> None:
         """Note that everything up to ``generation`` changed nothing here, in the journal as long as it is now."""
         body = _SEAL.pack(generation, self.length)
@@ -224,27 +232,25 @@ class RowsFile:
         view, at = memoryview(data), ROWS_HEADER
         texts: list[str] = []
         rows, dead, generation, max_norm = [], [], 0, 0.0
-        while at < len(data):
-            if at + _BATCH.size > len(data):
-                raise Unusable("torn journal")
-            magic, size, generation, text_bytes, row_count, dead_count, norm = _BATCH.unpack_from(view, at)
+        while at + _BATCH.size <= len(data):
+            magic, size, reached, text_bytes, row_count, dead_count, norm = _BATCH.unpack_from(view, at)
             end = at + _BATCH.size + size
             if magic != _BATCH_MAGIC or end + _CRC.size > len(data) or size != text_bytes + row_count * ROW.itemsize + dead_count * 4:
-                raise Unusable("torn journal")
+                break
             if _CRC.unpack_from(view, end)[0] != zlib.crc32(view[at:end]):
-                raise Unusable("damaged journal")
+                break
             body = at + _BATCH.size
             if text_bytes:
                 texts += _decode(view[body:body + text_bytes])
             cut = body + text_bytes + row_count * ROW.itemsize
             rows.append(view[body + text_bytes:cut])
             dead.append(view[cut:end])
-            max_norm = max(max_norm, norm)
+            max_norm, generation = max(max_norm, norm), reached
             at = end + _CRC.size
             self.batches += 1
-        self.length = at
         if at > len(data):
-            raise Unusable("truncated journal")
+            raise Unusable("truncated header")
+        self.length = at
         sealed, length = _SEAL.unpack_from(view, _SEAL_AT)
         if length == at and _CRC.unpack_from(view, _SEAL_AT + _SEAL.size)[0] == zlib.crc32(view[_SEAL_AT:_SEAL_AT + _SEAL.size]):
             generation = max(generation, sealed)

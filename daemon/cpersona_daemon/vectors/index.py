@@ -99,20 +99,25 @@ class Index:
     # -- life
 
     @classmethod
-    def load(cls, kind: str, path: str, store_id: bytes, generation: int) -> Index:
-        """Open the files of a database at ``generation``. Raises Unusable with the reason when they do not fit it."""
-        self = cls(kind, path, store_id, generation)
+    def load(cls, kind: str, path: str, store_id: bytes, oldest: int, newest: int) -> Index:
+        """Open the files of a database; they must stand at a generation from ``oldest`` to ``newest``.
+
+        Raises Unusable with the reason when they do not fit.
+        """
+        self = cls(kind, path, store_id, 0)
         rows, whole, reached = RowsFile.open(path + ".rows")
         self._rows = rows
         try:
             if rows.identity.kind != kind or rows.identity.store_id != store_id:
                 raise Unusable("index of another database")
-            if reached != generation:
-                raise Unusable(f"stale: the index stands at {reached}, the database at {generation}")
+            if not oldest <= reached <= newest:
+                raise Unusable(f"stale: the index stands at {reached}, the database at {newest}")
             self._matrix = MatrixFile.open(path, len(whole.rows))
             if self._matrix.identity != rows.identity:
                 raise Unusable("matrix and journal are not of one piece")
             self._take(whole)
+            rows.cut()
+            self.generation = reached
         except BaseException:
             self.close(tidy=False)
             raise

@@ -71,6 +71,7 @@ class VectorStore:
         self._parts = {MEMORY: _Part(MEMORY, places.memory_vectors), EPISODE: _Part(EPISODE, places.episode_vectors)}
         self._monotonic = clock.monotonic if clock is not None else time.monotonic
         self._lock = threading.RLock()  # whoever changes an index or puts one in place; readers never take it on the way of a search
+        self._worker = ThreadPoolExecutor(1, "vector-rebuild")
         self._closed = False
 
     # -- life
@@ -82,7 +83,6 @@ class VectorStore:
         meanwhile. ``db`` must be open and must call ``apply`` after each commit (``Database.on_commit``).
         """
         self._db_path = db.path
-        self._worker = ThreadPoolExecutor(1, "vector-rebuild")
         with rows.reader(db.path) as conn:
             self._store_id = rows.identity(conn)
         if self._store_id is None:
@@ -246,15 +246,22 @@ class VectorStore:
             conn.execute("BEGIN")
             generation = rows.generation(conn)
             sample = rows.latest(conn, part.kind, _SAMPLE)
+            touched = rows.last_changes(conn, part.kind)
+            puts = rows.with_vectors(conn, part.kind, np.array(touched or (), np.int64))
         if not sample:
             part.index, part.origin = Index(part.kind, part.path, self._store_id, generation), "empty"
             part.index.move_to(part.path)  # removes files that speak of rows no longer there
             return
-        index = Index.load(part.kind, part.path, self._store_id, generation)
-        for row_id, stored in sample:
-            if len(stored) == index.width * 4 and not index.holds(row_id, stored):
-                index.close(tidy=False)
-                raise Unusable("vectors differ from the database's")
+        index = Index.load(part.kind, part.path, self._store_id, generation if touched is None else generation - 1, generation)
+        try:
+            if index.generation < generation:  # killed between its last commit and the index
+                index.apply(puts, touched, generation)
+            for row_id, stored in sample:
+                if len(stored) == index.width * 4 and not index.holds(row_id, stored):
+                    raise Unusable("vectors differ from the database's")
+        except BaseException:
+            index.close(tidy=False)
+            raise
         part.index, part.origin = index, "file"
 
     def _drop(self, part: _Part, why: str) -> None:
@@ -308,8 +315,9 @@ class VectorStore:
                 for at in range(0, len(order), rows.CHUNK):
                     if self._closed:
                         raise Abandoned
-                    fresh.apply(rows.with_vectors(conn, part.kind, order[at:at + rows.CHUNK]), (), generation)
+                    fresh.apply(rows.with_vectors(conn, part.kind, order[at:at + rows.CHUNK]), (), 0)
                     part.done = min(at + rows.CHUNK, len(order))
+                fresh.apply((), (), generation)
             except BaseException:
                 fresh.discard()
                 raise
