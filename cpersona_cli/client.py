@@ -10,51 +10,28 @@ import os
 import sys
 import time
 
-try:
-    import _socket as socket_module   # the C half alone: the Python half costs as much as the interpreter's start
-except ImportError:                   # pragma: no cover - an interpreter without it
-    import socket as socket_module
-
 from cpersona_daemon import __version__
-from cpersona_daemon.paths import check_socket_directory, make_private_directory, places
-from cpersona_daemon.settings import BY_NAME, DAEMON, OPTION, PLACE, RETRIEVAL, load
+from cpersona_daemon.paths import places
+from cpersona_daemon.settings import BY_NAME, DAEMON, RETRIEVAL, load
 from cpersona_daemon.wire import fields
-from cpersona_daemon.wire.peer import peer_pid, peer_uid
+from cpersona_daemon.wire.peer import peer_pid
 
 from .codec import packb, unpackb
+from .reaching import NO_SIGNAL, POLL_SECONDS, Absent, CallFailed, reach
 
 START_SECONDS = 30.0            # from the first attempt to a daemon that answers
 ANSWER_SLACK_SECONDS = 5.0      # beyond a deadline, for the daemon's own "timed out" to arrive
 SILENCE_SECONDS = 60.0          # without a deadline: a daemon that is alive sends a heartbeat every few seconds
-STOP_SECONDS = 60.0
 ATTEMPTS = 3                    # how often one request is put to a daemon that leaves meanwhile
-_POLL_SECONDS = 0.01
-# A command line lets SIGPIPE end it quietly; a daemon that went away must not do that.
-_NO_SIGNAL = getattr(socket_module, "MSG_NOSIGNAL", 0)
-_SO_NOSIGPIPE = 0x1022          # macOS has an option of the socket instead
+
 _RECEIVE_BYTES = 1 << 18
 
 # The methods whose answers follow from retrieval settings: a client's own values travel with these.
 RETRIEVAL_METHODS = ("recall", "recall_with_context", "reconstruct", "get_contents", "calibrate_threshold", "set_recall_precision")
 
 
-class CallFailed(Exception):
-    """No answer could be had. ``code`` is one of ``fields.ERRORS``; ``hint`` says what to type next."""
-
-    def __init__(self, code, message, hint=None):
-        super().__init__(message)
-        self.code = code if code in fields.ERRORS else "internal"
-        self.message = message
-        self.exit_status = fields.ERRORS[self.code][0]
-        self.hint = hint or fields.ERRORS[self.code][2]
-
-
 class _Gone(Exception):
     """The daemon at the other end went away."""
-
-
-class _Absent(Exception):
-    """There is no daemon: nothing at the socket's path, or nobody behind it."""
 
 
 def connect(settings=None, environ=None, start=True):
@@ -66,6 +43,20 @@ def connect(settings=None, environ=None, start=True):
     environ = os.environ if environ is None else environ
     settings = load(environ) if settings is None else settings
     return Connection(settings, places(settings, environ), environ, start)
+
+
+def find_daemon(settings, environ=None):
+    """Return what is known of the running daemon, or None when none runs; starts nothing (see ``running``)."""
+    from . import running
+
+    return running.find_daemon(settings, environ)
+
+
+def stop_daemon(settings, timeout=None, environ=None):
+    """Stop the daemon and wait until it is really gone; true when none runs afterwards (see ``running``)."""
+    from . import running
+
+    return running.stop_daemon(settings, running.STOP_SECONDS if timeout is None else timeout, environ)
 
 
 class Connection:
@@ -150,7 +141,7 @@ class Connection:
             code = frame.get("code")
             if frame.get("id") is None:
                 self.close()
-                raise CallFailed(code or "protocol", _error_text(frame))
+                raise CallFailed(code or "protocol", error_text(frame))
             if pending is None:
                 continue  # an answer to what is no longer waited for
             if code == "shutting_down" and pending.idempotent and pending.attempts < ATTEMPTS:
@@ -182,18 +173,20 @@ class Connection:
         replaced = False
         while True:
             try:
-                self._sock = _reach(self.places, self.settings, deadline)
-            except _Absent:
+                self._sock = reach(self.places, self.settings, deadline)
+            except Absent:
                 if not start:
                     raise CallFailed("unreachable", f"no daemon serves {self.places.db}") from None
-                self._sock = _start_daemon(self.places, self.settings, self._environ, deadline)
+                from .starting import start_daemon
+
+                self._sock = start_daemon(self.places, self.settings, self._environ, deadline)
             try:
                 self._greet()
             except _Gone:
                 self._drop()
                 if time.monotonic() > deadline:
                     raise CallFailed("unreachable", "the daemon leaves as soon as it is spoken to") from None
-                time.sleep(_POLL_SECONDS)
+                time.sleep(POLL_SECONDS)
                 continue
             if self._same_version() or replaced or not start or not self._replace():
                 break
@@ -215,7 +208,7 @@ class Connection:
             if code == "shutting_down":
                 raise _Gone
             self._drop()
-            raise CallFailed(code, _error_text(hello))
+            raise CallFailed(code, error_text(hello))
         if not isinstance(hello.get("protocol"), int):
             self._drop()
             raise CallFailed("protocol", f"what answers at {self.places.socket} is no cpersona daemon")
@@ -235,8 +228,10 @@ class Connection:
             except CallFailed as error:
                 code = error.code if error.code != "unreachable" else None
             if code is None:
+                from .running import wait_until_gone
+
                 self._drop()
-                _wait_until_gone(self.places, time.monotonic() + START_SECONDS, self.hello.get("pid"))
+                wait_until_gone(self.places, time.monotonic() + START_SECONDS, self.hello.get("pid"))
                 return True
         if not self._named:
             _say(f"the running daemon is version {self.hello.get('version')}, this is {__version__}; `cpersona daemon restart` brings them together")
@@ -300,7 +295,7 @@ class Connection:
         self._sock.settimeout(0)
         while rest:
             try:
-                rest = rest[self._sock.send(rest, _NO_SIGNAL):]
+                rest = rest[self._sock.send(rest, NO_SIGNAL):]
             except BlockingIOError:
                 self._make_room(deadline)
             except OSError:
@@ -407,7 +402,7 @@ def _packed(envelope):
     return len(body).to_bytes(fields.LENGTH_BYTES, "big") + body
 
 
-def _error_text(frame):
+def error_text(frame):
     response = frame.get("response")
     text = response.get("error") if isinstance(response, dict) else None
     return text if isinstance(text, str) else "the daemon refused without a reason"
@@ -415,285 +410,3 @@ def _error_text(frame):
 
 def _say(text):
     sys.stderr.write(f"cpersona: {text}\n")
-
-
-# -- finding and starting
-
-
-def _reach(where, settings, deadline):
-    """Return a socket connected to the daemon. Raises _Absent on ENOENT and ECONNREFUSED, CallFailed on all else."""
-    if not settings.socket and where.socket.startswith("/tmp/"):
-        # Anyone may make a directory of that name in /tmp before us.
-        try:
-            problem = check_socket_directory(os.path.dirname(where.socket))
-        except OSError:
-            raise _Absent from None
-        if problem:
-            raise CallFailed("unreachable", f"the daemon's socket is not trusted: {problem}")
-    while True:
-        sock = socket_module.socket(socket_module.AF_UNIX, socket_module.SOCK_STREAM)
-        try:
-            sock.settimeout(max(deadline - time.monotonic(), 0.001))
-            sock.connect(where.socket)
-            if not _NO_SIGNAL:
-                sock.setsockopt(socket_module.SOL_SOCKET, _SO_NOSIGPIPE, 1)
-            if not settings.socket and peer_uid(sock) not in (os.getuid(), 0):
-                raise CallFailed("unreachable", f"the socket {where.socket} belongs to another user's process")
-            return sock
-        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
-            sock.close()
-            raise _Absent from None
-        except (BlockingIOError, InterruptedError, TimeoutError):  # its queue of new connections is full
-            sock.close()
-            if time.monotonic() > deadline:
-                raise CallFailed("timed_out", f"the daemon at {where.socket} accepts no connection") from None
-            time.sleep(_POLL_SECONDS)
-        except OSError as error:
-            sock.close()
-            raise CallFailed("unreachable", f"the socket {where.socket} cannot be reached: {error.strerror or error}") from None
-        except BaseException:
-            sock.close()
-            raise
-
-
-def _start_daemon(where, settings, environ, deadline):
-    """Start a daemon under the start-up lock, or find that another client just did; return a connected socket."""
-    import fcntl
-
-    mask = os.umask(0o077)
-    try:
-        make_private_directory(os.path.dirname(where.db))
-        lock = os.open(where.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise CallFailed("unreachable", f"{error.filename or where.start_lock} cannot be made: {error.strerror}") from None
-    finally:
-        os.umask(mask)
-    try:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                held = True
-            except BlockingIOError:
-                held = False
-            try:
-                return _reach(where, settings, deadline)
-            except _Absent:
-                pass
-            if held:
-                break
-            if time.monotonic() > deadline:
-                raise CallFailed("timed_out", "another process is starting the daemon and does not come to an end")
-            time.sleep(_POLL_SECONDS)
-        _spawn(where, settings, environ, deadline)
-        try:
-            return _reach(where, settings, deadline)
-        except _Absent:
-            raise CallFailed("unreachable", f"the daemon was ready and is gone again; its log is {where.log}") from None
-    finally:
-        os.close(lock)
-
-
-def _spawn(where, settings, environ, deadline):
-    """Run `cpersonad` apart from us and wait until it says that it is ready. Raises CallFailed with its reason."""
-    environment = dict(environ)
-    environment.pop("CPERSONA_TOKEN", None)
-    for scope in (PLACE, DAEMON):
-        for name, value in settings.carried(scope).items():
-            if BY_NAME[name].kind == "path" and value:
-                # Relative paths are meant from here, and the daemon's directory is another.
-                environment[BY_NAME[name].variable] = os.path.abspath(os.path.expanduser(value))
-            elif settings.origin(name) == OPTION:
-                environment[BY_NAME[name].variable] = str(value)
-    environment["CPERSONA_DB_PATH"] = where.db
-    reader, writer = os.pipe()
-    command = [sys.executable, "-m", "cpersona_daemon.main", "--ready-fd", str(_READY_FD)]
-    sys.stdout.flush()
-    sys.stderr.flush()
-    child = os.fork()
-    if child == 0:
-        _become_daemon(command, environment, writer)
-    os.close(writer)
-    try:
-        try:
-            os.waitpid(child, 0)
-        except ChildProcessError:
-            pass  # our own parent had us ignore SIGCHLD
-        told = _read_line(reader, deadline)
-    finally:
-        os.close(reader)
-    if told is None:
-        raise CallFailed("timed_out", f"the daemon is still starting; its log is {where.log}")
-    import json
-
-    try:
-        line = json.loads(told)
-    except ValueError:
-        line = {"error": f"the daemon ended before it was ready; its log is {where.log}", "code": "unreachable"}
-    if not line.get("ready"):
-        raise CallFailed(line.get("code") if line.get("code") in fields.ERRORS else "unreachable", f"the daemon did not start: {line.get('error')}")
-
-
-_READY_FD = 3
-
-
-def _become_daemon(command, environment, writer):
-    """In the forked child: leave the session and everything inherited behind, and run the daemon. Never returns."""
-    try:
-        os.setsid()
-        if os.fork():
-            os._exit(0)  # the daemon is nobody's child, so a client that lives on leaves no zombie
-        os.chdir("/")
-        os.umask(0o077)
-        if writer != _READY_FD:
-            os.dup2(writer, _READY_FD, inheritable=True)
-        else:
-            os.set_inheritable(writer, True)
-        null = os.open(os.devnull, os.O_RDWR)
-        for standard in (0, 1, 2):
-            os.dup2(null, standard, inheritable=True)
-        for held in os.listdir("/dev/fd"):
-            if int(held) > _READY_FD:
-                try:
-                    os.close(int(held))
-                except OSError:
-                    pass  # the listing's own descriptor
-        os.execve(command[0], command, environment)
-    finally:
-        os._exit(127)
-
-
-def _read_line(descriptor, deadline):
-    """Return what is written up to a newline or the end as bytes, or None at the deadline."""
-    import select
-
-    told = b""
-    while not told.endswith(b"\n"):
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return None
-        poller = select.poll()
-        poller.register(descriptor, select.POLLIN)
-        if not poller.poll(left * 1000):
-            continue
-        got = os.read(descriptor, 65_536)
-        if not got:
-            break
-        told += got
-    return told
-
-
-# -- looking at and ending
-
-
-def find_daemon(settings, environ=None):
-    """Return what is known of the running daemon, or None when none runs; starts nothing.
-
-    The map holds `<db>.daemon.json`'s keys, `answers` (whether it greeted us in time), `pid`, and the
-    keys of its hello. That the lock is held is what proves a daemon; a pid alone is never trusted.
-    """
-    environ = os.environ if environ is None else environ
-    where = places(settings, environ)
-    if not _lock_is_held(where):
-        return None
-    found = _note(where)
-    found["answers"] = False
-    _follow(where, found)
-    try:
-        with Connection(settings, where, environ, start=False) as connection:
-            found.update(connection.hello, answers=True)
-    except CallFailed as error:
-        found["problem"] = error.message
-    return found
-
-
-def stop_daemon(settings, timeout=STOP_SECONDS, environ=None):
-    """Stop the daemon and wait until it is really gone; true when none runs afterwards (or ever did).
-
-    One that is alive but does not answer gets SIGTERM, if its socket proves which process it is. Raises
-    CallFailed("permission_denied") when this client may not stop it.
-    """
-    environ = os.environ if environ is None else environ
-    where = places(settings, environ)
-    deadline = time.monotonic() + timeout
-    if not _lock_is_held(where):
-        return True
-    _follow(where, _note(where))
-    pid = None
-    try:
-        with Connection(settings, where, environ, start=False) as connection:
-            pid = connection.hello.get("pid")
-            response, code = connection.call("daemon_stop", {}, deadline_ms=5000)
-            if code == "permission_denied":
-                raise CallFailed(code, _error_text({"response": response}))
-    except CallFailed as error:
-        if error.code == "permission_denied":
-            raise
-        if error.code == "timed_out":
-            pid = _terminate(where, settings)
-    return _wait_until_gone(where, deadline, pid)
-
-
-def _follow(where, note):
-    """Look for a daemon that holds the lock where it says that it listens: it may have been given another socket."""
-    if isinstance(note.get("socket"), str):
-        where.socket = note["socket"]
-
-
-def _terminate(where, settings):
-    """Send SIGTERM to the process that listens at the socket; return its id, or None when it cannot be told."""
-    import signal
-
-    try:
-        sock = _reach(where, settings, time.monotonic() + fields.HELLO_SECONDS)
-    except (CallFailed, _Absent):
-        return None
-    try:
-        pid = peer_pid(sock)
-        if pid > 1 and pid == _note(where).get("pid"):
-            os.kill(pid, signal.SIGTERM)
-            return pid
-    except OSError:
-        pass
-    finally:
-        sock.close()
-    return None
-
-
-def _wait_until_gone(where, deadline, pid):
-    """Wait until the lock is free, or held by another daemon than the one that was stopped."""
-    while _lock_is_held(where):
-        successor = _note(where).get("pid")
-        if pid is not None and successor is not None and successor != pid:
-            return True
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return True
-
-
-def _lock_is_held(where):
-    """Tell whether a daemon holds the database: the lock lives exactly as long as its process."""
-    import fcntl
-
-    try:
-        lock = os.open(where.lock, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
-
-
-def _note(where):
-    import json
-
-    try:
-        with open(where.daemon_json, "rb") as handle:
-            note = json.loads(handle.read(65_536))
-    except (OSError, ValueError):
-        return {}
-    return note if isinstance(note, dict) else {}

@@ -69,7 +69,8 @@ def take_lock(places: Places, wait_seconds: float = LOCK_WAIT_SECONDS) -> int:
 def _raise_if_served(places: Places) -> None:
     note = read_note(places) or {}
     there = note.get("socket")
-    if not isinstance(there, str) or not answers(there):
+    # systemd's socket accepts even while the daemon behind it leaves, so it proves nothing.
+    if not isinstance(there, str) or note.get("activated") or not answers(there):
         return
     if there == places.socket:
         raise Busy(f"a daemon (pid {note.get('pid')}) serves this database already")

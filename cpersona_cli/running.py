@@ -1,0 +1,127 @@
+"""Finding and ending the daemon of a database, whatever state it is in.
+
+Contract: shared/interface.md, "The daemon's life"; quality.md (a recycled pid, a daemon that does not answer).
+"""
+
+import fcntl
+import json
+import os
+import signal
+import time
+
+from cpersona_daemon.paths import places
+from cpersona_daemon.wire import fields
+from cpersona_daemon.wire.peer import peer_pid
+
+from .client import Connection, error_text
+from .reaching import POLL_SECONDS, Absent, CallFailed, reach
+
+STOP_SECONDS = 60.0
+
+
+def find_daemon(settings, environ=None):
+    """Return what is known of the running daemon, or None when none runs; starts nothing.
+
+    The map holds `<db>.daemon.json`'s keys, `answers` (whether it greeted us in time), `pid`, and the
+    keys of its hello. That the lock is held is what proves a daemon; a pid alone is never trusted.
+    """
+    environ = os.environ if environ is None else environ
+    where = places(settings, environ)
+    if not _lock_is_held(where):
+        return None
+    found = _note(where)
+    found["answers"] = False
+    _follow(where, found)
+    try:
+        with Connection(settings, where, environ, start=False) as connection:
+            found.update(connection.hello, answers=True)
+    except CallFailed as error:
+        found["problem"] = error.message
+    return found
+
+
+def stop_daemon(settings, timeout=STOP_SECONDS, environ=None):
+    """Stop the daemon and wait until it is really gone; true when none runs afterwards (or ever did).
+
+    One that is alive but does not answer gets SIGTERM, if its socket proves which process it is. Raises
+    CallFailed("permission_denied") when this client may not stop it.
+    """
+    environ = os.environ if environ is None else environ
+    where = places(settings, environ)
+    deadline = time.monotonic() + timeout
+    if not _lock_is_held(where):
+        return True
+    _follow(where, _note(where))
+    pid = None
+    try:
+        with Connection(settings, where, environ, start=False) as connection:
+            pid = connection.hello.get("pid")
+            response, code = connection.call("daemon_stop", {}, deadline_ms=5000)
+            if code == "permission_denied":
+                raise CallFailed(code, error_text({"response": response}))
+    except CallFailed as error:
+        if error.code == "permission_denied":
+            raise
+        if error.code == "timed_out":
+            pid = _terminate(where, settings)
+    return wait_until_gone(where, deadline, pid)
+
+
+def _follow(where, note):
+    """Look for a daemon that holds the lock where it says that it listens: it may have been given another socket."""
+    if isinstance(note.get("socket"), str):
+        where.socket = note["socket"]
+
+
+def _terminate(where, settings):
+    """Send SIGTERM to the process that listens at the socket; return its id, or None when it cannot be told."""
+    try:
+        sock = reach(where, settings, time.monotonic() + fields.HELLO_SECONDS)
+    except (CallFailed, Absent):
+        return None
+    try:
+        pid = peer_pid(sock)
+        if pid > 1 and pid == _note(where).get("pid"):
+            os.kill(pid, signal.SIGTERM)
+            return pid
+    except OSError:
+        pass
+    finally:
+        sock.close()
+    return None
+
+
+def wait_until_gone(where, deadline, pid):
+    """Wait until the lock is free, or held by another daemon than the one that was stopped."""
+    while _lock_is_held(where):
+        successor = _note(where).get("pid")
+        if pid is not None and successor is not None and successor != pid:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_SECONDS)
+    return True
+
+
+def _lock_is_held(where):
+    """Tell whether a daemon holds the database: the lock lives exactly as long as its process."""
+    try:
+        lock = os.open(where.lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def _note(where):
+    try:
+        with open(where.daemon_json, "rb") as handle:
+            note = json.loads(handle.read(65_536))
+    except (OSError, ValueError):
+        return {}
+    return note if isinstance(note, dict) else {}
