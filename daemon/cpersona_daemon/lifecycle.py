@@ -51,7 +51,7 @@ async def open_context(settings: Settings, places: Places, clock) -> Context:
     db = Database(places.db, clock, vectors.apply)
     db.open()
     try:
-        vectors.open(db)
+        vectors.open(db, background=True)
         embedding = EmbeddingService(settings, clock)
         ctx = Context(
             settings=settings, places=places, clock=clock, db=db, vectors=vectors, embedding=embedding, backlog=BacklogWorker(db, embedding),
