@@ -35,10 +35,13 @@ def clean_home() -> Iterator[dict[str, str]]:
     try:
         yield environ
     finally:
-        for lock in root.rglob("*.lock"):
-            if not lock.name.endswith(".start.lock"):
-                end_daemon(environ | {"CPERSONA_DB_PATH": str(lock)[:-len(".lock")]})
-        shutil.rmtree(root, ignore_errors=True)
+        try:
+            for lock in root.rglob("*.lock"):
+                if not lock.name.endswith(".start.lock"):
+                    end_daemon(environ | {"CPERSONA_DB_PATH": str(lock)[:-len(".lock")]})
+        finally:
+            # A daemon that is there all the same leaves by itself once its database is gone.
+            shutil.rmtree(root, ignore_errors=True)
 
 
 @pytest.fixture
@@ -49,9 +52,16 @@ def home() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def shared_daemon() -> Iterator[client.Connection]:
+def module_home() -> Iterator[dict[str, str]]:
+    """A clean environment for all tests of a module; daemons of several databases may run in it."""
+    with clean_home() as environ:
+        yield environ
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(module_home: dict[str, str]) -> Iterator[client.Connection]:
     """One daemon for all tests of a module, where each leaves it as it was."""
-    with clean_home() as environ, client.connect(load(environ), environ) as connection:
+    with client.connect(load(module_home), module_home) as connection:
         yield connection
 
 
