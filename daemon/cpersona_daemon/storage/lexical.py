@@ -17,7 +17,7 @@ from .scope import Scope
 COMMON_ROWS = 20_000  # a term found in more rows finds none by itself beside a rarer one
 VOTING_ROWS = 100_000  # and beyond this it does not even vote: bm25 walks through all rows of every term that does
 HALF_FROM = 1_000  # from this size of the table on, a word in more than half of its rows says nothing
-RANKED_FIRST = 1_024  # the best of the whole table are ranked and then looked up in the scope; mostly that is enough
+RANKED_FIRST = 256  # the best of the whole table are ranked and then looked up in the scope; mostly that is enough
 SCAN_ROWS = 50_000
 
 _TABLES = {"mem": ("memory_fts", "memory_terms", "memories"), "ep": ("episode_fts", "episode_terms", "episodes")}
