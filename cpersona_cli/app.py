@@ -22,12 +22,13 @@ from .session import Session
 _TYPES = {"text": str, "int": int, "float": float, "flag": bool}
 _INTRODUCTION = "A durable, honest memory for agents, scripts and people: store what you know, get the right thing back, offline."
 _HALF = 44
+_HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
 def build():
     """Return the whole tree as the Typer application that completion scripts and ``run`` share."""
     app = typer.Typer(name="cpersona", cls=Root, help=_INTRODUCTION, rich_markup_mode=None, pretty_exceptions_enable=False,
-                      context_settings={"help_option_names": ["-h", "--help"]})
+                      context_settings=_HELP_NAMES)
     app.callback()(_root_callback())
     return app
 
@@ -86,14 +87,15 @@ class Root(TyperGroup):
         formatter.write(help_screen())
 
     def shell_complete(self, ctx, incomplete):
-        return _completions(ctx, incomplete, ((name, phrase) for name, (_, phrase) in catalogue.ENTRIES.items())) or super(TyperGroup, self).shell_complete(ctx, incomplete)
+        named = [(name, phrase) for name, (_, phrase) in catalogue.ENTRIES.items()]
+        return _completions(incomplete, named) or super(TyperGroup, self).shell_complete(ctx, incomplete)
 
 
 class Family(TyperGroup):
     """A command that has commands of its own, such as `daemon`; alone it does what ``catalogue.UNNAMED`` says."""
 
     def __init__(self, name):
-        super().__init__(name=name, help=catalogue.FAMILIES[name], rich_markup_mode=None, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
+        super().__init__(name=name, help=catalogue.FAMILIES[name], rich_markup_mode=None, context_settings=_HELP_NAMES)
         self._declared = {command.path[1]: command for command in catalogue.declared(name)}
         self.commands = dict.fromkeys(self._declared)
 
@@ -110,13 +112,14 @@ class Family(TyperGroup):
             formatter.write_dl([(name, _first_line(command.help)) for name, command in self._declared.items()])
 
     def shell_complete(self, ctx, incomplete):
-        return _completions(ctx, incomplete, ((name, _first_line(command.help)) for name, command in self._declared.items())) or super(TyperGroup, self).shell_complete(ctx, incomplete)
+        named = [(name, _first_line(command.help)) for name, command in self._declared.items()]
+        return _completions(incomplete, named) or super(TyperGroup, self).shell_complete(ctx, incomplete)
 
 
 def built(command):
     """Return one declared command as Typer's command object."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-    app.command(name=command.path[-1], help=_help(command.help), epilog=command.epilog, context_settings={"help_option_names": ["-h", "--help"]})(_callback(command))
+    app.command(name=command.path[-1], help=_help(command.help), epilog=command.epilog, context_settings=_HELP_NAMES)(_callback(command))
     return typer.main.get_command(app)
 
 
@@ -192,7 +195,7 @@ def help_screen():
             lines.append(f"{left:<{_HALF}} {cells[at + 1] if at + 1 < len(cells) else ''}".rstrip())
     lines += ["", *_wrapped("Options, before or after the command: --db FILE, --agent, --project, --channel NAME, --json, -q. "
                             "Alone: --version, --install-completion. `cpersona COMMAND --help` explains one, with an example.")]
-    return os.linesep.join(lines) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _wrapped(text):
@@ -205,7 +208,8 @@ def _first_line(text):
     return text.strip().splitlines()[0].split(". ")[0].split(": ")[0].rstrip(".")
 
 
-def _completions(ctx, incomplete, named):
+def _completions(incomplete, named):
+    """Return the (name, phrase) pairs that begin like the word so far, in Typer's form; no command is built for it."""
     from typer._click.shell_completion import CompletionItem
 
-    return [CompletionItem(name, help=text) for name, text in named if name.startswith(incomplete)] if not incomplete.startswith("-") else []
+    return [] if incomplete.startswith("-") else [CompletionItem(name, help=phrase) for name, phrase in named if name.startswith(incomplete)]

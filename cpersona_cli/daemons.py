@@ -22,7 +22,8 @@ def start(session):
     """
     hello = session.connection.hello
     if session.out.as_json:
-        session.out.json({"running": True, "pid": hello.get("pid"), "version": hello.get("version"), "db": hello.get("db"), "socket": session.connection.places.socket})
+        told = {name: hello.get(name) for name in ("pid", "version", "db")}
+        session.out.json({"running": True, **told, "socket": session.connection.places.socket})
     else:
         session.out.line(f"running\tpid {hello.get('pid')}")
 

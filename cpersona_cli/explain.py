@@ -90,7 +90,8 @@ def _any(out, name, value, depth):
     elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         out.line(f"{indent}{name}")
         keys = list(dict.fromkeys(key for item in value for key in item))
-        _columns(out, [[indent + "  " + keys[0], *keys[1:]], *([indent + "  " + _short(item.get(keys[0])), *(_short(item.get(key)) for key in keys[1:])] for item in value)])
+        table = [keys, *([_short(item.get(key)) for key in keys] for item in value)]
+        _columns(out, [[f"{indent}  {first}", *rest] for first, *rest in table])
     else:
         out.line(f"{indent}{name} {_short(value)}")
 

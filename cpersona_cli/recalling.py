@@ -3,7 +3,7 @@
 Contract: interface.md, `recall`; contracts.md §7; seeds/behavior-contracts §1, §8, §12.
 """
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.wire.fields import EXIT_NOTHING
 
 from . import exits, explain, reading, render
 from .spec import AXES, argument, command, option
@@ -61,10 +61,11 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
     ranked = _within(session, ranked, max_chars)
     if best_first:
         ranked.reverse()
-    session.show(answer_of(answer, ranked), order="best_first" if best_first else "best_last") or _print(session, answer.response, ranked, chosen, top, null, full, best_first)
+    if not session.show(_with_rows(answer, ranked), order="best_first" if best_first else "best_last"):
+        _print(session, answer.response, ranked, chosen, top, null, full, best_first)
     if not ranked:
         session.out.note("nothing found" + (" that passes the gate; --deep lets weaker matches pass, --explain shows what was cut" if query.strip() else ""))
-        return EMPTY if fail_empty else answer.status
+        return EXIT_NOTHING if fail_empty else answer.status
     return answer.status
 
 
@@ -102,10 +103,7 @@ def context(session, query, history, limit, source_id, full, deep, set, no_wait)
     return answer.status
 
 
-EMPTY = fields.EXIT_NOTHING
-
-
-def answer_of(answer, ranked):
+def _with_rows(answer, ranked):
     """Return the answer with the rows that are shown, which are its own unless an option asked for fewer or another order."""
     rows = [row for _, row in ranked]
     if rows != answer.response.get("messages"):

@@ -105,7 +105,8 @@ def _import(session, params):
         for name, count in (response.get("associations") or {}).items():
             out.record((f"imported_{name}", count))
     if answer.status:
-        raise exits.Stop(exits.failure_line("import", response, answer.code, "correct the file and import it again, what is stored already is skipped"), answer.status)
+        hint = "correct the file and import it again, what is stored already is skipped"
+        raise exits.Stop(exits.failure_line("import", response, answer.code, hint), answer.status)
     if response.get("dry_run"):
         out.note("a dry run: nothing was written")
     return fields.EXIT_FAILED if errors else fields.EXIT_OK

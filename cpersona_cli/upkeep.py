@@ -110,7 +110,10 @@ def pause(session, length, key, status):
         answer = session.ask("persistence_status", params)
         if not session.show(answer):
             left = answer.response.get("ttl_remaining_seconds")
-            session.out.line(f"paused\t{left:g} s left" if answer.response.get("paused") and left is not None else "paused" if answer.response.get("paused") else "keeping")
+            if answer.response.get("paused"):
+                session.out.line("paused" if left is None else f"paused\t{left:g} s left")
+            else:
+                session.out.line("keeping")
         return answer.status
     answer = session.ask("pause_persistence", {**params, "ttl_seconds": round(times.seconds(length))})
     if not session.show(answer):

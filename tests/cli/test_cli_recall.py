@@ -103,7 +103,8 @@ def test_a_question_from_a_pipe_is_the_same_question(run_cli, notes):
 
 
 def test_context_is_chronological_and_says_so(run_cli, notes, home):
-    history = '{"role": "user", "content": "when do we deploy?", "timestamp": "2026-02-01T00:00:00Z"}\n{"role": "assistant", "content": "soon", "timestamp": "2026-04-01T00:00:00Z"}\n'
+    history = "\n".join(json.dumps({"role": role, "content": text, "timestamp": f"2026-0{month}-01T00:00:00Z"})
+                        for role, text, month in (("user", "when do we deploy?", 2), ("assistant", "soon", 4)))
     done = run_cli(["context", "deploy branch", "--deep", "--history", "-", "-n", "1"], input=history)
     assert [row[0] for row in records(done)] == ["user", "memory", "agent"]
     as_array = json.dumps([json.loads(line) for line in history.splitlines()])

@@ -124,7 +124,8 @@ def test_a_batch_takes_its_defaults_from_the_options_and_a_line_may_differ(run_c
 
 def test_a_bad_line_of_any_kind_does_not_stop_the_others(run_cli):
     good = b'"good"\n'
-    done = run_cli(["store", "--jsonl", "-"], input=b"\xff\n" + b"[" * 100_000 + b"\n" + b'"' + b"x" * (33 * 1024 * 1024) + b'"\n' + b'{"content": "\\ud800"}\n' + good)
+    huge, deep = b'"' + b"x" * (33 * 1024 * 1024) + b'"', b"[" * 100_000
+    done = run_cli(["store", "--jsonl", "-"], input=b"\n".join([b"\xff", deep, huge, b'{"content": "\\ud800"}', good]))
     outcomes = [json.loads(line) for line in done.stdout.splitlines()]
     assert [o["result"] for o in outcomes] == ["rejected"] * 4 + ["stored"] and outcomes[-1]["line"] == 5
     assert done.returncode == 1
