@@ -21,7 +21,10 @@ class Raw:
 
     def send(self, value: dict | list | bytes) -> None:
         body = value if isinstance(value, bytes) else msgpack.packb(value, unicode_errors="surrogatepass")
-        self.sock.sendall(len(body).to_bytes(4, "big") + body)
+        try:
+            self.sock.sendall(len(body).to_bytes(4, "big") + body)
+        except BrokenPipeError:
+            pass  # refused before it had spoken; the reason is there to read
 
     def read(self) -> dict | None:
         head = self._exactly(4)
