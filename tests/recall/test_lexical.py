@@ -144,3 +144,14 @@ def test_every_expression_is_one_quoted_string(text):
     for term in parse_query(text).terms:
         for expression in filter(None, (term.token, term.phrase, *term.words)):
             assert expression[0] == expression[-1] == '"' and '"' not in expression[1:-1].replace('""', "") and "\0" not in expression
+
+
+def test_a_short_number_inside_cjk_text_is_not_asked_for_alone_but_a_long_one_is():
+    assert "56" not in [t.text for t in parse_query("リトライ回数を56回に変更した").terms]
+    assert "1234" in [t.text for t in parse_query("チケット1234の件").terms]
+
+
+def test_a_hyphenated_compound_is_indexed_as_its_words_and_asked_for_as_a_phrase():
+    assert index_text("the velvet-Dienst restarts") == "the velvet-Dienst restarts"
+    (term,) = parse_query("velvet-Dienst").terms
+    assert (term.kind, term.token) == ("identifier", '"velvet-Dienst"')

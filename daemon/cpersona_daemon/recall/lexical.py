@@ -19,6 +19,8 @@ SHORT_WORD = 3  # below it the bare word of C++ or 5% says nothing, and only the
 # Han with its iteration marks, kana with the long-vowel mark, bopomofo, jamo and hangul syllables.
 _CJK = "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U000323af"
 _CJK_RUN = re.compile(f"[{_CJK}]+")
+# A short number set into CJK text (56回, 第12版) counts something; alone it names nothing and stands in half the rows.
+_COUNT = re.compile(f"(?<=[{_CJK}])[0-9]{{1,3}}(?![^\\s{_CJK}])|(?<![^\\s{_CJK}])[0-9]{{1,3}}(?=[{_CJK}])")
 # Dashes and ellipses that writers set without spaces stand between words, never inside a name.
 _LOOSE = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "\u2013": "-", "—": " ", "―": " ", "→": " ", "•": " ", "·": " ", "\0": " "})
 
@@ -33,6 +35,9 @@ _TOKEN = str.maketrans({c: chr(_PRIVATE + ord(c)) for c in map(chr, range(33, 12
 _OTHER = chr(_PRIVATE + 0xFF)  # any punctuation beyond ASCII
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]+")
 
+# Plain words joined by single hyphens (dry-run, velvet-Dienst) stand in the index as their words; asking for those as a
+# phrase finds them whole, and a token of its own would only make the row look longer than it is.
+_COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
 _APOSTROPHE = re.compile(r"([^\W\d_]+)'([^\W\d_]+)")
 _ENDINGS = frozenset(("s", "re", "ve", "ll", "d", "m"))
 _ELISIONS = frozenset(("l", "d", "j", "m", "t", "s", "n", "c", "qu", "jusqu", "lorsqu", "puisqu"))
@@ -71,7 +76,7 @@ def index_text(text: str) -> str:
     else:
         pieces = _CJK_RUN.sub(" ", body).split()
         body = _CJK_RUN.sub(lambda run: f" {' '.join(_bigrams(run[0]))} ", body)
-    tokens = [_token(piece) for raw in pieces if not raw.isalpha() and _is_identifier(piece := _strip(raw))]
+    tokens = [_token(piece) for raw in pieces if not raw.isalpha() and _is_identifier(piece := _strip(raw)) and not _COMPOUND.fullmatch(piece)]
     # A number is its own token where it stands among the words.
     tokens = [token for token in tokens if not token.isalnum()]
     return f"{body} {' '.join(tokens)}" if tokens else body
@@ -80,12 +85,14 @@ def index_text(text: str) -> str:
 def parse_query(text: str, limit: int = TERM_LIMIT) -> LexicalQuery:
     """Return the terms of a question; any text is a question, none of it is FTS5 syntax.
 
+    A short number inside CJK text is part of its piece and is not asked for by itself.
+
     Stop words are left out unless nothing else is there. Of more than ``limit`` distinct terms the identifiers
     and then the first of the others stay.
     """
     found: dict[str, Term] = {}
     stops: dict[str, Term] = {}
-    for piece in _CJK_RUN.sub(lambda run: f" {run[0]} ", normalise(text)).split():
+    for piece in _CJK_RUN.sub(lambda run: f" {run[0]} ", _COUNT.sub(" ", normalise(text))).split():
         for term in _terms(piece):
             (stops if term.text in ENGLISH else found).setdefault(term.text, term)
     chosen = list((found or stops).values())
@@ -122,6 +129,8 @@ def _terms(piece: str) -> list[Term]:
 
 
 def _identifier(piece: str) -> Term:
+    if _COMPOUND.fullmatch(piece):
+        return Term("identifier", piece.lower(), quoted(piece))
     token = _token(piece)
     prefix = token if len(token) >= PREFIX_LENGTH else ""
     words = _LETTER_OR_DIGIT.findall(piece)
