@@ -1,0 +1,59 @@
+"""gate_fallback responses are low-confidence. Contract: seeds/behavior-contracts §8."""
+
+import pytest
+from contract_kit import memory, refs
+
+ON = {"confidence_enabled": True}
+LEGACY = ON | {"confidence_ordering": "legacy"}
+
+
+def hash_lookup(agent):
+    """The row that holds the identifier is far in meaning from the question."""
+    return agent.load(memory("the fix is in 9f8e7d6c5b", 0.22), memory("something near and useless", 0.3))
+
+
+def test_when_every_candidate_is_below_the_gate_the_lexical_matches_come_back_marked(agent):
+    """§8: "every candidate fell below the quality gate, and the below-gate lexical matches were returned instead"."""
+    exact, _ = hash_lookup(agent)
+    answer = agent.recall("9f8e7d6c5b", LEGACY)
+    assert answer["gate_fallback"] is True
+    assert refs(answer) == [exact]
+
+
+def test_the_rescued_rows_stand_in_confidence_order(agent):
+    """contracts.md §5: "those rows return in confidence order, marked"."""
+    low, high = agent.load(memory("one 9f8e7d6c5b", 0.21), memory("two 9f8e7d6c5b", 0.25))
+    answer = agent.recall("9f8e7d6c5b", LEGACY)
+    assert (answer["gate_fallback"], refs(answer)) == (True, [low, high])
+
+
+def test_gate_fallback_is_absent_where_some_row_passed(agent):
+    """§8: "A recall response carrying gate_fallback: true (absent otherwise)"."""
+    agent.crowd()
+    hash_lookup(agent)
+    found, = agent.load(memory("a good match", 0.9, at=0))
+    answer = agent.recall("9f8e7d6c5b", LEGACY)
+    assert found in refs(answer) and "gate_fallback" not in answer
+
+
+@pytest.mark.parametrize("set", [{}, ON, {"recall_mode": "cascade"}], ids=["defaults", "confidence on", "cascade"])
+def test_without_confidence_ordering_an_all_below_gate_recall_returns_nothing(agent, set):
+    """§8: "gate_fallback can therefore never appear: an all-below-gate recall simply returns nothing"."""
+    hash_lookup(agent)
+    answer = agent.recall("9f8e7d6c5b", set)
+    assert answer["messages"] == [] and "gate_fallback" not in answer
+    assert answer["considered"] == 2 == answer["gated"]
+
+
+def test_only_rows_whose_cosine_was_backfilled_are_rescued(reader):
+    """§8: "The rows it returns are marked by the same backfill"; contracts.md §5 "some lexical row got its cosine backfilled"."""
+    reader.load(memory("the fix is in 9f8e7d6c5b"))
+    answer = reader.recall("9f8e7d6c5b", LEGACY | {"decay_floor": 0.0, "decay_ceil": 0.0, "decay_rate": 1000})
+    assert answer["messages"] == [] and "gate_fallback" not in answer
+
+
+def test_a_rescued_recall_counts_no_recalls(agent):
+    """contracts.md §6: "only with confidence on, not deep, not gate_fallback"."""
+    exact, _ = hash_lookup(agent)
+    assert agent.recall("9f8e7d6c5b", LEGACY)["gate_fallback"] is True
+    assert agent.counted(exact) == (0, None)
