@@ -75,8 +75,18 @@ def test_a_record_found_only_through_the_alias_stays_below_the_gate_exactly_as_w
     declare(agent, entities=[("Aurora", ["Polaris"])])
     answer = agent.reconstruct("news of Aurora", trace=True)
     row, = answer["trace"]["recall"]["rows"]
-    assert (row["ref"], row["fate"], heads(answer)) == (only, "gate", [])
+    assert (row["ref"], row["fate"], row["passes"], heads(answer)) == (only, "gate", False, [])
     assert answer["shortfall_reason"] == "below_quality_threshold"
+
+
+def test_without_an_embedder_too_a_record_found_only_through_the_alias_does_not_pass(reader):
+    """§11: "stays below the gate exactly as it would without the alias"."""
+    reader.crowd()
+    written, only = reader.load(memory("news of Aurora"), memory("Polaris moved"))
+    declare(reader, entities=[("Aurora", ["Polaris"])])
+    answer = reader.reconstruct("Aurora", trace=True)
+    fates = {row["ref"]: (row["fate"], row["passes"]) for row in answer["trace"]["recall"]["rows"]}
+    assert (heads(answer), fates) == ([written], {written: ("returned", True), only: ("gate", False)})
 
 
 def test_the_embedding_search_still_sees_the_query_as_written(agent, embedder):
@@ -232,6 +242,6 @@ def test_reasons_of_recall_and_reconstruct_are_drawn_from_one_ranking(agent):
 @pytest.mark.parametrize("method", ["recall", "recall_with_context"])
 def test_a_declared_name_finds_nothing_for_recall(reader, method):
     """§11 (title): "read by reconstruct and traverse only"."""
-    row = reader.own("store", content="Polaris moved", associations={"entities": [{"name": "Aurora", "aliases": ["Polaris"]}]})["id"]
-    assert reader.own(method, query="Aurora")["messages"] == []
-    assert [c["ref"] for c in reader.reconstruct("Aurora")["items"][0]["claims"]] == [f"mem:{row}"]
+    reader.own("store", content="Polaris moved", associations={"entities": [{"name": "Aurora", "aliases": ["Polaris"]}]})
+    answer = reader.own(method, query="Aurora")
+    assert (answer["messages"], answer["considered"]) == ([], 0)

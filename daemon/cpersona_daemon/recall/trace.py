@@ -79,8 +79,11 @@ def rows(bench: Bench, query: Query, stages: Stages) -> list[dict]:
     parts, divisor = votes(bench, query, stages)
     fused = {c.rid: c for c in stages.fused}
     final = {c.rid: c for c in stages.ordered}
-    fates = _fates(stages)
-    return [_row(bench, stages, c, fused.get(c.rid), final.get(c.rid), parts.get(c.rid, []), divisor, fates) for c in (*stages.kept, *stages.below)]
+    fates, kept = _fates(stages), {c.rid for c in stages.kept}
+    return [
+        _row(bench, stages, c, fused.get(c.rid), final.get(c.rid), parts.get(c.rid, []), divisor, fates[c.rid]) | {"passes": c.rid in kept}
+        for c in (*stages.kept, *stages.below)
+    ]
 
 
 def _fates(stages: Stages) -> dict[Rid, str]:
@@ -92,9 +95,9 @@ def _fates(stages: Stages) -> dict[Rid, str]:
 
 def _row(
     bench: Bench, stages: Stages, candidate: Candidate, fused: Candidate | None, final: Candidate | None, parts: list[tuple[str, float]],
-    divisor: int, fates: dict[Rid, str],
+    divisor: int, fate: str,
 ) -> dict:
-    entry: dict[str, Any] = {"ref": ref_of(candidate.rid) or PROFILE_NAME, "fate": fates[candidate.rid]}
+    entry: dict[str, Any] = {"ref": ref_of(candidate.rid) or PROFILE_NAME, "fate": fate}
     contributions = {channel: value / divisor for channel, value in parts}
     entry["lists"] = [_place(ranked, candidate.rid, contributions) for ranked in stages.lists if candidate.rid in ranked.rids]
     before = fused or candidate
@@ -106,10 +109,7 @@ def _row(
             entry["episode_penalty"] = after / score if score else 1.0
     signal = candidate.signal(bench.legacy)
     if signal is not None:
-        threshold = stages.limits.of(candidate, signal[0])
-        entry |= {"signal": signal[0], "score": signal[1], "threshold": threshold, "passes": signal[1] >= threshold}
-    else:
-        entry["passes"] = fates[candidate.rid] != "gate"
+        entry |= {"signal": signal[0], "score": signal[1], "threshold": stages.limits.of(candidate, signal[0])}
     if final is not None and final.prior is not None:
         entry["prior"] = final.prior
     return entry
