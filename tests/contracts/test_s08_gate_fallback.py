@@ -40,9 +40,22 @@ def test_gate_fallback_is_absent_where_some_row_passed(agent):
 def test_without_confidence_ordering_an_all_below_gate_recall_returns_nothing(agent, set):
     """§8: "gate_fallback can therefore never appear: an all-below-gate recall simply returns nothing"."""
     hash_lookup(agent)
+    agent.own("update_profile", profile="too small a pool for it")
     answer = agent.recall("9f8e7d6c5b", set)
     assert answer["messages"] == [] and "gate_fallback" not in answer
     assert answer["considered"] == 2 == answer["gated"]
+
+
+def test_the_rescued_rows_come_back_without_the_profile_and_a_trace_accounts_for_both(agent):
+    """contracts.md §5: "nothing but the profile survived … those rows return in confidence order, marked"."""
+    agent.crowd(60)
+    agent.own("update_profile", profile="likes tea")
+    exact, near = agent.load(memory("the fix is in 9f8e7d6c5b", 0.22), memory("something near and useless", 0.24))
+    answer = agent.recall("9f8e7d6c5b", LEGACY, trace=True)
+    assert (answer["gate_fallback"], refs(answer)) == (True, [exact])
+    assert {row["ref"]: row["fate"] for row in answer["trace"]["rows"]} == {exact: "returned", near: "gate", "profile": "gate_fallback"}
+    stages = answer["trace"]["stages"]
+    assert (stages["considered"], stages["returned"], stages["below_gate"]) == (2, 1, 1)
 
 
 def test_only_rows_whose_cosine_was_backfilled_are_rescued(reader):

@@ -240,7 +240,7 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
     stages.ordered = rows
     stages.final = rows[: query.limit]
 
-    result = Result(gate_fallback=stages.rescued, advisory=advisory, considered=len(stages.fused), gated=len(stages.below))
+    result = Result(gate_fallback=stages.rescued, advisory=advisory, considered=len(stages.fused), gated=sum(not c.is_profile for c in stages.below))
     result.rows = _read_rows(conn, bench, vector, query, stages.final, look, profile)
     if query.trace or query.why_not:
         result.trace = tracing.draw(conn, bench, vector, query, stages)

@@ -26,7 +26,7 @@ _DEEP_LOOK = 10_000
 
 def draw(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, stages: Stages) -> dict:
     """Return the account of one recall: numbers of every stage, one entry per candidate, and the answer to ``why_not``."""
-    s = bench.settings
+    s, ordered = bench.settings, {c.rid for c in stages.ordered}
     out: dict[str, Any] = {
         "mode": "recency" if query.blank else bench.mode,
         "limit": query.limit,
@@ -41,7 +41,7 @@ def draw(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
         "stages": {
             "considered": len(stages.fused),
             "excluded": len({rid for r in stages.lists for rid in r.excluded}),
-            "below_gate": sum(not c.is_profile for c in stages.below),
+            "below_gate": sum(not c.is_profile and c.rid not in ordered for c in stages.below),
             "autocut": len(stages.cut),
             "over_limit": len(stages.ordered) - len(stages.final),
             "returned": len(stages.final),
@@ -87,7 +87,8 @@ def rows(bench: Bench, query: Query, stages: Stages) -> list[dict]:
 
 
 def _fates(stages: Stages) -> dict[Rid, str]:
-    fates = {c.rid: "gate" for c in stages.below}
+    # What passed and is not among the ordered rows is the profile, where rescued rows came back in its stead.
+    fates = {c.rid: "gate_fallback" for c in stages.kept} | {c.rid: "gate" for c in stages.below}
     fates |= {c.rid: "autocut" for c in stages.cut}
     fates |= {c.rid: "limit" for c in stages.ordered[len(stages.final):]}
     return fates | {c.rid: "returned" for c in stages.final}
