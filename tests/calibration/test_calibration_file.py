@@ -12,7 +12,7 @@ import stat
 import pytest
 
 from cpersona_daemon.calibration.file import CalibrationFile, Threshold, scoring_version
-from cpersona_daemon.errors import StorageFailure
+from cpersona_daemon.errors import Refused, StorageFailure
 
 T = Threshold(0.21, "separation", 200, 0.95, 1.0)
 
@@ -36,14 +36,14 @@ def test_what_was_kept_is_read_back_by_the_next_process(path):
     assert again.gate("kit", "rsf", "cosine", "m1") is None and again.gate("kit", "rrf", "cosine", "m2") is None
 
 
-def test_the_file_is_private_and_nothing_is_left_beside_it(path):
+def test_the_files_are_private_and_nothing_is_left_beside_them(path):
     old = os.umask(0)
     try:
         fill(CalibrationFile(path))
     finally:
         os.umask(old)
-    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-    assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
+    assert stat.S_IMODE(os.stat(path).st_mode) == stat.S_IMODE(os.stat(path + ".previous").st_mode) == 0o600
+    assert sorted(os.listdir(os.path.dirname(path))) == [os.path.basename(path), os.path.basename(path) + ".previous"]
 
 
 def test_an_agent_without_a_threshold_of_its_own_has_the_one_of_all_agents(path):
@@ -154,3 +154,37 @@ def test_a_reader_keeps_its_snapshot_while_the_file_changes(path):
     snapshot = book.current
     book.update(lambda held: held.with_beta("kit", 0.5))
     assert snapshot.beta("kit") == 2.0 and book.beta("kit") == 0.5
+
+
+def test_rolling_back_returns_one_agent_to_what_was_in_force_before_and_a_second_time_forward_again(path):
+    book = CalibrationFile(path)
+    value = lambda agent, number: book.update(lambda held: held.for_model("m1", 8, "1").with_threshold(agent, Threshold(number, "separation", 200, 0.95, 1.0)))  # noqa: E731
+    value("a", 0.2)
+    value("b", 0.5)
+    value("a", 0.3)
+    assert book.roll_back("a")[1].threshold("a") == 0.2 and book.threshold("b") == 0.5
+    assert CalibrationFile(path).threshold("a") == 0.2
+    assert CalibrationFile(path).roll_back("a")[1].threshold("a") == 0.3
+    assert book.roll_back("b")[1].threshold("b") is None
+
+
+def test_rolling_back_is_refused_where_nothing_earlier_is_known_or_fits_the_model(path):
+    book = CalibrationFile(path)
+    with pytest.raises(Refused, match="no earlier calibration"):
+        book.roll_back("a")
+    for model in ("m1", "m2"):
+        book.update(lambda held, model=model: held.for_model(model, 8, "1").with_threshold("a", Threshold(0.2, "separation", 200, 0.95, 1.0)))
+    with pytest.raises(Refused, match="another model"):
+        book.roll_back("a")
+    assert book.threshold("a") == 0.2
+
+
+def test_a_damaged_file_of_the_previous_one_only_costs_the_way_back(path):
+    book = CalibrationFile(path)
+    fill(book)
+    with open(path + ".previous", "r+b") as handle:
+        handle.write(b"{")
+    again = CalibrationFile(path)
+    with pytest.raises(Refused):
+        again.roll_back("kit")
+    assert again.threshold("kit", "m1") == book.threshold("kit", "m1")

@@ -22,6 +22,7 @@ import msgspec
 from ..errors import StorageFailure
 from ..settings import Settings
 from ..storage.calibration import same_model
+from .previous import Previous, write_private
 
 FORMAT = "cpersona-calibration/1"
 SCORING_VERSION = "1"
@@ -127,6 +128,7 @@ class CalibrationFile:
     def __init__(self, path: str):
         self.path = path
         self.backup_path, self.damaged_path = path + ".bak", path + ".damaged"
+        self._previous = Previous(path + ".previous")
         self.problem: str | None = None
         self._guard = threading.Lock()
         self._forgotten: Counter[str] = Counter()
@@ -181,6 +183,7 @@ class CalibrationFile:
         """Remove everything that was measured or set for an agent. Raises StorageFailure."""
         with self._guard:
             self._forgotten[agent_id] += 1
+            self._previous.forget(agent_id)
             changed = self._current.without(agent_id)
             if changed != self._current:
                 self._replace(changed)
@@ -194,14 +197,27 @@ class CalibrationFile:
             changed = change(self._current)
             if self.exists and self._current.stale(changed.model, changed.dimension, changed.scoring_version):
                 self._back_up()
+            self._previous.keep(self._current, changed)
             self._replace(changed)
             return changed
+
+    def roll_back(self, agent_id: str) -> tuple[Measured, Measured]:
+        """Return an agent to what was in force before its last change, and return the snapshots before and after.
+
+        Doing it twice is doing nothing. Raises Refused where nothing earlier is known or it was of another model.
+        """
+        with self._guard:
+            before = self._current
+            changed = self._previous.restored(before, agent_id)
+            self._previous.keep(before, changed)
+            self._replace(changed)
+            return before, changed
 
     def _replace(self, changed: Measured) -> None:
         body = msgspec.json.encode(changed, order="sorted")
         document = {"calibration": msgspec.Raw(body), "checksum": _checksum(body)}
         try:
-            _write_private(self.path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
+            write_private(self.path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
         except OSError as error:
             raise StorageFailure(f"the calibration file cannot be written ({error.strerror}); nothing changed") from error
         self._current, self.exists, self.problem = changed, True, None
@@ -209,7 +225,7 @@ class CalibrationFile:
     def _back_up(self) -> None:
         try:
             with open(self.path, "rb") as handle:
-                _write_private(self.backup_path, handle.read(LARGEST_FILE))
+                write_private(self.backup_path, handle.read(LARGEST_FILE))
         except FileNotFoundError:
             return  # somebody removed it; there is nothing to keep
         except OSError as error:
@@ -261,26 +277,3 @@ def _decode(raw: bytes) -> Measured:
 
 def _checksum(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
-
-
-def _write_private(path: str, data: bytes) -> None:
-    """Put a file in place whole, 0600 from its first byte, and durably."""
-    temporary = path + ".tmp"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        os.fchmod(handle, 0o600)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(handle, view):]
-        os.fsync(handle)
-    except BaseException:
-        os.close(handle)
-        os.unlink(temporary)
-        raise
-    os.close(handle)
-    os.replace(temporary, path)
-    directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import apsw
@@ -39,6 +39,7 @@ POOL = 2  # the draws share this many times the queries of one, which bounds the
 QUERIES_AT_ONCE = 2  # of four readers: the others stay free for requests
 SIGNALS = {"rrf": ("cosine", "rrf"), "rsf": ("rsf", "cosine"), "cascade": ("cosine",)}
 LEGACY_SIGNALS = ("confidence",)
+Compare = Callable[[Measured, Measured], Awaitable[dict]]
 _DIGITS = {"rrf": 6}  # the whole scale of rank fusion lies below 3/61
 
 
@@ -74,19 +75,24 @@ class _Drawn:
     texts: dict[int, str]
 
 
-async def calibrate(ctx: Context, settings: Settings, plan: Plan, *, dry_run: bool = False, beta: Callable[[Measured], Measured] | None = None) -> dict:
+async def calibrate(
+    ctx: Context, settings: Settings, plan: Plan, *, dry_run: bool = False, beta: Callable[[Measured], Measured] | None = None, compare: Compare | None = None
+) -> dict:
     """Measure a threshold, with an agent its gates too, keep both and return the answer of `calibrate_threshold`.
 
-    ``beta`` changes the agent's precision together with what is measured under it. With ``dry_run`` nothing is
-    kept. Raises Refused when there is too little to measure, and StorageFailure; both leave everything as it was.
+    ``beta`` changes the agent's precision together with what is measured under it. ``compare(before, after)`` is asked what
+    changes, before anything is kept; its map joins the answer. With ``dry_run`` nothing is kept.
+    Raises Refused when there is too little to measure, and StorageFailure; both leave everything as it was.
     """
     plan.check()
     async with ctx.calibration.turn:
         with ctx.status.at_work("calibration"):
-            return await _calibrate(ctx, settings, plan, dry_run, beta or (lambda held: held))
+            return await _calibrate(ctx, settings, plan, dry_run, beta or (lambda held: held), compare)
 
 
-async def _calibrate(ctx: Context, settings: Settings, plan: Plan, dry_run: bool, beta: Callable[[Measured], Measured]) -> dict:
+async def _calibrate(
+    ctx: Context, settings: Settings, plan: Plan, dry_run: bool, beta: Callable[[Measured], Measured], compare: Compare | None
+) -> dict:
     agent, book = plan.agent_id, ctx.calibration
     forgets = book.forgets(agent)
     drawn = await ctx.db.read(_draw, plan, Fit(ctx.embedding.identity, ctx.embedding.dimension), settings)
@@ -118,6 +124,9 @@ async def _calibrate(ctx: Context, settings: Settings, plan: Plan, dry_run: bool
     }
     if proxy is not None:
         answer["proxy_source"] = proxy
+    if compare is not None:
+        before = book.current
+        answer |= await compare(before, keep(before))
     if dry_run:
         answer["dry_run"] = True
     else:

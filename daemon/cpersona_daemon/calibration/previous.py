@@ -1,0 +1,118 @@
+"""What was in force before the last change of each agent's calibration, in a small file of its own.
+
+A change of an agent keeps that agent's numbers alone, so that measuring one agent never costs another its way back.
+Losing this file loses nothing but that way: one that is missing or damaged counts as empty.
+
+Contract: issue "Honest recall" 1 (`calibrate --rollback`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+import msgspec
+
+from ..errors import Refused, StorageFailure
+
+LARGEST_FILE = 64 * 1024 * 1024
+
+
+class _Kept(msgspec.Struct, forbid_unknown_fields=True):
+    """``model``, ``dimension`` and ``scoring_version`` say what it was measured with; ``held`` has the agent's part of each map."""
+
+    model: str
+    dimension: int
+    scoring_version: str
+    held: dict[str, Any]
+
+
+class Previous:
+    """The file. ``measured`` below is a ``calibration.file.Measured``: every field of it that is a map is keyed by agent."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self._kept: dict[str, _Kept] | None = None
+
+    def keep(self, before: Any, after: Any) -> None:
+        """Remember what ``before`` held for each agent that ``after`` changes. Raises StorageFailure with nothing changed."""
+        maps = _maps(before)
+        changed = {
+            agent for name, held in maps.items() for agent in {*held, *getattr(after, name)} if held.get(agent) != getattr(after, name).get(agent)
+        }
+        if changed:
+            kept = dict(self._load())
+            for agent in changed:
+                part = {name: msgspec.to_builtins(held[agent]) for name, held in maps.items() if agent in held}
+                kept[agent] = _Kept(before.model, before.dimension, before.scoring_version, part)
+            self._save(kept)
+
+    def restored(self, current: Any, agent_id: str) -> Any:
+        """Return ``current`` with what was kept for an agent in place of what it holds. Raises Refused."""
+        kept = self._load().get(agent_id)
+        whose = f"agent {agent_id!r}" if agent_id else "the whole store"
+        if kept is None:
+            raise Refused(f"no earlier calibration of {whose} is known; nothing was changed")
+        if kept.held and current.stale(kept.model, kept.dimension, kept.scoring_version):
+            raise Refused(f"the earlier calibration of {whose} was measured with another model or scoring; nothing was changed")
+        changes = {}
+        for name, held in _maps(current).items():
+            part = {agent: value for agent, value in held.items() if agent != agent_id}
+            if name in kept.held:
+                part[agent_id] = kept.held[name]
+            changes[name] = part
+        return msgspec.convert(msgspec.to_builtins(msgspec.structs.replace(current, **changes)), type(current))
+
+    def forget(self, agent_id: str) -> None:
+        """Drop what was kept for an agent."""
+        kept = dict(self._load())
+        if kept.pop(agent_id, None) is not None:
+            self._save(kept)
+
+    def _load(self) -> dict[str, _Kept]:
+        if self._kept is None:
+            self._kept = {}
+            try:
+                with open(self.path, "rb") as handle:
+                    checksum, _, body = handle.read(LARGEST_FILE).partition(b"\n")
+                if hashlib.sha256(body).hexdigest().encode() == checksum:
+                    self._kept = msgspec.json.decode(body, type=dict[str, _Kept])
+            except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+                pass  # as if nothing had been kept
+        return self._kept
+
+    def _save(self, kept: dict[str, _Kept]) -> None:
+        body = msgspec.json.encode(kept, order="sorted") + b"\n"
+        try:
+            write_private(self.path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        except OSError as error:
+            raise StorageFailure(f"the earlier calibration cannot be kept ({error.strerror}); nothing changed") from error
+        self._kept = kept
+
+
+def _maps(measured: Any) -> dict[str, dict]:
+    return {name: value for name in measured.__struct_fields__ if isinstance(value := getattr(measured, name), dict)}
+
+
+def write_private(path: str, data: bytes) -> None:
+    """Put a file in place whole, 0600 from its first byte, and durably. Raises OSError."""
+    temporary = path + ".tmp"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.fchmod(handle, 0o600)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(handle, view):]
+        os.fsync(handle)
+    except BaseException:
+        os.close(handle)
+        os.unlink(temporary)
+        raise
+    os.close(handle)
+    os.replace(temporary, path)
+    directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
