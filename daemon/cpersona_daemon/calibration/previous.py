@@ -38,8 +38,12 @@ class Previous:
     def keep(self, before: Any, after: Any) -> None:
         """Remember what ``before`` held for each agent that ``after`` changes. Raises StorageFailure with nothing changed."""
         maps = _maps(before)
+        same = (before.model, before.dimension, before.scoring_version) == (after.model, after.dimension, after.scoring_version)
         changed = {
-            agent for name, held in maps.items() for agent in {*held, *getattr(after, name)} if held.get(agent) != getattr(after, name).get(agent)
+            agent
+            for name, held in maps.items()
+            for agent in {*held, *getattr(after, name)}
+            if not same or held.get(agent) != getattr(after, name).get(agent)
         }
         if changed:
             kept = dict(self._load())
