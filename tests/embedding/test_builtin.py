@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import builtins
 import importlib.util
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -157,6 +160,15 @@ def test_a_runtime_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(EmbeddingFailure, match="onnxruntime"):
         BuiltinEmbedder().load()
+
+
+def test_loading_the_model_writes_nothing_into_the_home_directory(tmp_path):
+    """onnxruntime's own telemetry begins with a device id there, and goes on over the network."""
+    environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    program = ("from cpersona_daemon.embedding import builtin, parts; p = parts.installed();"
+               "builtin._MiniLM(open(p.minilm, 'rb').read(), open(p.vocabulary, 'rb').read()).embed('hello')")
+    subprocess.run([sys.executable, "-c", program], env=environ, cwd=tmp_path, check=True, timeout=120)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_embedding_runs_on_one_blas_thread_and_leaves_the_process_its_own_number(embedder):

@@ -13,6 +13,7 @@ import ctypes
 import gc
 import hashlib
 import io
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -41,6 +42,9 @@ def _identity() -> str:
 
 class _MiniLM:
     def __init__(self, model: bytes, vocabulary: bytes):
+        # Its builds from PyPI report to their maker over the network, and keep a device id in the home directory,
+        # unless this is set before the library is first loaded. A memory that is offline does neither.
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         try:
             import onnxruntime
         except ImportError:

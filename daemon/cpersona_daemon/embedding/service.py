@@ -118,7 +118,7 @@ class EmbeddingService:
                              "check the embedding backend with `cpersona daemon status`; the next query that can be embedded clears this")
         if self._unserved:
             return _advisory("hint", "the embedding model is still loading, so this recall was lexical only", f"state: {self.state}",
-                             "ask again in a moment, or leave out --no-wait")
+                             "ask again in a moment; a recall waits up to 5 s for the model unless it is told --no-wait")
         return None
 
     def status(self) -> dict[str, Any]:
