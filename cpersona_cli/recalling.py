@@ -9,6 +9,7 @@ from . import exits, explain, reading, render
 from .spec import AXES, argument, command, option
 
 _SHOWN = ("rank", "ref", "age", "signal", "score", "cosine", "preview")
+_ABSOLUTE = ("rank", "ref", "age", "cosine", "coverage", "preview")
 _LIMIT = option("-n --limit", "Rows at most, 0 to 100.", kind="int", metavar="N")
 _SOURCE_ID = option("--source-id", "Only memories of this source; one that ends in a sign is a prefix.", metavar="ID")
 _DEEP = option("--deep", "Let weaker matches pass.", kind="flag", default=False)
@@ -28,13 +29,14 @@ _SET = option("--set", "A retrieval setting for this call alone; may be repeated
     option("--fields", "The columns to print, off a terminal or on it.", metavar="NAME,…"),
     option("-0 --null", "End records with NUL and leave text as it is.", kind="flag", default=False),
     option("--max-chars", "Characters of text to print in all, spent from the best row.", kind="int", metavar="N"),
+    option("--absolute", "Show cosine and coverage, which mean the same for every question.", kind="flag", default=False),
     _SET, _NO_WAIT,
     option("--fail-empty", "Exit 3 when nothing was found.", kind="flag", default=False),
     option("--explain", "Show ranks, scores and what was cut where.", kind="flag", default=False),
     option("--why-not", "Say at which stage this row was dropped.", metavar="REF"),
     common=AXES,
 )
-def recall(session, query, limit, source_id, exclude, full, deep, best_first, top, fields, null, max_chars, set, no_wait, fail_empty, explain, why_not):
+def recall(session, query, limit, source_id, exclude, full, deep, best_first, top, fields, null, max_chars, absolute, set, no_wait, fail_empty, explain, why_not):
     """Find memories by meaning and by words. The best row is the last one.
 
     Columns: rank (1 is best), ref, age, signal, score, cosine, preview. The score is the value that the gate
@@ -45,10 +47,12 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
       cpersona recall "which branch do deploys use?" -n 5
       cpersona recall E1042 --json | jq -r '.messages[-1].content'
     """
-    chosen = _columns(fields)
+    chosen = _columns(fields) or (_ABSOLUTE if absolute else None)
     params = _question(session, query, limit, source_id, full or top, deep, no_wait)
     if exclude:
         params["exclude_contents"] = list(exclude)
+    if absolute:
+        params["absolute"] = True
     if explain or why_not is not None:
         params["trace"] = True
     if why_not is not None:
@@ -64,7 +68,7 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
     if not session.show(_with_rows(answer, ranked), order="best_first" if best_first else "best_last"):
         _print(session, answer.response, ranked, chosen, top, null, full, best_first)
     if not ranked:
-        session.out.note("nothing found" + (" that passes the gate; --deep lets weaker matches pass, --explain shows what was cut" if query.strip() else ""))
+        session.out.note(_nothing(answer.response))
         return EXIT_NOTHING if fail_empty else answer.status
     return answer.status
 
@@ -97,7 +101,7 @@ def context(session, query, history, limit, source_id, full, deep, set, no_wait)
     render.table(out, ("from", "ref", "time", "text"), rows, whole=full)
     render.warnings(out, answer.response)
     if not rows:
-        out.note("nothing found")
+        out.note(_nothing(answer.response))
     elif out.draws:
         out.note("in chronological order: the last row is the latest, not the best")
     return answer.status
@@ -175,6 +179,18 @@ def _print(session, response, ranked, chosen, top, null, full, best_first):
     render.warnings(out, response)
     if out.draws and ranked and not top:
         _legend(out, ranked, best_first)
+
+
+def _nothing(response):
+    """Return what an empty answer says: how many candidates there were and by how much the best one missed."""
+    missed, considered = response.get("best_missed"), response.get("considered")
+    if not considered and not missed:
+        return "nothing found: no row came into question" if considered is not None else "nothing found"
+    said = f"nothing found: {considered} {'row' if considered == 1 else 'rows'} came into question, {response.get('gated', 0)} did not pass the gate"
+    if missed:
+        said += (f"; the nearest, {missed.get('ref')}, has {missed.get('signal')} {render.number(missed.get('score'))}"
+                 f" where {render.number(missed.get('threshold'))} is asked")
+    return f"{said}; --deep lets weaker matches pass, --explain shows what was cut"
 
 
 def _legend(out, ranked, best_first):

@@ -10,7 +10,7 @@ import time
 from . import times
 from .output import one_line, to_json, without_controls
 
-ROW_FIELDS = ("rank", "ref", "age", "match", "signal", "score", "cosine", "rrf", "rsf", "prior", "confidence",
+ROW_FIELDS = ("rank", "ref", "age", "match", "signal", "score", "cosine", "coverage", "rrf", "rsf", "prior", "confidence",
               "timestamp", "id", "source", "preview", "content", "length", "truncated")
 
 
@@ -31,7 +31,7 @@ def row_fields(rank, row, names):
             value = match(row)
         elif name == "signal":
             value = reason.get("signal", "")
-        elif name in ("score", "cosine", "rrf", "rsf", "prior"):
+        elif name in ("score", "cosine", "coverage", "rrf", "rsf", "prior"):
             value = number(reason.get(name))
         elif name == "confidence":
             value = number((row.get("confidence") or {}).get("score"))

@@ -74,6 +74,21 @@ def test_an_empty_answer_is_exit_0_unless_it_was_asked_to_fail(run_cli, notes):
     assert run_cli(["recall", "zebra", "--deep", "--fail-empty"]).returncode == 3
 
 
+def test_an_empty_answer_says_how_many_rows_came_into_question_and_what_the_nearest_missed(run_cli, notes):
+    nothing = run_cli(["recall", "zebra"])
+    assert nothing.stderr.endswith("\nnothing found: no row came into question\n")
+    said = json.loads(run_cli(["recall", "zebra", "--json"]).stdout)
+    assert (said["messages"], said["considered"], said["gated"]) == ([], 0, 0)
+    strict = run_cli(["recall", "deploy", "--set", "recall_mode=cascade"])
+    assert strict.returncode == 0 and strict.stdout == "" and "rows came into question" in strict.stderr and "--deep" in strict.stderr
+
+
+def test_absolute_shows_the_columns_that_compare_between_questions(run_cli, notes):
+    rows = records(run_cli(["recall", "deploy branch", "--deep", "--absolute"]))
+    assert rows and all(len(row) == 6 and row[3] == "-" for row in rows) and rows[0][5] == notes[3]
+    assert run_cli(["recall", "deploy branch", "--deep", "--absolute", "--fields", "ref,coverage"]).stdout.splitlines()[-1].startswith("mem:3\t")
+
+
 def test_options_narrow_the_question(run_cli, notes):
     assert len(records(run_cli(["recall", "deploy", "--deep", "-n", "2"]))) == 2
     kept = records(run_cli(["recall", "deploy", "--deep", "--exclude", notes[0], "--exclude", notes[1]]))

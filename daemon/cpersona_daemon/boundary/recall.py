@@ -37,6 +37,7 @@ class RecallParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     deep: bool = False
     no_wait: bool = False
     trace: bool = False
+    absolute: bool = False
     why_not: str | None = None
     session_key: str = ""
 
@@ -60,7 +61,7 @@ def _query(call: Call, exclude: list[str]) -> Query:
             raise InvalidParams(f"why_not names a row as mem:N or ep:N, not {p.why_not!r}")
     return Query(
         text=p.query, scope=scope_of(p), limit=bounded(p.limit, DEFAULT_LIMIT, 0, MAX_LIMIT), deep=p.deep, exclude=tuple(exclude),
-        wait_seconds=0.0 if p.no_wait else WAIT_SECONDS, trace=p.trace, why_not=why_not,
+        wait_seconds=0.0 if p.no_wait else WAIT_SECONDS, trace=p.trace, why_not=why_not, absolute=p.absolute,
     )
 
 
@@ -105,6 +106,8 @@ def _answer(call: Call, result: Result, messages: list[dict]) -> dict:
         answer["depth"] = "deep"
     if not result.rows:
         answer |= {"considered": result.considered, "gated": result.gated}
+        if result.best_missed is not None:
+            answer["best_missed"] = result.best_missed
     if result.trace is not None:
         answer["trace"] = result.trace
     return answer

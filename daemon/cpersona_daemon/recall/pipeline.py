@@ -28,6 +28,7 @@ from . import trace as tracing
 from .channels import Notes, VectorQuery, retrieve
 from .confidence import Frame, confidence
 from .display import EPISODE_SOURCE, PROFILE_SOURCE, episode_text, episode_timestamp, profile_text
+from .missed import best_missed
 from .types import PROFILE, Candidate, Query, Ranked, Result, Row, ref_of
 
 BACKLOG_WORTH_WAITING_FOR = 256
@@ -242,6 +243,8 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
 
     result = Result(gate_fallback=stages.rescued, advisory=advisory, considered=len(stages.fused), gated=sum(not c.is_profile for c in stages.below))
     result.rows = _read_rows(conn, bench, vector, query, stages.final, look, profile)
+    if not result.rows:
+        result.best_missed = best_missed(bench, vector, query, stages.below, stages.limits)
     if query.trace or query.why_not:
         result.trace = tracing.draw(conn, bench, vector, query, stages)
     return result
@@ -266,6 +269,7 @@ def _read_rows(
     frame = facts = None
     if bench.settings.confidence_enabled:
         frame, facts = _frame(bench, query, look), look.facts(final)
+    if bench.settings.confidence_enabled or query.absolute:
         final = _with_display_cosines(bench, vector, final)
     rows = []
     for c in final:

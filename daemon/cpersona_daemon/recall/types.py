@@ -21,6 +21,7 @@ class Query:
     """What is asked of the library: no clamping, no preview, the caller decides.
 
     ``also_lexical`` holds other names of what the query mentions; only the full-text channels see them.
+    ``absolute`` shows the real cosine of rows found by words alone; nothing else moves.
     """
 
     text: str
@@ -33,6 +34,7 @@ class Query:
     trace: bool = False
     why_not: Rid | None = None
     count_recalls: bool = True
+    absolute: bool = False
 
     @property
     def blank(self) -> bool:
@@ -110,6 +112,7 @@ class Result:
     advisory: dict | None = None
     considered: int = 0
     gated: int = 0
+    best_missed: dict | None = None
     trace: dict | None = None
 
 
