@@ -8,6 +8,8 @@ import sys
 
 USAGE = """\
 usage: cpersonad [--foreground] [--ready-fd N]
+       cpersonad --restore FILE [--check]
+       cpersonad --doctor
 
 Serve the cpersona database that CPERSONA_DB_PATH and the config file name, until
 SIGTERM, `cpersona daemon stop`, or CPERSONA_IDLE_TIMEOUT seconds without work.
@@ -15,6 +17,10 @@ SIGTERM, `cpersona daemon stop`, or CPERSONA_IDLE_TIMEOUT seconds without work.
 
   --foreground   write the log to standard error instead of the log file
   --ready-fd N   write one line of JSON to descriptor N once ready, or why not
+  --restore FILE put a backup in the place of the database while no daemon has
+                 it, and print one line of JSON; `cpersona restore` calls this
+  --check        with --restore: verify the backup and change nothing
+  --doctor       look at the installation and print one line of JSON a check
   --version      print the version
   --help         print this
 """
@@ -24,7 +30,7 @@ LOG_BYTES, LOG_FILES = 2_000_000, 3
 def main(argv=None):
     """Run the daemon; return its exit status: 0, or that of the error that kept it from starting."""
     args = sys.argv[1:] if argv is None else argv
-    foreground, ready_fd = False, None
+    foreground, ready_fd, backup, check = False, None, None, False
     while args:
         arg, args = args[0], args[1:]
         if arg in ("-h", "--help"):
@@ -35,14 +41,42 @@ def main(argv=None):
 
             sys.stdout.write(f"cpersonad {__version__}\n")
             return 0
+        if arg == "--doctor":
+            from .doctor import main as doctor
+
+            return doctor()
         if arg == "--foreground":
             foreground = True
+        elif arg == "--check":
+            check = True
+        elif arg == "--restore" and args:
+            backup, args = args[0], args[1:]
         elif arg == "--ready-fd" and args and args[0].isdigit():
             ready_fd, args = int(args[0]), args[1:]
         else:
             sys.stderr.write(f"cpersonad: {arg!r} is not understood\n{USAGE}")
             return 2
-    return _serve(foreground, ready_fd)
+    return _serve(foreground, ready_fd) if backup is None else _restore(backup, check)
+
+
+def _restore(backup, check):
+    """Restore or check a backup; print what came of it as one line of JSON and return the exit status."""
+    import json
+
+    os.umask(0o077)
+    from .errors import CPersonaError
+    from .paths import places
+    from .portability import bring_back
+    from .settings import load
+
+    settings = load()
+    try:
+        told = bring_back.check(backup) if check else bring_back.restore(backup, settings, places(settings))
+        status = 0
+    except CPersonaError as error:
+        told, status = {"ok": False, "error": str(error), "code": error.code}, error.exit_status
+    sys.stdout.write(json.dumps(told) + "\n")
+    return status
 
 
 def _serve(foreground, ready_fd):

@@ -1,0 +1,114 @@
+"""Backing up a live store as one verified file, while everybody else goes on reading and writing.
+
+The database is copied page by page within one read snapshot, so that no writer makes the copy begin again and the copy is
+the store of one moment. The file appears under its name whole, checked and durable, or not at all.
+
+Contract: issue "A tool to live in" (backup); quality.md (a restored backup is never empty because only the `.db` was copied).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+
+import apsw
+
+from .. import __version__
+from ..errors import CorruptDatabase, StorageFailure, TimedOut, translate
+from ..instants import iso_now
+from ..paths import Places
+from ..settings import CLIENT, DAEMON, RETRIEVAL, TABLE, Settings
+from . import backup_file as shape
+
+PAGES = 2_000  # what one step copies: about 8 MB, so that a stop is noticed soon
+
+Progress = Callable[[dict], None]
+
+
+def make(places: Places, settings: Settings, target: str, now: float, progress: Progress | None, stop: threading.Event) -> dict:
+    """Write the backup to ``target`` and return `{ok, path, bytes, memories, episodes, profiles, schema}`.
+
+    A name that ends in `gz` is compressed. Raises CorruptDatabase when the copy is not sound, StorageFailure when it cannot
+    be written; ``target`` is then as it was. Call it on a thread of its own.
+    """
+    tell = progress or (lambda step: None)
+    try:
+        work = tempfile.mkdtemp(prefix=".cpersona-backup-", dir=os.path.dirname(target))
+        try:
+            return _make(places, settings, target, now, tell, stop, work)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    except OSError as error:
+        raise StorageFailure(f"the backup cannot be written to {os.path.dirname(target)} ({error.strerror}); nothing was changed") from error
+    except apsw.Error as error:
+        raise translate(error) from error
+
+
+def _make(places: Places, settings: Settings, target: str, now: float, tell: Progress, stop: threading.Event, work: str) -> dict:
+    copy = os.path.join(work, shape.DATABASE)
+    _copy(places.db, copy, tell, stop)
+    tell({"stage": "checking"})
+    schema, rows, damage = shape.look_at_database(copy)
+    if damage:
+        raise CorruptDatabase(f"the copy is not sound, so no backup was written: {damage[0]}")
+    files = {shape.DATABASE: copy}
+    for name, path in ((shape.CALIBRATION, places.calibration), (shape.EARLIER, places.calibration + ".previous")):
+        if os.path.isfile(path):
+            # A copy: the file may be replaced between its checksum and its packing.
+            files[name] = shutil.copyfile(path, os.path.join(work, name))
+    files[shape.SETTINGS] = os.path.join(work, shape.SETTINGS)
+    with open(files[shape.SETTINGS], "w", encoding="utf-8") as handle:
+        json.dump(settings_of(settings), handle, indent=1)
+    draft = os.path.join(work, "backup")
+    facts = {"created_at": iso_now(now), "version": __version__, "schema": schema, "rows": rows}
+    with os.fdopen(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w+b") as handle:
+        shape.pack(handle, target.endswith("gz"), facts, files, now, lambda done, total: tell({"stage": "packing", "done": done, "total": total}))
+        handle.flush()
+        os.fsync(handle.fileno())
+    if stop.is_set():
+        raise TimedOut("the backup was given up; nothing was written")
+    tell({"stage": "verifying"})
+    shape.verify(draft)
+    os.replace(draft, target)
+    directory = os.open(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+    return {"ok": True, "path": target, "bytes": os.path.getsize(target), **rows, "schema": schema}
+
+
+def _copy(source_path: str, copy_path: str, tell: Progress, stop: threading.Event) -> None:
+    os.close(os.open(copy_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    source = apsw.Connection(source_path, flags=apsw.SQLITE_OPEN_READONLY)
+    copy = apsw.Connection(copy_path, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        source.set_busy_timeout(10_000)
+        copy.execute("PRAGMA synchronous = OFF")  # it is read again from its first byte before anybody relies on it
+        # The snapshot that this opens is what every step reads, whatever is committed meanwhile.
+        source.execute("BEGIN; SELECT count(*) FROM sqlite_schema")
+        with copy.backup("main", source, "main") as backup:
+            while not backup.done:
+                if stop.is_set():
+                    raise TimedOut("the backup was given up; nothing was written")
+                backup.step(PAGES)
+                tell({"stage": "copying", "done": backup.page_count - backup.remaining, "total": backup.page_count})
+        source.execute("ROLLBACK")
+        # One file, readable without its WAL; the daemon that opens it turns the WAL on again.
+        copy.execute("PRAGMA journal_mode = DELETE").fetchall()
+    finally:
+        copy.close()
+        source.close()
+
+
+def settings_of(settings: Settings) -> dict:
+    """Return what a person set: `{name: {value, origin}}`, without secrets and without what belongs to one machine's places."""
+    return {
+        s.name: {"value": getattr(settings, s.name), "origin": settings.origin(s.name)}
+        for s in TABLE
+        if s.scope in (CLIENT, DAEMON, RETRIEVAL) and s.kind != "path" and not s.secret and settings.is_set(s.name)
+    }
