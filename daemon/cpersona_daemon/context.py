@@ -25,5 +25,6 @@ class Context:
     access: Any           # boundary.access.AccessList
     pauses: Any           # boundary.pause.Pauses
     status: Any           # status.Status: counters, latencies, last errors
+    spool: Any = None     # spool.drain.Spool
     tasks: set = field(default_factory=set)
     daemon: Any = None    # lifecycle.Daemon: its end, and what it knows of the process; set once it serves

@@ -44,6 +44,7 @@ async def open_context(settings: Settings, places: Places, clock) -> Context:
     from .calibration.run import recalibrate_if_stale
     from .embedding.backlog import BacklogWorker
     from .embedding.service import EmbeddingService
+    from .spool.drain import Spool
     from .vectors.store import VectorStore
 
     access, status = AccessList.load(settings.acl_file), Status(clock)
@@ -63,6 +64,8 @@ async def open_context(settings: Settings, places: Places, clock) -> Context:
         embedding.start()
         ctx.backlog.start()
         _in_background(ctx, recalibrate_if_stale(ctx))
+        ctx.spool = Spool(ctx)
+        _in_background(ctx, ctx.spool.run())
     except BaseException:
         db.close()
         vectors.close()
@@ -194,6 +197,7 @@ class Daemon:
 
     async def _look_around(self) -> None:
         self.server.heartbeat()
+        self.server.ctx.spool.look()
         if not claims.same_file(self.places.lock, self._lock) or not claims.same_file(self.places.db, self._db_file):
             return self.request_stop("the database or its lock file was removed or replaced")
         state = self.own.state()

@@ -71,7 +71,7 @@ class Server:
     def at_rest(self, besides: Connection | None = None) -> bool:
         """Tell whether nobody (besides one connection) is connected and nothing is at work."""
         others = len(self.connections) - (besides in self.connections)
-        return not (others or self.tasks or self.ctx.db.writes_in_flight or self.ctx.backlog.busy or self.ctx.status.working)
+        return not (others or self.tasks or self.ctx.db.writes_in_flight or self.ctx.backlog.busy or self.ctx.status.working or self.ctx.spool.busy)
 
     def heartbeat(self) -> None:
         """Tell those who wait for a request without a deadline that the daemon is alive."""
@@ -265,6 +265,8 @@ class Connection(asyncio.Protocol):
         """Run one request. What is read waits until the client has taken what it was given, at no cost to its deadline."""
         if _kind(request)[0] != fields.READ:
             return await self._run(request)
+        if request.method != "daemon_status":
+            await self.server.ctx.spool.settled()
         async with self._reading:
             await self._writable.wait()
             await self._run(request)

@@ -20,6 +20,8 @@ SKELETONS = {
     "archive_episode": ({"summary": "x"}, {"ok": True, "episode_id": None}),
     "delete_episode": ({"episode_id": 1}, {"ok": True, "deleted_id": None}),
     "update_profile": ({"profile": "x"}, {"ok": True, "profiles_updated": 0}),
+    "replace_notes": ({"notes": [{"id": "n", "content": "x"}]}, {"ok": True, "deleted": 0, "notes": []}),
+    "undo_batch": ({"batch": "b"}, {"ok": True, "deleted_memories": 0, "deleted_episodes": 0, "kept_locked": 0}),
     "import_memories": ({"input_path": "/nowhere"}, {
         "ok": True, "imported_memories": 0, "skipped_memories": 0, "imported_episodes": 0, "skipped_episodes": 0, "profile_updated": False}),
     "merge_memories": ({"source_agent_id": "a", "target_agent_id": "b"}, {

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import InvalidParams
+from ..instants import created_text, parse_instant
 from ..storage.scope import Scope
 
 NOT_PERSISTED = {"persisted": False, "dry_run": True, "reason": "persistence is paused"}
@@ -26,4 +28,18 @@ def bounded(value: Any, default: int, low: int, high: int) -> int:
 
 def scope_of(params: Any) -> Scope:
     """Return the scope that a read's params name."""
-    return Scope(params.agent_id, params.project_id, params.channel or "", getattr(params, "source_id", None) or "")
+    as_of = stored_at(getattr(params, "as_of", None), "as_of")
+    return Scope(params.agent_id, params.project_id, params.channel or "", getattr(params, "source_id", None) or "", as_of)
+
+
+def stored_at(value: str | None, name: str) -> str:
+    """Return an instant in the form that created_at has, '' for none. Raises InvalidParams for what names no instant."""
+    if not value:
+        return ""
+    instant = parse_instant(value)
+    try:
+        if instant is not None:
+            return created_text(instant)
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise InvalidParams(f"{name} names no instant; give one like 2026-03-01T09:30:00Z")

@@ -36,6 +36,7 @@ async def daemon_status(call: Call) -> dict:
         "vectors": ctx.vectors.status(),
         "embedding": ctx.embedding.status(),
         "backlog": await ctx.backlog.status(),
+        "spool": ctx.spool.status(),
         "calibration": ctx.calibration.summary(),
         "writes_in_flight": ctx.db.writes_in_flight,
         "access_file": not ctx.access.open,

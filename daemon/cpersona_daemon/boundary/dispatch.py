@@ -15,13 +15,14 @@ from ..context import Context
 from ..errors import CPersonaError, InvalidParams, translate
 from ..settings import BadValue
 from ..wire import fields
-from . import associations, calibration, daemon, health, memories, pausing, recall, transfer
+from . import associations, calibration, daemon, health, memories, notes, pausing, recall, transfer
 from .registry import Call, Method
 
 log = logging.getLogger(__name__)
 
 METHODS: dict[str, Method] = {
     **memories.METHODS,
+    **notes.METHODS,
     **recall.METHODS,
     **associations.METHODS,
     **calibration.METHODS,

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from ..errors import InvalidParams, Refused
-from ..memory import archive, edit
+from ..memory import archive, edit, undo
 from ..memory import store as storing
 from ..recall.display import episode_row, memory_row
 from ..recall.types import parse_ref
 from ..storage import episodes, memories, profiles
 from ..vectors.changes import EPISODE, MEMORY
-from .common import bounded, paused
+from .common import bounded, paused, stored_at
 from .registry import Call, Method
 
 MAX_REFS = 20
@@ -35,6 +35,7 @@ class StoreParams(msgspec.Struct, forbid_unknown_fields=True):
     associations: dict | None = None
     lock: bool = False
     on_conflict: str = "skip"
+    batch: str | None = None
     session_key: str = ""
 
 
@@ -84,6 +85,12 @@ class ListParams(msgspec.Struct, forbid_unknown_fields=True):
     project_id: str | None = None
 
 
+class MemoryListParams(ListParams, forbid_unknown_fields=True):
+    since: str | None = None
+    until: str | None = None
+    as_of: str | None = None
+
+
 class ContentsParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str = ""
     refs: list = []
@@ -107,7 +114,7 @@ async def store(call: Call) -> dict:
         settings=settings,
     )
     return await storing.store(
-        call.ctx, draft, on_conflict=p.on_conflict, associations=p.associations, declared_by=call.caller.client_id, key=call.key
+        call.ctx, draft, on_conflict=p.on_conflict, associations=p.associations, declared_by=call.caller.client_id, key=call.key, batch=undo.check_name(p.batch),
     )
 
 
@@ -161,7 +168,8 @@ async def get_profile(call: Call) -> dict:
 
 async def list_memories(call: Call) -> dict:
     p = call.params
-    found = await call.ctx.db.read(memories.newest, p.agent_id, p.project_id, bounded(p.limit, 100, 0, 500))
+    until = min(filter(None, (stored_at(p.until, "until"), stored_at(p.as_of, "as_of"))), default="")
+    found = await call.ctx.db.read(memories.newest, p.agent_id, p.project_id, bounded(p.limit, 100, 0, 500), stored_at(p.since, "since"), until)
     rows = [{
         "id": m.id, "ref": f"mem:{m.id}", "agent_id": m.agent_id, "project_id": m.project_id, "channel": m.channel, "msg_id": m.msg_id,
         "content": m.content, "source": memories.load_source(m.source), "timestamp": m.timestamp, "metadata": memories.load_json(m.metadata),
@@ -217,7 +225,7 @@ METHODS = {
     "delete_episode": Method(EpisodeParams, delete_episode, paused(ok=True, deleted_id=None)),
     "update_profile": Method(ProfileParams, update_profile, paused(ok=True, profiles_updated=0)),
     "get_profile": Method(AgentParams, get_profile),
-    "list_memories": Method(ListParams, list_memories),
+    "list_memories": Method(MemoryListParams, list_memories),
     "list_episodes": Method(ListParams, list_episodes),
     "get_contents": Method(ContentsParams, get_contents),
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from ..memory import undo
 from ..portability import export, import_, merge, paths
 from .common import paused
 from .registry import Call, Method
@@ -26,6 +27,7 @@ class ImportParams(msgspec.Struct, forbid_unknown_fields=True):
     target_agent_id: str | None = ""
     dry_run: bool = False
     embed: bool = False
+    batch: str | None = None
     session_key: str = ""
 
 
@@ -35,6 +37,12 @@ class MergeParams(msgspec.Struct, forbid_unknown_fields=True):
     mode: str = "copy"
     strategy: str = "skip"
     dry_run: bool = False
+    session_key: str = ""
+
+
+class UndoParams(msgspec.Struct, forbid_unknown_fields=True):
+    batch: str
+    agent_id: str = ""
     session_key: str = ""
 
 
@@ -60,7 +68,8 @@ async def export_memories(call: Call) -> dict:
 async def import_memories(call: Call) -> dict:
     p = call.params
     return await import_.import_file(
-        call.ctx, call.settings, p.input_path, dry_run=p.dry_run, target=p.target_agent_id or "", embed=p.embed, progress=call.progress)
+        call.ctx, call.settings, p.input_path, dry_run=p.dry_run, target=p.target_agent_id or "", embed=p.embed, batch=undo.check_name(p.batch),
+        progress=call.progress)
 
 
 async def merge_memories(call: Call) -> dict:
@@ -71,6 +80,10 @@ async def merge_memories(call: Call) -> dict:
     answer = await db.write(lambda tx: merge.merge(tx.conn, tx, p.source_agent_id, p.target_agent_id, p.mode, p.strategy), call.key)
     call.ctx.backlog.wake()
     return answer
+
+
+async def undo_batch(call: Call) -> dict:
+    return await undo.undo(call.ctx, call.params.batch, call.params.agent_id, call.progress)
 
 
 async def delete_agent_data(call: Call) -> dict:
@@ -86,5 +99,6 @@ METHODS = {
         ok=True, imported_memories=0, skipped_memories=0, imported_episodes=0, skipped_episodes=0, profile_updated=False)),
     "merge_memories": Method(MergeParams, merge_memories, paused(
         ok=True, merged_memories=0, skipped_memories=0, merged_episodes=0, skipped_episodes=0, profile_copied=False, skipped_profile=False)),
+    "undo_batch": Method(UndoParams, undo_batch, paused(ok=True, deleted_memories=0, deleted_episodes=0, kept_locked=0)),
     "delete_agent_data": Method(DeleteParams, delete_agent_data, paused(ok=True, deleted_memories=0, deleted_profiles=0, deleted_episodes=0)),
 }

@@ -18,7 +18,7 @@ from ..context import Context
 from ..errors import EmbeddingFailure, Refused
 from ..instants import iso_now, parse_instant
 from ..settings import Settings
-from ..storage import backlog, idempotency, memories
+from ..storage import backlog, batches, idempotency, memories
 from ..storage.database import Transaction
 from ..vectors.changes import MEMORY
 from .source import normalise_source
@@ -100,12 +100,13 @@ def _ahead_of_clock(timestamp: str, now: float, mode: str) -> dict | None:
 
 
 async def store(
-    ctx: Context, draft: Draft, *, on_conflict: str = "skip", associations: Any = None, declared_by: str = "", key: str | None = None
+    ctx: Context, draft: Draft, *, on_conflict: str = "skip", associations: Any = None, declared_by: str = "", key: str | None = None, batch: str = "",
 ) -> dict:
     """Write a prepared memory unless it is there already, and return store's answer.
 
     The probe runs before the embedding, so that a skip costs none, and again inside the transaction, where
     it decides. Without a vector (backend down or still loading) the row is stored and embedded later.
+    ``batch`` names the run that a new row belongs to.
     Raises Refused when ``on_conflict`` says so or a locked row would change.
     """
     vector = None
@@ -115,7 +116,10 @@ async def store(
     model = ctx.embedding.identity
 
     def job(tx: Transaction) -> dict:
-        return _write(tx, draft, on_conflict, associations, declared_by, vector, model, later=ctx.embedding.mode != "none")
+        answer = _write(tx, draft, on_conflict, associations, declared_by, vector, model, later=ctx.embedding.mode != "none")
+        if batch and answer["result"] == "stored":
+            batches.label(tx, MEMORY, answer["id"], batch)
+        return answer
 
     answer = await ctx.db.write(job, key)
     if answer.get("embedded") is False and ctx.embedding.mode != "none":

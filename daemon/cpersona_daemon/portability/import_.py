@@ -118,11 +118,12 @@ class _Reader:
 
 
 async def import_file(
-    ctx: Context, settings: Settings, path: object, *, dry_run: bool = False, target: str = "", embed: bool = False, progress: Progress | None = None
+    ctx: Context, settings: Settings, path: object, *, dry_run: bool = False, target: str = "", embed: bool = False, batch: str = "",
+    progress: Progress | None = None,
 ) -> dict:
     """Import a file and return import_memories' answer.
 
-    ``target`` replaces the agent of every line. With ``embed`` rows without a vector are listed for embedding.
+    ``target`` replaces the agent of every line, ``batch`` names the run that new rows belong to. With ``embed`` rows without a vector are listed for embedding.
     ``progress`` is called with `{done, total}` in lines. Raises Refused, with nothing changed, for a file that
     cannot be read or is not what its header says; an import that ends later answers `ok: false` with what it stored.
     """
@@ -131,7 +132,7 @@ async def import_file(
     try:
         found = await asyncio.to_thread(survey, handle, stop)
         found.check()
-        return await _second_pass(ctx, settings, handle, found, dry_run=dry_run, target=target, embed=embed, progress=progress)
+        return await _second_pass(ctx, settings, handle, found, dry_run=dry_run, target=target, embed=embed, name=batch, progress=progress)
     except OSError as error:
         raise Refused(f"input_path cannot be read ({error.strerror})") from None
     finally:
@@ -140,7 +141,7 @@ async def import_file(
 
 
 async def _second_pass(
-    ctx: Context, settings: Settings, handle: BinaryIO, found: Survey, *, dry_run: bool, target: str, embed: bool, progress: Progress | None
+    ctx: Context, settings: Settings, handle: BinaryIO, found: Survey, *, dry_run: bool, target: str, embed: bool, name: str, progress: Progress | None
 ) -> dict:
     total, done = Outcome(), 0
     ids, seen = Ids(found.wanted), set()
@@ -149,7 +150,7 @@ async def _second_pass(
 
     async def write(batch: Batch, start: int) -> tuple[int, Outcome]:
         def job(tx: Transaction) -> tuple[int, Outcome]:
-            return apply(batch, start, Restore(tx, ids, embed))
+            return apply(batch, start, Restore(tx, ids, embed, name))
 
         return await ctx.db.write(job)
 

@@ -12,7 +12,7 @@ import apsw
 import numpy as np
 
 from ..associations.names import normalise
-from ..storage import backlog, episodes, memories, transfer
+from ..storage import backlog, batches, episodes, memories, transfer
 from ..storage.database import Transaction
 from .lines import BadLine, EntityLine, MentionLine, ProfileLine, RelationLine, Row
 
@@ -105,15 +105,17 @@ class _Taker:
 class Restore(_Taker):
     """Writes, inside one transaction."""
 
-    def __init__(self, tx: Transaction, ids: Ids, embed: bool):
+    def __init__(self, tx: Transaction, ids: Ids, embed: bool, batch: str = ""):
         super().__init__(ids)
-        self._tx, self._embed = tx, embed
+        self._tx, self._embed, self._batch = tx, embed, batch
         self._models: set[tuple[str, int]] = set()
 
     def put_row(self, row: Row) -> tuple[int, bool]:
         put = transfer.put_memory if row.kind == "mem" else transfer.put_episode
         new_id, written = put(self._tx, row.new)
         if written:
+            if self._batch:
+                batches.label(self._tx, row.kind, new_id, self._batch)
             if row.vector is not None:
                 self._put_vector(row, new_id, row.vector)
             elif self._embed:

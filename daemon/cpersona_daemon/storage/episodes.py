@@ -84,7 +84,7 @@ def owner(conn: apsw.Connection, episode_id: int) -> str | None:
 def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Episode]:
     """Return the episodes with these ids that are visible in the scope (or owned by the agent), by id."""
     if scope is not None:
-        condition, params = scope.axes_sql()
+        condition, params = scope.row_sql()
     elif agent_id is not None:
         condition, params = "agent_id = ?", [agent_id]
     else:
@@ -119,13 +119,13 @@ def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: 
 
 def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
     """Count episodes in the agent, project and channel scope, stopping at ``at_most``."""
-    condition, params = scope.axes_sql()
+    condition, params = scope.row_sql()
     ((n,),) = conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM episodes WHERE {condition} LIMIT ?)", (*params, at_most)).fetchall()
     return n
 
 
 def boundary(conn: apsw.Connection, scope: Scope) -> str | None:
     """Return the created_at of the newest episode in the axes of a scope, or None without episodes."""
-    condition, params = scope.axes_sql()
+    condition, params = scope.row_sql()
     row = conn.execute(f"SELECT created_at FROM episodes WHERE {condition} ORDER BY created_at DESC LIMIT 1", tuple(params)).fetchone()
     return None if row is None else row[0]

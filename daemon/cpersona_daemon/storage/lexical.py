@@ -86,7 +86,7 @@ def search(
 
 def _ranked(conn: apsw.Connection, kind: str, expression: str, lowest: int, scope: Scope, depth: int, ranked_first: int) -> list[tuple[int, float]]:
     fts, _, table = _TABLES[kind]
-    axes, params = scope.memory_sql("m.") if kind == "mem" else scope.axes_sql("m.")
+    axes, params = scope.memory_sql("m.") if kind == "mem" else scope.row_sql("m.")
     match = f"{fts} MATCH ? AND f.rowid >= ?"
     if depth < ranked_first:
         best = conn.execute(

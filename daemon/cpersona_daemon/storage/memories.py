@@ -235,8 +235,8 @@ def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
     return {i for (i,) in rows}
 
 
-def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int) -> list[Memory]:
-    """Return rows created_at DESC, id DESC; agent '' lists all agents."""
+def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, since: str = "", until: str = "") -> list[Memory]:
+    """Return rows created_at DESC, id DESC; agent '' lists all agents. ``since`` and ``until``, in created_at's form, are inclusive; '' = open."""
     conditions, params = [], []
     if agent_id:
         conditions.append("agent_id = ?")
@@ -244,6 +244,10 @@ def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: 
     if project_id is not None:
         conditions.append("project_id IN (?, '')")
         params.append(project_id)
+    for bound, comparison in ((since, ">="), (until, "<=")):
+        if bound:
+            conditions.append(f"created_at {comparison} ?")
+            params.append(bound)
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     rows = conn.execute(f"SELECT {_FULL} FROM memories {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*params, limit))
     return [Memory(*row) for row in rows]
@@ -251,14 +255,14 @@ def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: 
 
 def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
     """Count memories in the agent, project and channel scope, stopping at ``at_most``."""
-    condition, params = scope.axes_sql()
+    condition, params = scope.row_sql()
     ((n,),) = conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM memories WHERE {condition} LIMIT ?)", (*params, at_most)).fetchall()
     return n
 
 
 def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
     """Return the oldest and the newest instant among dated memories in the axes of a scope, or None without any."""
-    condition, params = scope.axes_sql()
+    condition, params = scope.row_sql()
     low = conn.execute(f"SELECT instant FROM memories WHERE {condition} AND instant IS NOT NULL ORDER BY instant LIMIT 1", tuple(params)).fetchone()
     if low is None:
         return None

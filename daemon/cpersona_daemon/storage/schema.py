@@ -158,7 +158,24 @@ CREATE INDEX relations_object ON relations (object_kind, object_id);
 CREATE INDEX relations_subject ON relations (subject_kind, subject_id);
 """
 
-MIGRATIONS = ((1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS))
+# Which run wrote a row, for runs that were given a name. A table of its own: rows of no named run cost nothing.
+_BATCHES = """
+CREATE TABLE batches (
+  kind TEXT NOT NULL,
+  id INTEGER NOT NULL,
+  batch TEXT NOT NULL,
+  PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+CREATE INDEX batches_name ON batches (batch, kind, id);
+CREATE TRIGGER batches_memory AFTER DELETE ON memories BEGIN
+  DELETE FROM batches WHERE kind = 'mem' AND id = old.id;
+END;
+CREATE TRIGGER batches_episode AFTER DELETE ON episodes BEGIN
+  DELETE FROM batches WHERE kind = 'ep' AND id = old.id;
+END;
+"""
+
+MIGRATIONS = ((1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS), (3, "named batches", _BATCHES))
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 
 

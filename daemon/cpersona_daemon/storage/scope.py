@@ -11,12 +11,13 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Who asks and what is visible. ``project_id`` None means no filter, '' the global pool only;
-    ``channel`` '' and ``source_id`` '' mean no filter."""
+    ``channel`` '' and ``source_id`` '' mean no filter. ``as_of``, in created_at's form, hides what was stored later; '' hides nothing."""
 
     agent_id: str
     project_id: str | None = None
     channel: str = ""
     source_id: str = ""
+    as_of: str = ""
 
     @property
     def sees_episodes(self) -> bool:
@@ -40,9 +41,17 @@ class Scope:
             params.append(self.channel)
         return sql, params
 
+    def row_sql(self, alias: str = "") -> tuple[str, list]:
+        """Return the condition on rows of any source: the axes, and when they were stored. The whole condition on episodes."""
+        sql, params = self.axes_sql(alias)
+        if self.as_of:
+            sql += f" AND {alias}created_at <= ?"
+            params.append(self.as_of)
+        return sql, params
+
     def memory_sql(self, alias: str = "") -> tuple[str, list]:
         """Return the whole condition on memories, the source included."""
-        sql, params = self.axes_sql(alias)
+        sql, params = self.row_sql(alias)
         if self.source_id and self.source_is_prefix:
             sql += f" AND substr({alias}source_id, 1, ?) = ?"
             params += [len(self.source_id), self.source_id]

@@ -89,7 +89,7 @@ def count(conn: apsw.Connection, kind: str) -> int:
 def scan_order(conn: apsw.Connection, kind: str, scope: Scope | None = None) -> np.ndarray:
     """Return the ids of all rows in scope, with a vector or not, in scan order: created_at DESC, id ASC. int64."""
     rows = _TABLES[kind][0]
-    where, params = ("1", []) if scope is None else scope.memory_sql() if kind == MEMORY else scope.axes_sql()
+    where, params = ("1", []) if scope is None else scope.memory_sql() if kind == MEMORY else scope.row_sql()
     found = conn.execute(f"SELECT id, created_at FROM {rows} WHERE {where}", tuple(params)).fetchall()
     ids = np.array([row_id for row_id, _ in found], np.int64)
     return ids[np.lexsort((ids, -created_column([text for _, text in found])))]

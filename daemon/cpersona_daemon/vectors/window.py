@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..instants import created_seconds
 from ..storage.scope import Scope
 from .index import View
 
@@ -35,7 +36,7 @@ def window(view: View, scope: Scope, start: int, stop: int, with_source: bool = 
 
 
 def _tests(view: View, scope: Scope, with_source: bool) -> list | None:
-    """Return what each column must be: (column, a code, several codes, or a bool per code). None: no row can match."""
+    """Return what each column must be: (column, a code, several codes, a bool per code, or a range). None: no row can match."""
     columns, codes = view.columns, view.codes
     agent = codes.find(scope.agent_id)
     if agent is None:
@@ -58,6 +59,8 @@ def _tests(view: View, scope: Scope, with_source: bool) -> list | None:
             if source is None:
                 return None
             tests.append((columns.source, source))
+    if scope.as_of:
+        tests.append((columns.created, range(created_seconds(scope.as_of) + 1)))
     return tests
 
 
@@ -69,6 +72,8 @@ def _passing(view: View, tests: list, where: slice | np.ndarray) -> np.ndarray:
             passing &= wanted[values]
         elif isinstance(wanted, list):
             passing &= values == wanted[0] if len(wanted) == 1 else (values == wanted[0]) | (values == wanted[1])
+        elif isinstance(wanted, range):
+            passing &= values < wanted.stop
         else:
             passing &= values == wanted
     return passing

@@ -1,0 +1,68 @@
+"""Notes that follow something outside, such as commits: where that is rewritten, the old note goes and the new one comes.
+
+Contract: issue "A tool to live in" (amend and rebase replace, never pile up); contracts.md §2 (dedup, locks).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..context import Context
+from ..storage import memories
+from ..storage.database import Transaction
+from .store import Draft, attach
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A checked memory and the message ids of those it replaces; ``draft`` None, with the reason, for one that was refused."""
+
+    draft: Draft | None
+    replaces: tuple[str, ...]
+    msg_id: str
+    reason: str = ""
+
+
+async def replace(ctx: Context, agent_id: str, project_id: str, notes: list[Note], key: str | None) -> dict:
+    """Store each note as `store` would and delete what it replaces, all in one transaction; return replace_notes' answer.
+
+    A locked note stays beside the new one. What a refused note was to replace stays too. Vectors come from the background.
+    """
+    later = ctx.embedding.mode != "none"
+    coming = {note.msg_id for note in notes}
+
+    def job(tx: Transaction) -> dict:
+        deleted, kept, outcomes = 0, [], []
+        for note in notes:
+            if note.draft is None:
+                outcomes.append({"note": note.msg_id, "result": "rejected", "reason": note.reason})
+                continue
+            for old in note.replaces:
+                row = None if old in coming else memories.find_msg_id_in_project(tx.conn, agent_id, project_id, old)
+                if row is not None and row.locked:
+                    kept.append(f"mem:{row.id}")
+                elif row is not None:
+                    memories.delete(tx, row.id)
+                    deleted += 1
+            outcomes.append({"note": note.msg_id, **_put(tx, note.draft, later)})
+        answer = {"ok": True, "deleted": deleted, "notes": outcomes}
+        if kept:
+            answer["kept_locked"] = kept
+        return answer
+
+    answer = await ctx.db.write(job, key)
+    if later:
+        ctx.backlog.wake()
+    return answer
+
+
+def _put(tx: Transaction, draft: Draft, later: bool) -> dict:
+    new = draft.memory
+    found, reason = memories.find_by_msg_id(tx.conn, new.agent_id, new.project_id, new.msg_id), "duplicate msg_id"
+    if found is None:
+        found, reason = memories.find_by_content(tx.conn, new.agent_id, new.project_id, new.channel, draft.key), "duplicate content"
+    if found is not None:
+        return {"result": "skipped", "reason": reason, "id": found.id}
+    memory_id = memories.insert(tx, new)
+    attach(tx, memory_id, None, "", later)
+    return {"result": "stored", "id": memory_id}

@@ -1,0 +1,68 @@
+"""Taking a named batch back, in short transactions with other writers between them.
+
+Contract: interface.md, `undo BATCH` (locked rows excepted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..context import Context
+from ..errors import Refused
+from ..storage import batches, episodes, memories
+from ..storage.database import Transaction
+from .text import check_text
+
+MAX_NAME_LENGTH = 256
+ROWS_A_TRANSACTION = 200
+REFS_SHOWN = 100
+
+
+def check_name(batch: object) -> str:
+    """Return the name of a batch, '' for none. Raises Refused for what cannot be one."""
+    if batch is None or batch == "":
+        return ""
+    if not isinstance(batch, str) or not batch.strip():
+        raise Refused("batch is a name, and not blank")
+    if len(batch) > MAX_NAME_LENGTH:
+        raise Refused(f"batch has {len(batch)} characters, at most {MAX_NAME_LENGTH} are kept")
+    return check_text(batch, "batch")
+
+
+async def undo(ctx: Context, batch: str, agent_id: str, progress: Callable[[dict], None] | None) -> dict:
+    """Delete what a batch wrote for an agent ('' = all) and return undo_batch's answer.
+
+    Locked memories stay, and stay labelled. What was skipped or updated in the run was not written by it.
+    Ended early, it has deleted some rows and another call deletes the rest.
+    """
+    name = check_name(batch)
+    if not name:
+        raise Refused("batch is empty; name the run to take back")
+    whole = await ctx.db.read(batches.total, name)
+    counts = {"mem": 0, "ep": 0}
+
+    def step(tx: Transaction) -> tuple[int, int]:
+        doomed = batches.unlocked_memories(tx.conn, name, agent_id, ROWS_A_TRANSACTION)
+        for memory_id in doomed:
+            memories.delete(tx, memory_id)
+        gone = batches.episodes(tx.conn, name, agent_id, ROWS_A_TRANSACTION - len(doomed))
+        for episode_id in gone:
+            episodes.delete(tx, episode_id)
+        return len(doomed), len(gone)
+
+    while True:
+        doomed, gone = await ctx.db.write(step)
+        counts["mem"] += doomed
+        counts["ep"] += gone
+        if doomed + gone < ROWS_A_TRANSACTION:
+            break
+        if progress is not None:
+            progress({"done": sum(counts.values()), "total": whole})
+    kept, shown = await ctx.db.read(batches.locked_memories, name, agent_id, REFS_SHOWN)
+    left = await ctx.db.read(batches.total, name)
+    answer = {"ok": True, "batch": name, "deleted_memories": counts["mem"], "deleted_episodes": counts["ep"], "kept_locked": kept}
+    if kept:
+        answer["kept"] = [f"mem:{i}" for i in shown]
+    if left > kept:
+        answer["other_agents"] = left - kept
+    return answer

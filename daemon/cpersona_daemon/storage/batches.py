@@ -1,0 +1,43 @@
+"""Every statement on named batches: which run wrote a row, so that the run can be taken back.
+
+Contract: interface.md, `store --batch`, `undo`.
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from ..vectors.changes import EPISODE, MEMORY
+from .database import Transaction
+
+
+def label(tx: Transaction, kind: str, row_id: int, batch: str) -> None:
+    """Note that a row was written by this batch."""
+    tx.execute("INSERT INTO batches (kind, id, batch) VALUES (?, ?, ?)", (kind, row_id, batch))
+
+
+def unlocked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> list[int]:
+    """Return ids of memories of a batch that may be deleted, ascending; agent '' means every agent."""
+    return [i for (i,) in conn.execute(
+        "SELECT b.id FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, '') AND NOT m.locked"
+        " ORDER BY b.id LIMIT ?", (batch, MEMORY, agent_id, at_most))]
+
+
+def locked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> tuple[int, list[int]]:
+    """Return how many memories of a batch are locked, and the first of their ids."""
+    rows = "FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, '') AND m.locked"
+    ((count,),) = conn.execute(f"SELECT count(*) {rows}", (batch, MEMORY, agent_id)).fetchall()
+    return count, [i for (i,) in conn.execute(f"SELECT b.id {rows} ORDER BY b.id LIMIT ?", (batch, MEMORY, agent_id, at_most))]
+
+
+def episodes(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> list[int]:
+    """Return ids of episodes of a batch, ascending; agent '' means every agent."""
+    return [i for (i,) in conn.execute(
+        "SELECT b.id FROM batches b CROSS JOIN episodes e ON e.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (e.agent_id, '') ORDER BY b.id LIMIT ?",
+        (batch, EPISODE, agent_id, at_most))]
+
+
+def total(conn: apsw.Connection, batch: str) -> int:
+    """Count the rows that a batch has in the whole database."""
+    ((count,),) = conn.execute("SELECT count(*) FROM batches WHERE batch = ?", (batch,)).fetchall()
+    return count
