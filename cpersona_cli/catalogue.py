@@ -30,6 +30,8 @@ GROUPS = (
     ("Move", (
         ("export", "transfer", "write a JSONL file"),
         ("import", "transfer", "read one"),
+        ("backup", "backups", "the store as one file"),
+        ("restore", "backups", "put one back"),
         ("merge", "transfer", "one agent into another"),
         ("forget-agent", "transfer", "erase an agent"),
     )),
@@ -43,6 +45,7 @@ GROUPS = (
         ("daemon", "daemons", "start, stop, status"),
         ("config", "configuration", "values and origins"),
         ("call", "calling", "any method, raw JSON"),
+        ("doctor", "doctoring", "check the installation"),
     )),
 )
 # What `cpersona GROUP --help` says about a command that has commands of its own.
@@ -61,7 +64,6 @@ ENTRIES = {name: (module, phrase) for _, rows in GROUPS for name, module, phrase
 
 def declared(name):
     """Return the declarations of one entry in the order of its module: a single command, or those of its group."""
-    from importlib import import_module
-
-    module = import_module("." + ENTRIES[name][0], __package__)
+    # Not importlib, which would be one more module to load.
+    module = __import__(f"{__package__}.{ENTRIES[name][0]}", fromlist=("COMMANDS",))
     return [command for command in module.COMMANDS if command.path[0] == name]

@@ -1,8 +1,7 @@
 """The entry of `cpersona`: run one command, say what failed in one line, leave with an honest status.
 
 Everything that is heavy is imported later, by the part that needs it: Typer in ``app``, the wire in
-``client``, rich in ``render``. A faster way to the everyday commands may stand in front of ``app.run``;
-it would read the same declarations (``spec``) and call the same functions.
+``client``, rich in ``render``. A plain command line is run without Typer (``quick``).
 
 Contract: interface.md, "Output" and "Exit codes".
 """
@@ -18,9 +17,13 @@ def main(argv=None):
     arguments = sys.argv[1:] if argv is None else list(argv)
     _fill_closed_streams()
     try:
-        from . import app, output
+        from . import output, quick
 
-        status = app.run(arguments)
+        status = quick.run(arguments)
+        if status is None:
+            from . import app
+
+            status = app.run(arguments)
         output.flush()
         return status
     except KeyboardInterrupt:

@@ -4,38 +4,50 @@ Contract: interface.md, "Output".
 """
 
 import os
-import re
 import sys
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+# Control characters and line separators -> their escapes, for str.translate.
+_ESCAPES = {**{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))},
+            0x2028: "\\u2028", 0x2029: "\\u2029", 0x0A: "\\n", 0x09: "\\t", 0x0D: "\\r"}
 
 
 def one_line(text):
     """Return text as part of one line: line breaks, tabs and control characters as escapes, all else as it is."""
-    return _CONTROL.sub(_escape, text)
+    return text if text.isprintable() else text.translate(_ESCAPES)
 
 
 def without_controls(text):
     """Return text for a terminal: line breaks and tabs stay, other control characters (ANSI codes) become escapes."""
-    return _CONTROL.sub(lambda found: found.group() if found.group() in "\n\t" else _escape(found), text)
-
-
-def _escape(found):
-    sign = found.group()
-    return _NAMED.get(sign) or (f"\\x{ord(sign):02x}" if ord(sign) < 256 else f"\\u{ord(sign):04x}")
+    return text if text.isprintable() else text.translate({**_ESCAPES, 0x0A: "\n", 0x09: "\t"})
 
 
 def to_json(value):
     """Return a value as one line of JSON, in UTF-8 unless it holds what UTF-8 cannot say."""
-    import json
-
-    text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+    text = _encoded(value)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
+        import json
+
         return json.dumps(value)
     return text
+
+
+def _encoded(value):
+    """Return what json.dumps(value, ensure_ascii=False) returns, from the C half alone where the interpreter has it."""
+    try:
+        from _json import encode_basestring, make_encoder
+
+        encode = make_encoder({}, _refuse, encode_basestring, None, ": ", ", ", False, False, True)
+    except (ImportError, TypeError):  # pragma: no cover - an interpreter without it, or with another form of it
+        import json
+
+        return json.dumps(value, ensure_ascii=False)
+    return "".join(encode(value, 0))
+
+
+def _refuse(value):
+    raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
 def flush():

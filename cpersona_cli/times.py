@@ -3,14 +3,15 @@
 Contract: interface.md, "One parser for every time a person types".
 """
 
-import re
 import time
-from datetime import date, datetime, timedelta, timezone
+
+try:
+    from _datetime import date, datetime, timedelta, timezone   # the C half alone: the Python half is a long module that it replaces
+except ImportError:                                             # pragma: no cover - an interpreter without it
+    from datetime import date, datetime, timedelta, timezone
 
 from .exits import Usage
 
-_AGE = re.compile(r"(?:\d+(?:\.\d+)?[smhdw])+")
-_AGE_PART = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
@@ -28,8 +29,9 @@ def parse(text, now=None):
     said = text.strip()
     now = time.time() if now is None else now
     try:
-        if _AGE.fullmatch(said.lower()):
-            moment = datetime.fromtimestamp(now, timezone.utc) - timedelta(seconds=seconds(said))
+        length = _length(said)
+        if length is not None:
+            moment = datetime.fromtimestamp(now, timezone.utc) - timedelta(seconds=length)
             return Typed(moment, moment, False)
         day = _day(said)
         if day is not None:
@@ -45,10 +47,20 @@ def parse(text, now=None):
 
 def seconds(text):
     """Return the length of an age such as `90m` or `1h30m` in seconds. Raises Usage."""
-    said = text.strip().lower()
-    if not _AGE.fullmatch(said):
+    length = _length(text.strip())
+    if length is None:
         raise Usage(f"{text!r} is not a length of time; give one like 90s, 30m, 3h or 2d")
-    return sum(float(number) * _SECONDS[unit] for number, unit in _AGE_PART.findall(said))
+    return length
+
+
+def _length(said):
+    """Return the seconds of an age, or None when the text is none."""
+    import re   # costs more than the interpreter's start; only a typed time needs it
+
+    said = said.lower()
+    if not re.fullmatch(r"(?:\d+(?:\.\d+)?[smhdw])+", said):
+        return None
+    return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+(?:\.\d+)?)([smhdw])", said))
 
 
 def zone_warning(text, typed):
