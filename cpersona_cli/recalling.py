@@ -15,6 +15,7 @@ _SOURCE_ID = option("--source-id", "Only memories of this source; one that ends 
 _DEEP = option("--deep", "Let weaker matches pass.", kind="flag", default=False)
 _FULL = option("--full", "Whole texts, as far as the daemon's budget goes.", kind="flag", default=False)
 _NO_WAIT = option("--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False)
+_AS_OF = option("--as-of", "Only what was stored by then: an instant, a date, or an age like 3h.", metavar="TIME")
 _SET = option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True)
 
 
@@ -30,13 +31,14 @@ _SET = option("--set", "A retrieval setting for this call alone; may be repeated
     option("-0 --null", "End records with NUL and leave text as it is.", kind="flag", default=False),
     option("--max-chars", "Characters of text to print in all, spent from the best row.", kind="int", metavar="N"),
     option("--absolute", "Show cosine and coverage, which mean the same for every question.", kind="flag", default=False),
-    _SET, _NO_WAIT,
+    _AS_OF, _SET, _NO_WAIT,
     option("--fail-empty", "Exit 3 when nothing was found.", kind="flag", default=False),
     option("--explain", "Show ranks, scores and what was cut where.", kind="flag", default=False),
     option("--why-not", "Say at which stage this row was dropped.", metavar="REF"),
     common=AXES,
 )
-def recall(session, query, limit, source_id, exclude, full, deep, best_first, top, fields, null, max_chars, absolute, set, no_wait, fail_empty, explain, why_not):
+def recall(session, query, limit, source_id, exclude, full, deep, best_first, top, fields, null, max_chars, absolute, as_of, set, no_wait, fail_empty, explain,
+           why_not):
     """Find memories by meaning and by words. The best row is the last one.
 
     Columns: rank (1 is best), ref, age, signal, score, cosine, preview. The score is the value that the gate
@@ -48,7 +50,7 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
       cpersona recall E1042 --json | jq -r '.messages[-1].content'
     """
     chosen = _columns(fields) or (_ABSOLUTE if absolute else None)
-    params = _question(session, query, limit, source_id, full or top, deep, no_wait)
+    params = _question(session, query, limit, source_id, full or top, deep, as_of, no_wait)
     if exclude:
         params["exclude_contents"] = list(exclude)
     if absolute:
@@ -77,10 +79,10 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
     "context",
     argument("query", "The question; - reads it from standard input."),
     option("--history", "The dialogue: JSON, an array or a line for each {role, content, timestamp?}.", metavar="FILE|-"),
-    _LIMIT, _SOURCE_ID, _FULL, _DEEP, _SET, _NO_WAIT,
+    _LIMIT, _SOURCE_ID, _FULL, _DEEP, _AS_OF, _SET, _NO_WAIT,
     common=AXES,
 )
-def context(session, query, history, limit, source_id, full, deep, set, no_wait):
+def context(session, query, history, limit, source_id, full, deep, as_of, set, no_wait):
     """Recall and merge the rows with a dialogue, in chronological order.
 
     What the dialogue already holds is not recalled again. Rows without a time stand first.
@@ -91,7 +93,7 @@ def context(session, query, history, limit, source_id, full, deep, set, no_wait)
     """
     if query == "-" and history == "-":
         raise exits.Usage("only one of the question and the history can come from standard input")
-    params = _question(session, query, limit, source_id, full, deep, no_wait)
+    params = _question(session, query, limit, source_id, full, deep, as_of, no_wait)
     params["external_context"] = reading.json_objects(history) if history is not None else []
     answer = session.ask("recall_with_context", params, overrides=reading.pairs(set) or None)
     if session.show(answer, order="chronological"):
@@ -115,13 +117,15 @@ def _with_rows(answer, ranked):
     return answer
 
 
-def _question(session, query, limit, source_id, full, deep, no_wait):
+def _question(session, query, limit, source_id, full, deep, as_of, no_wait):
     params = session.axes()
     params["query"] = reading.read_text("-").strip("\n") if query == "-" else query
     if limit is not None:
         params["limit"] = limit
     if source_id is not None:
         params["source_id"] = source_id
+    if as_of is not None:
+        params["as_of"] = session.instant(as_of, end=True)
     for name, value in (("full_content", full), ("deep", deep), ("no_wait", no_wait)):
         if value:
             params[name] = True

@@ -65,18 +65,26 @@ def _draw(out, item):
 @command(
     "list",
     option("-n --limit", "Rows at most, up to 500.", kind="int", default=100, metavar="N"),
+    option("--since", "Stored at this time or later: an instant, a date, or an age like 3h.", metavar="TIME"),
+    option("--until", "Stored at this time or before; a date is its whole day.", metavar="TIME"),
+    option("--as-of", "What the list was then; the same bound as --until.", metavar="TIME"),
     option("--all-agents", "Memories of every agent.", kind="flag", default=False),
     common=("agent", "project", "json", "quiet", "db"),
 )
-def list_(session, limit, all_agents):
+def list_(session, limit, since, until, as_of, all_agents):
     """List the newest memories, newest first.
 
-    Columns: ref, when it was stored (UTC), lock, project, channel, text.
+    Columns: ref, when it was stored (UTC), lock, project, channel, text. --since and --until compare
+    when a row was stored, not the time that it speaks of.
 
     Example:
       cpersona list -n 20
+      cpersona list --since 2026-03-01 --until 2026-03-01
     """
     params = {**session.axes("project"), "limit": limit}
+    for name, text in (("since", since), ("until", until), ("as_of", as_of)):
+        if text is not None:
+            params[name] = session.instant(text, end=name != "since")
     if all_agents:
         params["agent_id"] = ""
     answer = session.ask("list_memories", params)

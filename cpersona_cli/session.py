@@ -71,6 +71,16 @@ class Session:
                 params[parameter] = value
         return params
 
+    def instant(self, text, end=False):
+        """Return a time that a person typed as an ISO instant: the first of a day or, with ``end``, the last. Raises Usage."""
+        from . import times
+
+        typed = times.parse(text)
+        warning = times.zone_warning(text, typed)
+        if warning:
+            self.out.warn(f"cpersona: {warning}")
+        return (typed.end if end else typed.start).isoformat()
+
     # Asking
 
     def call(self, method, params, **more):

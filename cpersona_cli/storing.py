@@ -8,7 +8,7 @@ import sys
 
 from cpersona_daemon.wire import fields
 
-from . import exits, reading, times
+from . import exits, reading
 from .output import to_json
 from .spec import AXES, argument, command, option
 
@@ -47,7 +47,7 @@ def store(session, text, id, source, at, metadata, associations, lock, on_confli
     if source is not None:
         params["source"] = reading.json_argument(source, "--source") if source.lstrip().startswith("{") else source
     if at is not None:
-        params["timestamp"] = _instant(session, at)
+        params["timestamp"] = session.instant(at)
     if metadata is not None:
         params["metadata"] = reading.json_argument(metadata, "--metadata")
     if lock:
@@ -69,14 +69,6 @@ def store(session, text, id, source, at, metadata, associations, lock, on_confli
     if not session.show(answer):
         _say(session, answer.response)
     return fields.EXIT_NOTHING if skipped and fail_if_skipped else answer.status
-
-
-def _instant(session, text):
-    typed = times.parse(text)
-    warning = times.zone_warning(text, typed)
-    if warning:
-        session.out.warn(f"cpersona: {warning}")
-    return typed.start.isoformat()
 
 
 def _say(session, response):

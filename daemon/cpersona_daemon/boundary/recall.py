@@ -32,6 +32,7 @@ class RecallParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     project_id: str | None = None
     channel: str | None = None
     source_id: str | None = None
+    as_of: str | None = None
     exclude_contents: list[str] | None = None
     full_content: bool = False
     deep: bool = False

@@ -214,7 +214,7 @@ def _by_confidence(bench: Bench, query: Query, rows: list[Candidate], look: _Loo
 def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, advisory: dict | None) -> Result:
     stages, look, s = Stages(), _Lookups(conn, query), bench.settings
     _gather(conn, bench, vector, query, stages, look)
-    profile = profiles.get(conn, query.scope.agent_id)
+    profile = profiles.get(conn, query.scope.agent_id, query.scope.as_of)
     rows = [c for c in stages.weighed if profile or not c.is_profile]
     if profile and not bench.legacy:
         rows.append(Candidate(PROFILE))

@@ -20,7 +20,7 @@ def put(tx: Transaction, agent_id: str, content: str) -> None:
     )
 
 
-def get(conn: apsw.Connection, agent_id: str) -> str:
-    """Return an agent's profile, '' when it has none."""
-    row = conn.execute("SELECT content FROM profiles WHERE agent_id = ? AND user_id = ''", (agent_id,)).fetchone()
+def get(conn: apsw.Connection, agent_id: str, as_of: str = "") -> str:
+    """Return an agent's profile, '' when it has none, or none yet at ``as_of`` (in updated_at's form; '' = now)."""
+    row = conn.execute("SELECT content FROM profiles WHERE agent_id = ? AND user_id = '' AND (? = '' OR updated_at <= ?)", (agent_id, as_of, as_of)).fetchone()
     return "" if row is None else row[0]
