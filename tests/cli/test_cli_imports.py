@@ -51,4 +51,5 @@ def test_help_loads_neither_the_wire_nor_rich_nor_a_family(home):
 def test_a_plain_recall_loads_no_rich_and_nothing_of_the_daemon_but_tables(home, daemon):
     loaded = modules_of("from cpersona_cli.main import main\nassert main(['recall', 'anything']) == 0", home)
     assert not loaded & {"rich", "numpy", "apsw", "msgspec", "asyncio"}
+    assert not loaded & {"typer", "typing", "dataclasses", "re", "json", "datetime", "msgpack", "hashlib", "socket", "struct", "importlib", "pathlib", "enum", "functools"}
     assert {name for name in loaded if name.startswith("cpersona_daemon")} <= OF_THE_DAEMON | {"cpersona_daemon.wire"}
