@@ -147,17 +147,19 @@ def declare(session, associations, entity, alias, relation, anchor):
     Example:
       cpersona associate declare --alias Postgres=pg --relation "queue | runs on | Postgres"
     """
+    # Before the JSON: what follows `--alias NAME` without its sign would be taken for it.
+    aliased = [_parts(text, "=", 2, "--alias", "NAME=ALIAS") for text in alias]
+    related = [_parts(text, "|", 3, "--relation", "'SUBJECT | PREDICATE | OBJECT'") for text in relation]
     value = reading.json_argument(reading.read_text("-") if associations == "-" else associations, "the associations") if associations is not None else {}
     entities, relations = list(value.get("entities", ())), list(value.get("relations", ()))
     aliases = {}
     for name in entity:
         aliases.setdefault(name, [])
-    for text in alias:
-        name, other = _parts(text, "=", 2, "--alias", "NAME=ALIAS")
+    for name, other in aliased:
         aliases.setdefault(name, []).append(other)
     entities += [{"name": name, "aliases": others} if others else {"name": name} for name, others in aliases.items()]
     relations += [{"subject": subject, "predicate": predicate, "object": object}
-                  for subject, predicate, object in (_parts(text, "|", 3, "--relation", "'SUBJECT | PREDICATE | OBJECT'") for text in relation)]
+                  for subject, predicate, object in related]
     if not entities and not relations:
         raise exits.Usage("name an --entity, an --alias or a --relation, or give them as JSON")
     value = {**value, **({"entities": entities} if entities else {}), **({"relations": relations} if relations else {})}

@@ -63,7 +63,8 @@ class Connection:
     """One connection for one thread; requests may be pipelined. ``hello`` is what the daemon said about itself.
 
     A connection that breaks is made anew, and what was under way is asked again: reads as they are,
-    writes under the idempotency key they already carry.
+    writes under the idempotency key they already carry. One on which the daemon fell silent or spoke
+    something else is given up: every later use raises the failure that ended it.
     """
 
     def __init__(self, settings, where, environ, start):
@@ -75,6 +76,7 @@ class Connection:
         self._pending = {}          # id -> _Pending, in the order they were sent
         self._named = False         # settings that differ are named once
         self._overrides = {}
+        self._failure = None        # the CallFailed that ended this connection for good
         self.hello = None
         self._open(start)
 
@@ -96,6 +98,8 @@ class Connection:
         progress frame. ``idempotent`` says whether the request may be asked again after a broken connection;
         None decides by the method. ``key`` is the idempotency key of a write, made here when not given.
         """
+        if self._failure is not None:
+            raise self._failure
         kind, limited = fields.METHODS.get(method, (fields.READ, True))
         self._ids += 1
         request = {"id": self._ids, "method": method, "params": params}
@@ -121,6 +125,8 @@ class Connection:
 
     def receive(self):
         """Return the next answer, (id, response, code), in the order the daemon gives them. Raises CallFailed."""
+        if self._failure is not None:
+            raise self._failure
         if not self._pending:
             raise CallFailed("internal", "nothing was asked")
         while True:
@@ -191,6 +197,8 @@ class Connection:
             if self._same_version() or replaced or not start or not self._replace():
                 break
             replaced = True
+        if self._failure is not None:
+            raise self._failure
         if self.hello["protocol"] != fields.PROTOCOL and start:
             self._drop()
             raise CallFailed("protocol", f"the daemon speaks protocol {self.hello['protocol']}, this client {fields.PROTOCOL}, and it is at work")
@@ -265,7 +273,10 @@ class Connection:
                 self._pending.clear()
                 raise CallFailed("unreachable", f"the daemon went away during {pending.method}; whether it was done is not known",
                                  "read `cpersona daemon logs`, and look before you run it again")
-        self._open(self._start)
+        try:
+            self._open(self._start)
+        except CallFailed as error:
+            raise self._given_up(error) from None
         for pending in list(self._pending.values()):
             pending.since = time.monotonic()
             try:
@@ -311,9 +322,7 @@ class Connection:
         poller.register(self._sock.fileno(), select.POLLIN | select.POLLOUT)
         ready = poller.poll(max(deadline - time.monotonic(), 0) * 1000)
         if not ready:
-            who = self._who()
-            self._drop()
-            raise CallFailed("timed_out", f"{who} does not read what it is sent")
+            raise self._given_up(CallFailed("timed_out", f"{self._who()} does not read what it is sent"))
         if ready[0][1] & select.POLLIN and not self._take_in():
             raise _Gone
 
@@ -335,8 +344,7 @@ class Connection:
             if len(buffer) >= size:
                 length = int.from_bytes(buffer[:size], "big")
                 if length > fields.MAX_FRAME_BYTES:
-                    self._drop()
-                    raise CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
+                    raise self._given_up(CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol"))
                 if len(buffer) >= size + length:
                     body = bytes(buffer[size:size + length])
                     del buffer[:size + length]
@@ -345,8 +353,7 @@ class Connection:
                     except Exception:
                         frame = None
                     if not isinstance(frame, dict):
-                        self._drop()
-                        raise CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
+                        raise self._given_up(CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol"))
                     return frame
             left = deadline - time.monotonic()
             try:
@@ -355,9 +362,7 @@ class Connection:
                 self._sock.settimeout(left)
                 got = self._sock.recv(_RECEIVE_BYTES)
             except TimeoutError:
-                who = self._who()
-                self._drop()
-                raise CallFailed("timed_out", f"{who} does not answer") from None
+                raise self._given_up(CallFailed("timed_out", f"{self._who()} does not answer")) from None
             except OSError:
                 raise _Gone from None
             if not got:
@@ -369,6 +374,12 @@ class Connection:
             return f"the daemon (pid {peer_pid(self._sock)})"
         except OSError:
             return "the daemon"
+
+    def _given_up(self, error):
+        """End this connection for good and return ``error``: an answer that comes late must never be taken for another's."""
+        self._failure = self._failure or error
+        self.close()
+        return error
 
     def _drop(self):
         if self._sock is not None:

@@ -40,9 +40,10 @@ def calibrate(session, method, sample_size, percentile, z_factor, all_agents, dr
         return answer.status
     response, out = answer.response, session.out
     out.record(("threshold", f"{number(response.get('old_threshold')) or '-'} -> {number(response.get('new_threshold')) or '-'}"))
-    gates = response.get("gates") or {}
-    for signal, gate in gates.items():
-        out.record((f"gate {signal}", number(gate)))
+    gates, old = response.get("gates") or {}, response.get("old_gates")
+    for signal in {**(old or {}), **gates}:
+        before = "" if old is None else f"{number(old.get(signal)) or '-'} -> "
+        out.record((f"gate {signal}", before + (number(gates.get(signal)) or "-")))
     said = [f"measured on {response.get('sampled_embeddings')} memories ({response.get('scope')}, {response.get('method')}"
             + (f", positives by {response['proxy_source']}" if response.get("proxy_source") else "") + ")"]
     if not gates and not all_agents:

@@ -95,6 +95,20 @@ def test_what_cannot_be_declared_is_said_and_the_rest_stands(run_cli):
     assert done.returncode == 1 and "good" in done.stdout and "left out" in done.stderr
 
 
+def test_an_alias_without_its_sign_is_a_usage_error_that_shows_the_form(run_cli):
+    bad = run_cli(["associate", "declare", "--alias", "Postgres", "pg"])
+    assert bad.returncode == 2 and "--alias takes NAME=ALIAS, not 'Postgres'" in bad.stderr and "JSON" not in bad.stderr.split(";")[0]
+
+
+def test_the_list_of_associations_goes_on_to_the_last_page(run_cli, daemon):
+    for at in range(0, 520, 40):
+        daemon.call("declare_associations", {"agent_id": "default", "associations": {"entities": [{"name": f"e{n}"} for n in range(at, at + 40)]}})
+    shown = run_cli(["associate", "list"]).stdout.split()
+    assert [name for name in shown if name.startswith("e") and name[1:].isdigit()] == [f"e{n}" for n in range(520)]
+    answer = json.loads(run_cli(["associate", "list", "--json"]).stdout)
+    assert len(answer["entities"]) == 520 and "next" not in answer
+
+
 def test_reconstruct_shows_items_with_their_claims(run_cli, two):
     done = run_cli(["reconstruct", "second", "--deep"])
     assert done.returncode == 0 and done.stdout.splitlines()[:2] == ["mem:2  second", "\tmem:2  2026-03-01T00:00:00Z"]

@@ -110,6 +110,22 @@ def test_a_daemon_that_is_alive_but_silent_is_timed_out_and_can_be_stopped(home,
     assert client.stop_daemon(load(home), 30, home) is True
 
 
+def test_a_connection_whose_answer_came_too_late_is_not_used_again(daemon, connect, monkeypatch):
+    monkeypatch.setattr(client, "ANSWER_SLACK_SECONDS", 0.2)
+    os.kill(daemon.hello["pid"], signal.SIGSTOP)
+    try:
+        with pytest.raises(client.CallFailed) as failure:
+            daemon.call("store", {"agent_id": "a", "content": "late"}, deadline_ms=100)
+    finally:
+        os.kill(daemon.hello["pid"], signal.SIGCONT)
+    assert failure.value.code == "timed_out" and daemon.waiting == 0
+    for use in (lambda: daemon.call("persistence_status", {}), daemon.receive):
+        with pytest.raises(client.CallFailed) as again:
+            use()
+        assert again.value is failure.value
+    assert connect().call("persistence_status", {})[1] is None
+
+
 class Impostor:
     """A listener that answers every frame with the same one."""
 
