@@ -17,6 +17,7 @@ def rows(house):
 def short_transactions(monkeypatch):
     monkeypatch.setattr(import_, "TRANSACTION_SECONDS", 0.0)
     monkeypatch.setattr(import_, "BATCH_LINES", 50)
+    monkeypatch.setattr(import_, "ROWS_TOGETHER", 1)
 
 
 def test_other_writers_come_in_between(house, short_transactions):

@@ -9,7 +9,8 @@ import re
 
 from ..errors import Refused
 
-_ANNOTATION = re.compile(r"\[Memory from [^\]]*\] ")
+_MARK = "[Memory from "
+_ANNOTATION = re.compile(re.escape(_MARK) + r"[^\]]*\] ")
 
 
 def check_text(value: str, what: str) -> str:
@@ -24,7 +25,7 @@ def sanitise(content: str, cap: int) -> tuple[str, bool]:
 
     Removing one annotation may form another, so it repeats until nothing changes.
     """
-    while True:
+    while _MARK in content:
         cleaned = _ANNOTATION.sub("", content)
         if cleaned == content:
             break

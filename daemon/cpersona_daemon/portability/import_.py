@@ -21,12 +21,16 @@ from ..context import Context
 from ..errors import CPersonaError, Refused
 from ..settings import Settings
 from ..storage.database import Transaction
+from ..storage.memories import Prepared
+from ..vectors.changes import MEMORY
 from . import lines, paths
-from .lines import BadLine, HeaderLine
+from .lines import BadLine, HeaderLine, Row
 from .restore import DryRun, Ids, Restore
 from .survey import Survey, read_lines, survey
 
 BATCH_LINES = 1000
+# A statement writes so many rows at once: the next batch is read meanwhile, on the other processor.
+ROWS_TOGETHER = 64
 BATCH_BYTES = 8 * 1024 * 1024
 # The commit and the vector index come on top, and who comes a moment too late waits for one more transaction.
 TRANSACTION_SECONDS = 0.2
@@ -84,13 +88,21 @@ class Batch:
     items: list[tuple[int, Any]]
     last_line: int
 
+    def rows_from(self, place: int) -> list[tuple[int, Row]]:
+        """Return the rows of one kind that stand together from here on, so many as one statement writes."""
+        kind, end = self.items[place][1].kind, place + 1
+        stop = min(len(self.items), place + ROWS_TOGETHER)
+        while end < stop and type(self.items[end][1]) is Row and self.items[end][1].kind == kind:
+            end += 1
+        return self.items[place:end]
+
 
 class _Reader:
     """The second pass: lines become checked items, a batch at a time."""
 
-    def __init__(self, handle: BinaryIO, count: int, target: str, settings: Settings):
+    def __init__(self, handle: BinaryIO, count: int, target: str, settings: Settings, prepare: bool):
         self._lines, self._number, self._count = read_lines(handle), 0, count
-        self._target, self._settings = target, settings
+        self._target, self._settings, self._prepare = target, settings, prepare
 
     def batch(self) -> Batch:
         """Return the next lines, none at the end of the file."""
@@ -111,9 +123,12 @@ class _Reader:
                 continue
             size += len(raw)
             try:
-                items.append((self._number, lines.parse(lines.decode(raw), self._target, self._settings)))
+                item = lines.parse(raw, self._target, self._settings)
             except BadLine as error:
-                items.append((self._number, error))
+                item = error
+            if self._prepare and type(item) is Row and item.kind == MEMORY:
+                item.prepared = Prepared.of(item.new)
+            items.append((self._number, item))
         return Batch(items, self._number)
 
 
@@ -146,7 +161,7 @@ async def _second_pass(
     total, done = Outcome(), 0
     ids, seen = Ids(found.wanted), set()
     embed = embed and ctx.embedding.mode != "none" and not dry_run
-    reader = _Reader(handle, found.lines, target, settings)
+    reader = _Reader(handle, found.lines, target, settings, prepare=not dry_run)
 
     async def write(batch: Batch, start: int) -> tuple[int, Outcome]:
         def job(tx: Transaction) -> tuple[int, Outcome]:
@@ -201,10 +216,19 @@ def apply(batch: Batch, start: int, into: Restore | DryRun) -> tuple[int, Outcom
     """
     out, deadline = Outcome(), time.monotonic() + TRANSACTION_SECONDS
     place = start
-    for place in range(start, len(batch.items)):
+    while place < len(batch.items):
         if place > start and time.monotonic() >= deadline:
-            return place, out
+            break
         number, item = batch.items[place]
+        if type(item) is Row:
+            rows = batch.rows_from(place)
+            into.take_rows([row for _, row in rows], out)
+            for number, row in rows:
+                for remark in row.remarks:
+                    out.complain(number, remark)
+            place += len(rows)
+            continue
+        place += 1
         if type(item) is HeaderLine:
             into.ids.next_part()
             continue
@@ -219,4 +243,4 @@ def apply(batch: Batch, start: int, into: Restore | DryRun) -> tuple[int, Outcom
                 out.skipped_memories += 1
             elif error.skipped == "episodes":
                 out.skipped_episodes += 1
-    return place + 1, out
+    return place, out

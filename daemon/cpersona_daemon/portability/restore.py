@@ -9,11 +9,11 @@ import hashlib
 from typing import Any
 
 import apsw
-import numpy as np
 
 from ..associations.names import normalise
 from ..storage import backlog, batches, episodes, memories, transfer
 from ..storage.database import Transaction
+from ..vectors.changes import MEMORY
 from .lines import BadLine, EntityLine, MentionLine, ProfileLine, RelationLine, Row
 
 ENTITY = "entity"
@@ -31,8 +31,11 @@ class Ids:
         self._part += 1
         self._known.clear()
 
+    def wanted(self, kind: str, old_id: Any) -> bool:
+        return bool(self._wanted) and type(old_id) is int and (self._part, kind, old_id) in self._wanted
+
     def keep(self, kind: str, old_id: Any, new_id: int, agent_id: str) -> None:
-        if self._wanted and type(old_id) is int and (self._part, kind, old_id) in self._wanted:
+        if self.wanted(kind, old_id):
             self._known[kind, old_id] = (new_id, agent_id)
 
     def resolve(self, kind: str, old_id: Any, agent_id: str | None = None) -> tuple[int, str]:
@@ -50,23 +53,23 @@ class _Taker:
 
     def __init__(self, ids: Ids):
         self.ids = ids
-        self._takers = {Row: self._row, ProfileLine: self._profile, EntityLine: self._entity, MentionLine: self._mention, RelationLine: self._relation}
+        self._takers = {ProfileLine: self._profile, EntityLine: self._entity, MentionLine: self._mention, RelationLine: self._relation}
 
     def take(self, item: Any, out: Any) -> list[str]:
-        """Restore one item, count it in ``out`` and return what is to be remarked about it. Raises BadLine."""
+        """Restore one item that is no row, count it in ``out`` and return what is to be remarked about it. Raises BadLine."""
         return self._takers[type(item)](item, out)
 
-    def _row(self, row: Row, out: Any) -> list[str]:
-        new_id, written = self.put_row(row)
-        self.ids.keep(row.kind, row.old_id, new_id, row.new.agent_id)
-        if row.kind == "mem":
-            out.imported_memories += written
-            out.skipped_memories += not written
-        else:
-            out.imported_episodes += written
-            out.skipped_episodes += not written
-        out.without_vector += written and row.vector is None
-        return row.remarks
+    def take_rows(self, rows: list[Row], out: Any) -> None:
+        """Restore rows of one kind in their order and count them in ``out``."""
+        for row, (new_id, written) in zip(rows, self.put_rows(rows), strict=True):
+            self.ids.keep(row.kind, row.old_id, new_id, row.new.agent_id)
+            if row.kind == MEMORY:
+                out.imported_memories += written
+                out.skipped_memories += not written
+            else:
+                out.imported_episodes += written
+                out.skipped_episodes += not written
+            out.without_vector += written and row.vector is None
 
     def _profile(self, profile: ProfileLine, out: Any) -> list[str]:
         out.profile_updated |= self.put_profile(profile)
@@ -110,26 +113,34 @@ class Restore(_Taker):
         self._tx, self._embed, self._batch = tx, embed, batch
         self._models: set[tuple[str, int]] = set()
 
-    def put_row(self, row: Row) -> tuple[int, bool]:
-        put = transfer.put_memory if row.kind == "mem" else transfer.put_episode
-        new_id, written = put(self._tx, row.new)
-        if written:
-            if self._batch:
-                batches.label(self._tx, row.kind, new_id, self._batch)
-            if row.vector is not None:
-                self._put_vector(row, new_id, row.vector)
-            elif self._embed:
-                backlog.enqueue(self._tx, row.kind, new_id)
-        return new_id, written
-
-    def _put_vector(self, row: Row, new_id: int, vector: np.ndarray) -> None:
-        # The first of each model also lets the database learn which models its vectors are of.
-        model = (row.model, len(vector))
-        if model in self._models:
-            transfer.put_vector(self._tx, row.kind, new_id, row.new, row.model, vector)
+    def put_rows(self, rows: list[Row]) -> list[tuple[int, bool]]:
+        if rows[0].kind == MEMORY:
+            prepared = [row.prepared or memories.Prepared.of(row.new) for row in rows]
+            ids = memories.insert_new(self._tx, prepared)
+            sources = [row.source_id for row in prepared]
+            placed = [(self._place_of(row) if new_id is None else new_id, new_id is not None) for row, new_id in zip(rows, ids, strict=True)]
         else:
-            self._models.add(model)
-            backlog.attach_vector(self._tx, row.kind, new_id, row.model, vector)
+            placed, sources = [transfer.put_episode(self._tx, row.new) for row in rows], [None] * len(rows)
+        vectors = []
+        for row, source, (new_id, written) in zip(rows, sources, placed, strict=True):
+            if written and self._batch:
+                batches.label(self._tx, row.kind, new_id, self._batch)
+            if written and row.vector is not None:
+                self._note_model(row.model, len(row.vector))
+                vectors.append((new_id, row.new, source, row.model, row.vector))
+            elif written and self._embed:
+                backlog.enqueue(self._tx, row.kind, new_id)
+        transfer.put_vectors(self._tx, rows[0].kind, vectors)
+        return placed
+
+    def _place_of(self, row: Row) -> int:
+        """Return the memory that stands where a row would; only an association of the file asks for it."""
+        return transfer.find_memory(self._tx.conn, row.new) or 0 if self.ids.wanted(row.kind, row.old_id) else 0
+
+    def _note_model(self, model: str, width: int) -> None:
+        if (model, width) not in self._models:
+            self._models.add((model, width))
+            backlog.remember_width(self._tx, model, width)
 
     def put_profile(self, profile: ProfileLine) -> bool:
         return transfer.put_profile(self._tx, profile.agent_id, profile.content, profile.updated_at, profile.project_id)
@@ -156,7 +167,10 @@ class DryRun(_Taker):
         super().__init__(ids)
         self._conn, self._seen = conn, seen
 
-    def put_row(self, row: Row) -> tuple[int, bool]:
+    def put_rows(self, rows: list[Row]) -> list[tuple[int, bool]]:
+        return [self._put_row(row) for row in rows]
+
+    def _put_row(self, row: Row) -> tuple[int, bool]:
         new = row.new
         if isinstance(new, memories.NewMemory):
             keys = [_digest("content", new.agent_id, new.project_id, new.channel, new.content)]

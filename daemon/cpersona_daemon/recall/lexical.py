@@ -23,6 +23,7 @@ _CJK_RUN = re.compile(f"[{_CJK}]+")
 _COUNT = re.compile(f"(?<=[{_CJK}])[0-9]{{1,3}}(?![^\\s{_CJK}])|(?<![^\\s{_CJK}])[0-9]{{1,3}}(?=[{_CJK}])")
 # Dashes and ellipses that writers set without spaces stand between words, never inside a name.
 _LOOSE = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "\u2013": "-", "—": " ", "―": " ", "→": " ", "•": " ", "·": " ", "\0": " "})
+_ANY_LOOSE = re.compile("[" + "".join(map(chr, _LOOSE)) + "]")  # translating a long text costs more than all the rest; few hold one
 
 _QUOTES = "\"'`()[]{}<>*,;:!?“”„‚«»‹›、。「」『』【】《》〈〉〔〕¿¡"
 _LEADING, _TRAILING = _QUOTES, _QUOTES + "."
@@ -106,7 +107,9 @@ def parse_query(text: str, limit: int = TERM_LIMIT) -> LexicalQuery:
 def normalise(text: str) -> str:
     """Return the text in NFKC with one apostrophe and one dash, so that spellings that look alike are alike."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).translate(_LOOSE)
+        text = unicodedata.normalize("NFKC", text)
+        if _ANY_LOOSE.search(text):
+            text = text.translate(_LOOSE)
     return text.replace("\0", " ")
 
 

@@ -96,7 +96,7 @@ def attach_vector(tx: Transaction, kind: str, row_id: int, model: str, vector: n
     unit = np.ascontiguousarray(vector, dtype="<f4")
     tx.execute(insert, (row_id, model, unit.tobytes()))
     forget(tx, kind, row_id)
-    _remember_width(tx, model, len(unit))
+    remember_width(tx, model, len(unit))
     tx.changes.append(VectorPut(kind, row_id, created_at, agent_id, project_id, channel, source_id, model, unit))
     return True
 
@@ -107,7 +107,8 @@ def known_width(conn: apsw.Connection) -> tuple[str, int] | None:
     return (found["embedding_model"], found["embedding_dimension"]) if len(found) == 2 else None
 
 
-def _remember_width(tx: Transaction, model: str, dimension: int) -> None:
+def remember_width(tx: Transaction, model: str, dimension: int) -> None:
+    """Note which model and width the database's vectors are of, where that is news."""
     known = known_width(tx.conn)
     if known is None or may_change_width(known[0], model) or (model and not known[0]):
         if known != (model, dimension):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import weakref
 from dataclasses import dataclass, field
+from itertools import chain
 
 import apsw
 
@@ -24,6 +25,11 @@ _TABLES = {"mem": ("memory_fts", "memory_terms", "memories"), "ep": ("episode_ft
 
 
 # -- postings
+
+
+def add_memories(conn: apsw.Connection, bodies: list[tuple[int, str]]) -> None:
+    """Write the postings of rows that have none yet: (id, what ``index_text`` made of the content)."""
+    conn.execute(f"INSERT INTO memory_fts (rowid, body) VALUES {','.join(['(?,?)'] * len(bodies))}", tuple(chain.from_iterable(bodies)))
 
 
 def put_memory(conn: apsw.Connection, id: int, content: str) -> None:

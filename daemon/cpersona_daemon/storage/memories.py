@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import apsw
@@ -47,6 +48,21 @@ class Existing:
     channel: str
     locked: bool
     content_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A row with everything worked out that its columns and postings hold, so that writing it is all that is left."""
+
+    new: NewMemory
+    key: bytes
+    source_id: str | None
+    instant: float | None
+    body: str
+
+    @classmethod
+    def of(cls, new: NewMemory) -> Prepared:
+        return cls(new, content_key(new.content), source_id(new.source), parse_instant(new.timestamp), lexical.index_text(new.content))
 
 
 def content_key(content: str) -> bytes:
@@ -115,18 +131,50 @@ def find_msg_id_in_project(conn: apsw.Connection, agent_id: str, project_id: str
     return _existing(conn, "WHERE agent_id = ? AND msg_id = ? AND msg_id <> '' AND project_id = ?", (agent_id, msg_id, project_id))
 
 
+_COLUMNS = (
+    "agent_id, project_id, channel, msg_id, source_id, created_at, instant, locked, recall_count, last_recalled_at, timestamp, source,"
+    " metadata, content_key, content"
+)
+_PLACES = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+
+
+def _values(row: Prepared, created: str) -> tuple:
+    new = row.new
+    return (
+        new.agent_id, new.project_id, new.channel, new.msg_id, row.source_id, new.created_at or created, row.instant, int(new.locked),
+        new.recall_count, new.last_recalled_at, new.timestamp, new.source, new.metadata, row.key, new.content,
+    )
+
+
 def insert(tx: Transaction, new: NewMemory) -> int:
     """Write a row and its postings and return its id. Raises apsw.ConstraintError on a duplicate."""
+    return _insert(tx, [Prepared.of(new)])
+
+
+def insert_new(tx: Transaction, rows: list[Prepared]) -> list[int | None]:
+    """Write those of the rows whose place is free, with their postings, and return the id of each, None for the others.
+
+    A place is taken by the same message id in the project or the same content in the bucket: the axes of the
+    unique indexes. A few dozen new rows are one statement, during which other threads run; ids follow each other
+    in the order of the rows, and a row that is not written uses up none.
+    """
+    try:
+        last = _insert(tx, rows)
+    except apsw.ConstraintError:
+        return [None] if len(rows) == 1 else [found for row in rows for found in insert_new(tx, [row])]
+    return list(range(last - len(rows) + 1, last + 1))
+
+
+def _insert(tx: Transaction, rows: list[Prepared]) -> int:
+    """Write all of the rows, or none, and return the last one's id."""
+    created = created_text(tx.now)
     tx.execute(
-        "INSERT INTO memories (agent_id, project_id, channel, msg_id, source_id, created_at, instant, locked, recall_count,"
-        " last_recalled_at, timestamp, source, metadata, content_key, content) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        (new.agent_id, new.project_id, new.channel, new.msg_id, source_id(new.source), new.created_at or created_text(tx.now),
-         parse_instant(new.timestamp), int(new.locked), new.recall_count, new.last_recalled_at, new.timestamp, new.source,
-         new.metadata, content_key(new.content), new.content),
+        f"INSERT INTO memories ({_COLUMNS}) VALUES {','.join([_PLACES] * len(rows))}",
+        tuple(chain.from_iterable(_values(row, created) for row in rows)),
     )
-    memory_id = tx.conn.last_insert_rowid()
-    lexical.put_memory(tx.conn, memory_id, new.content)
-    return memory_id
+    last = tx.conn.last_insert_rowid()
+    lexical.add_memories(tx.conn, [(last - len(rows) + 1 + place, row.body) for place, row in enumerate(rows)])
+    return last
 
 
 def replace_content(tx: Transaction, memory_id: int, content: str) -> None:

@@ -93,26 +93,18 @@ def find_memory(conn: apsw.Connection, new: memories.NewMemory) -> int | None:
     return None if found is None else found.id
 
 
-def put_memory(tx: Transaction, new: memories.NewMemory) -> tuple[int, bool]:
-    """Write a row unless it is there; return its id and whether it was written.
-
-    The unique indexes are the probe: they hold exactly the axes that import compares.
-    """
-    try:
-        return memories.insert(tx, new), True
-    except apsw.ConstraintError:
-        found = find_memory(tx.conn, new)
-        if found is None:
-            raise
-        return found, False
-
-
-def put_vector(tx: Transaction, kind: str, row_id: int, new: memories.NewMemory | episodes.NewEpisode, model: str, vector: np.ndarray) -> None:
-    """Give a row that this transaction wrote its vector: ``backlog.attach_vector`` without what only an older row needs."""
-    table, source = ("memory_vectors", memories.source_id(new.source)) if kind == MEMORY else ("episode_vectors", None)
-    tx.execute(f"INSERT INTO {table} (id, model, vector) VALUES (?, ?, ?)", (row_id, model, vector.tobytes()))
-    created_at = new.created_at or created_text(tx.now)
-    tx.changes.append(VectorPut(kind, row_id, created_at, new.agent_id, new.project_id, new.channel, source, model, vector))
+def put_vectors(tx: Transaction, kind: str, rows: list[tuple[int, memories.NewMemory | episodes.NewEpisode, str | None, str, np.ndarray]]) -> None:
+    """Give rows that this transaction wrote their vectors: (id, row, its source's id, model, unit vector) each."""
+    if not rows:
+        return
+    table = "memory_vectors" if kind == MEMORY else "episode_vectors"
+    values = [value for row_id, _, _, model, vector in rows for value in (row_id, model, vector)]
+    tx.execute(f"INSERT INTO {table} (id, model, vector) VALUES {','.join(['(?,?,?)'] * len(rows))}", tuple(values))
+    now = created_text(tx.now)
+    tx.changes.extend(
+        VectorPut(kind, row_id, new.created_at or now, new.agent_id, new.project_id, new.channel, source, model, vector)
+        for row_id, new, source, model, vector in rows
+    )
 
 
 def find_episode(conn: apsw.Connection, new: episodes.NewEpisode) -> int | None:
