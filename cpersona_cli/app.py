@@ -20,7 +20,7 @@ from .exits import Usage
 from .session import Session
 
 _TYPES = {"text": str, "int": int, "float": float, "flag": bool}
-_INTRODUCTION = "A durable, honest memory for agents, scripts and people: store what you know, get the right thing back, offline."
+_INTRODUCTION = "A durable, honest memory for agents, scripts and people, offline."
 _HALF = 44
 _HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
@@ -193,8 +193,8 @@ def help_screen():
         for at in range(0, len(cells), 2):
             left = f"{title if at == 0 else '':<8} {cells[at]}"
             lines.append(f"{left:<{_HALF}} {cells[at + 1] if at + 1 < len(cells) else ''}".rstrip())
-    lines += ["", *_wrapped("Options, before or after the command: --db FILE, --agent, --project, --channel NAME, --json, -q. "
-                            "Alone: --version, --install-completion. `cpersona COMMAND --help` explains one, with an example.")]
+    lines += ["", *_wrapped("Options anywhere: --db FILE, --agent, --project, --channel NAME, --json, -q; alone: "
+                            "--version, --install-completion. `cpersona COMMAND --help` has examples.")]
     return "\n".join(lines) + "\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .health.recent import RecentRecalls
 from .paths import Places
 from .settings import Settings
 from .storage.database import Database
@@ -27,4 +28,5 @@ class Context:
     status: Any           # status.Status: counters, latencies, last errors
     spool: Any = None     # spool.drain.Spool
     tasks: set = field(default_factory=set)
+    recent: RecentRecalls = field(default_factory=RecentRecalls)
     daemon: Any = None    # lifecycle.Daemon: its end, and what it knows of the process; set once it serves

@@ -41,7 +41,6 @@ DESCRIPTORS = 4096
 async def open_context(settings: Settings, places: Places, clock) -> Context:
     """Open every part of one database; the caller holds its lock. Raises CPersonaError and leaves nothing open."""
     from .calibration.file import CalibrationFile
-    from .calibration.run import recalibrate_if_stale
     from .embedding.backlog import BacklogWorker
     from .embedding.service import EmbeddingService
     from .spool.drain import Spool
@@ -63,7 +62,7 @@ async def open_context(settings: Settings, places: Places, clock) -> Context:
             status.warn(warning)
         embedding.start()
         ctx.backlog.start()
-        _in_background(ctx, recalibrate_if_stale(ctx))
+        _in_background(ctx, _settle(ctx))
         ctx.spool = Spool(ctx)
         _in_background(ctx, ctx.spool.run())
     except BaseException:
@@ -71,6 +70,19 @@ async def open_context(settings: Settings, places: Places, clock) -> Context:
         vectors.close()
         raise
     return ctx
+
+
+async def _settle(ctx: Context) -> None:
+    """Calibrate anew where that is due, and then see whether every saved question still finds its row."""
+    from .calibration.run import recalibrate_if_stale
+    from .health import canaries
+
+    before = ctx.calibration.current
+    await recalibrate_if_stale(ctx)
+    if ctx.calibration.current is not before:
+        await canaries.run_after(ctx, "a calibration at start")
+    else:
+        await canaries.run_if_changed(ctx)
 
 
 def _in_background(ctx: Context, work: Coroutine) -> None:

@@ -267,7 +267,8 @@ def test_the_handlers_take_null_for_absent_and_answer_the_contracts_keys(in_stor
 
         assert (await call("calibrate_threshold", agent_id=None))["scope"] == "global"
         answer = await call("calibrate_threshold", agent_id="kit")
-        assert set(answer) == {"ok", "scope", "agent_id", "method", "sampled_embeddings", "old_threshold", "new_threshold", "gates", "proxy_source"}
+        assert set(answer) == {"ok", "scope", "agent_id", "method", "sampled_embeddings", "old_threshold", "new_threshold", "gates", "proxy_source",
+                               "old_gates", "canaries", "recent_recalls"}
         await call("set_recall_precision", agent_id="kit", precision="lenient")
         assert await call("get_recall_precision", agent_id="kit") == {"ok": True, "agent_id": "kit", "precision": "lenient", "beta": 0.5, "overridden": True}
         assert (await call("set_recall_precision", agent_id="kit", precision=None))["cleared"]

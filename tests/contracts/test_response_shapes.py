@@ -22,6 +22,8 @@ SKELETONS = {
     "update_profile": ({"profile": "x"}, {"ok": True, "profiles_updated": 0}),
     "replace_notes": ({"notes": [{"id": "n", "content": "x"}]}, {"ok": True, "deleted": 0, "notes": []}),
     "undo_batch": ({"batch": "b"}, {"ok": True, "deleted_memories": 0, "deleted_episodes": 0, "kept_locked": 0}),
+    "add_canary": ({"query": "x", "ref": "mem:1"}, {"ok": True, "id": None}),
+    "remove_canary": ({"canary_id": 1}, {"ok": True, "removed_id": None}),
     "import_memories": ({"input_path": "/nowhere"}, {
         "ok": True, "imported_memories": 0, "skipped_memories": 0, "imported_episodes": 0, "skipped_episodes": 0, "profile_updated": False}),
     "merge_memories": ({"source_agent_id": "a", "target_agent_id": "b"}, {
@@ -29,7 +31,8 @@ SKELETONS = {
     "delete_agent_data": ({}, {"ok": True, "deleted_memories": 0, "deleted_profiles": 0, "deleted_episodes": 0}),
 }
 # Writes that keep nothing of a conversation: what they measure, mend or end is there already.
-UNPAUSED = {"calibrate_threshold", "set_recall_precision", "export_memories", "check_health", "reindex", "pause_persistence", "resume_persistence", "daemon_stop"}
+UNPAUSED = {"calibrate_threshold", "set_recall_precision", "run_canaries", "export_memories", "backup_database", "check_health", "reindex",
+            "pause_persistence", "resume_persistence", "daemon_stop"}
 
 
 def test_every_method_of_the_wire_has_a_handler_and_the_other_way_round():

@@ -5,9 +5,12 @@ Contract: contracts.md §8, §13.
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from ..calibration import run
+from ..health import canaries
 from .registry import Call, Method
 
 
@@ -18,6 +21,7 @@ class CalibrateParams(msgspec.Struct, forbid_unknown_fields=True):
     percentile: float = 0.95
     z_factor: float = 1.0
     dry_run: bool = False
+    rollback: bool = False
     session_key: str = ""
 
 
@@ -33,8 +37,34 @@ class AgentParams(msgspec.Struct, forbid_unknown_fields=True):
 
 async def calibrate_threshold(call: Call) -> dict:
     p = call.params
-    plan = run.Plan(p.agent_id or "", p.sample_size, p.method, p.percentile, p.z_factor)
-    return await run.calibrate(call.ctx, call.settings, plan, dry_run=p.dry_run)
+    agent, ctx = p.agent_id or "", call.ctx
+    compare = canaries.comparison(ctx, call.settings, agent)
+    if p.rollback:
+        answer = await _roll_back(call, agent, compare)
+    else:
+        plan = run.Plan(agent, p.sample_size, p.method, p.percentile, p.z_factor)
+        answer = await run.calibrate(ctx, call.settings, plan, dry_run=p.dry_run, compare=compare)
+    if not p.dry_run:
+        canaries.in_background(ctx, canaries.run_after(ctx, "a calibration"))
+    return answer
+
+
+async def _roll_back(call: Call, agent: str, compare: run.Compare) -> dict:
+    """Return to the agent's calibration before the last one, or with dry_run only say what that would change."""
+    ctx = call.ctx
+    async with ctx.calibration.turn:
+        now = ctx.calibration.current
+        before, after = now, await asyncio.to_thread(ctx.calibration.earlier, agent)
+        changes = await compare(before, after)
+        if not call.params.dry_run:
+            before, after = await asyncio.to_thread(ctx.calibration.roll_back, agent)
+    mode, model = call.settings.recall_mode, ctx.embedding.identity
+    gates = {signal: value for signal in after.gates.get(agent, {}).get(mode, {}) if (value := after.gate(agent, mode, signal, model)) is not None}
+    return {
+        "ok": True, "rolled_back": not call.params.dry_run, "scope": "per_agent" if agent else "global", "agent_id": agent,
+        "old_threshold": before.threshold(agent, model), "new_threshold": after.threshold(agent, model), "gates": gates, **changes,
+        **({"dry_run": True} if call.params.dry_run else {}),
+    }
 
 
 async def set_recall_precision(call: Call) -> dict:

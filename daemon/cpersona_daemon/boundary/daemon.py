@@ -11,6 +11,7 @@ import apsw
 import msgspec
 
 from .. import __version__
+from ..storage import canaries
 from ..wire import fields
 from .registry import Call, Method
 
@@ -38,6 +39,7 @@ async def daemon_status(call: Call) -> dict:
         "backlog": await ctx.backlog.status(),
         "spool": ctx.spool.status(),
         "calibration": ctx.calibration.summary(),
+        "canaries": await ctx.db.read(canaries.counts),
         "writes_in_flight": ctx.db.writes_in_flight,
         "access_file": not ctx.access.open,
         "settings": {n: ctx.settings.origin(n) for n in sorted(ctx.daemon.server.identity["settings"])},

@@ -15,7 +15,7 @@ from ..context import Context
 from ..errors import CPersonaError, InvalidParams, translate
 from ..settings import BadValue
 from ..wire import fields
-from . import associations, calibration, daemon, health, memories, notes, pausing, recall, transfer
+from . import associations, backup, calibration, canaries, daemon, existence, health, memories, notes, pausing, recall, transfer
 from .registry import Call, Method
 
 log = logging.getLogger(__name__)
@@ -24,9 +24,12 @@ METHODS: dict[str, Method] = {
     **memories.METHODS,
     **notes.METHODS,
     **recall.METHODS,
+    **existence.METHODS,
     **associations.METHODS,
     **calibration.METHODS,
+    **canaries.METHODS,
     **transfer.METHODS,
+    **backup.METHODS,
     **health.METHODS,
     **pausing.METHODS,
     **daemon.METHODS,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ..health.canaries import in_background, run_after
 from ..health.repairs import reindex as rebuild
 from ..health.verdict import check_health as verdict
 from .registry import Call, Method
@@ -30,7 +31,9 @@ async def check_health(call: Call) -> dict:
 
 
 async def reindex(call: Call) -> dict:
-    return await rebuild(call.ctx, call.progress)
+    answer = await rebuild(call.ctx, call.progress)
+    in_background(call.ctx, run_after(call.ctx, "reindex"))
+    return answer
 
 
 # A pause keeps new content out of the store; repairing what is there adds none.

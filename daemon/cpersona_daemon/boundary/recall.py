@@ -69,7 +69,10 @@ def _query(call: Call, exclude: list[str]) -> Query:
 async def _recalled(call: Call, query: Query) -> Result:
     """Ask the library, and count the recall where the contract says so."""
     result = await recall_library(call.ctx, call.settings, query)
-    if call.settings.confidence_enabled and not query.deep and not result.gate_fallback and not call.ctx.pauses.is_paused(call.params.session_key):
+    paused = call.ctx.pauses.is_paused(call.params.session_key)
+    if not paused:
+        call.ctx.recent.add(query, call.settings)
+    if call.settings.confidence_enabled and not query.deep and not result.gate_fallback and not paused:
         ids = [row.candidate.rid[1] for row in result.rows if row.candidate.rid[0] == MEMORY]
         if ids:
             await call.ctx.db.write(lambda tx: memories.bump_recalls(tx, ids))

@@ -11,7 +11,10 @@ from collections.abc import Callable
 import msgspec
 
 from ..memory import undo
+from ..health.canaries import in_background, run_after
 from ..portability import export, import_, merge, paths
+from ..storage import canaries
+from ..storage.database import Transaction
 from .common import paused
 from .registry import Call, Method
 
@@ -67,9 +70,12 @@ async def export_memories(call: Call) -> dict:
 
 async def import_memories(call: Call) -> dict:
     p = call.params
-    return await import_.import_file(
+    answer = await import_.import_file(
         call.ctx, call.settings, p.input_path, dry_run=p.dry_run, target=p.target_agent_id or "", embed=p.embed, batch=undo.check_name(p.batch),
         progress=call.progress)
+    if not p.dry_run:
+        in_background(call.ctx, run_after(call.ctx, "an import"))
+    return answer
 
 
 async def merge_memories(call: Call) -> dict:
@@ -88,8 +94,14 @@ async def undo_batch(call: Call) -> dict:
 
 async def delete_agent_data(call: Call) -> dict:
     p, ctx = call.params, call.ctx
-    answer = await ctx.db.write(lambda tx: merge.delete_agent(tx, p.agent_id), call.key)
+
+    def job(tx: Transaction) -> dict:
+        canaries.remove_agent(tx, p.agent_id)
+        return merge.delete_agent(tx, p.agent_id)
+
+    answer = await ctx.db.write(job, call.key)
     await asyncio.to_thread(ctx.calibration.forget, p.agent_id)
+    ctx.recent.forget(p.agent_id)
     return answer
 
 

@@ -201,6 +201,11 @@ class CalibrationFile:
             self._replace(changed)
             return changed
 
+    def earlier(self, agent_id: str) -> Measured:
+        """Return what ``roll_back`` would put in force. Raises Refused."""
+        with self._guard:
+            return self._previous.restored(self._current, agent_id)
+
     def roll_back(self, agent_id: str) -> tuple[Measured, Measured]:
         """Return an agent to what was in force before its last change, and return the snapshots before and after.
 

@@ -16,8 +16,13 @@ from dataclasses import dataclass
 import apsw
 import numpy as np
 
+from ..calibration.file import scoring_version
 from ..context import Context
+from ..instants import parse_instant
+from ..memory.store import CLOCK_ALLOWANCE_SECONDS
+from ..memory.text import sanitise
 from ..storage import backlog, health, vectors
+from ..storage import canaries as saved
 from ..vectors.changes import EPISODE, MEMORY
 
 CRITICAL, WARN, INFO = "critical", "warn", "info"
@@ -25,6 +30,7 @@ SEVERITIES = (CRITICAL, WARN, INFO)
 KINDS = ((MEMORY, "memories"), (EPISODE, "episodes"))
 MOST_MESSAGES = 20
 FAULT_AFTER = 2
+OLD_DAYS = 180
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +164,7 @@ def permissions(view: View) -> list[Issue]:
 def open_to_others(ctx: Context) -> list[tuple[str, int]]:
     """Return the store's own files that have bits for others, with their modes."""
     places, out = ctx.places, []
-    beside = (places.lock, places.daemon_json, places.calibration, places.memory_vectors, places.episode_vectors)
+    beside = (places.lock, places.daemon_json, places.calibration, places.calibration + ".previous", places.memory_vectors, places.episode_vectors)
     for path in (places.db, places.db + "-wal", places.db + "-shm", *beside):
         try:
             info = os.lstat(path)
@@ -181,6 +187,42 @@ def duplicates(view: View) -> list[Issue]:
     return out
 
 
+def contamination(view: View) -> list[Issue]:
+    """No memory holds what a recall once printed: stored again, it would be recalled as if it were new."""
+    found = echoed(view.conn, view.agent_id)
+    if not found:
+        return []
+    locked = sum(locked for _, locked, _ in found)
+    more = f"; {locked} of them are locked and stay as they are" if locked else ""
+    return [_issue(WARN, f"{len(found)} memories hold the mark of a recalled memory ([Memory from …]){more}", count=len(found))]
+
+
+def echoed(conn: apsw.Connection, agent_id: str = "") -> list[tuple[int, bool, str]]:
+    """Return (id, locked, cleaned text) of memories that a store would have cleaned."""
+    cleaned = ((row_id, locked, text, sanitise(text, len(text))[0]) for row_id, locked, text in health.echoes(conn, agent_id))
+    return [(row_id, locked, clean) for row_id, locked, text, clean in cleaned if clean and clean != text]
+
+
+def timestamps(view: View) -> list[Issue]:
+    """Stamps name instants that the clock has reached; with deep, what was read from them is read again."""
+    out, allowed = [], view.ctx.clock.now() + CLOCK_ALLOWANCE_SECONDS
+    unread, ahead = health.stamps(view.conn, view.agent_id, allowed)
+    if unread:
+        out.append(_issue(INFO, f"{unread} memories have a timestamp that names no instant; their age counts as unknown", count=unread))
+    if ahead:
+        out.append(_issue(INFO, f"{ahead} memories have a timestamp ahead of the clock; the prior takes the newest of them for now", count=ahead))
+    if odd := health.odd_created(view.conn):
+        out.append(_issue(WARN, f"{odd} rows have a created_at of another form, which puts them in a wrong place of the window", count=odd))
+    if view.deep and (wrong := len(misread(view.conn))):
+        out.append(_issue(WARN, f"{wrong} memories are filed under another instant than their timestamp names", count=wrong))
+    return out
+
+
+def misread(conn: apsw.Connection) -> list[tuple[int, float | None]]:
+    """Return (id, instant) of memories whose timestamp names another instant than the one recorded."""
+    return [(row_id, named) for row_id, text, recorded in health.timestamps(conn) if (named := parse_instant(text)) != recorded]
+
+
 def associations(view: View) -> list[Issue]:
     """No mention or relation names something that is gone."""
     mentions, relations = health.dangling_associations(view.conn)
@@ -201,9 +243,29 @@ def embedder(view: View) -> list[Issue]:
 
 
 def calibration(view: View) -> list[Issue]:
-    """The calibration file can be read."""
-    problem = view.ctx.calibration.problem
-    return [_issue(WARN, problem)] if problem else []
+    """The calibration file can be read, and was measured with the present model and not too long ago."""
+    book, embedding = view.ctx.calibration, view.ctx.embedding
+    if book.problem:
+        return [_issue(WARN, book.problem)]
+    if embedding.mode == "none" or not book.exists:
+        return []
+    if book.current.stale(embedding.identity, embedding.dimension, scoring_version(view.ctx.settings)):
+        return [_issue(WARN, "the thresholds were measured with another model or scoring and are not used; `cpersona calibrate` measures them again")]
+    try:
+        days = (view.ctx.clock.now() - os.stat(book.path).st_mtime) / 86_400
+    except FileNotFoundError:
+        return [_issue(WARN, "the calibration file was removed; `cpersona calibrate` writes it again")]
+    return [_issue(INFO, f"the last calibration is {days:.0f} days old; `cpersona calibrate` measures again", days=round(days))] if days > OLD_DAYS else []
+
+
+def canaries(view: View) -> list[Issue]:
+    """Every saved question still finds its row. ``check_health`` runs them before it looks."""
+    lost = [c for c in saved.listed(view.conn, view.agent_id) if c.state in (saved.LOST, saved.GONE)]
+    why = {saved.LOST: "does not come back", saved.GONE: "is gone"}
+    out = [_issue(WARN, f"canary {c.id} is lost: {c.ref} {why[c.state]}", canary=c.id, ref=c.ref) for c in lost[:MOST_MESSAGES]]
+    if len(lost) > MOST_MESSAGES:
+        out.append(_issue(WARN, f"{len(lost) - MOST_MESSAGES} more canaries are lost", count=len(lost) - MOST_MESSAGES))
+    return out
 
 
 def spool(view: View) -> list[Issue]:
@@ -235,8 +297,11 @@ CHECKS: dict[str, Check] = {
     "damaged_vectors": damaged_vectors,
     "permissions": permissions,
     "duplicates": duplicates,
+    "contamination": contamination,
+    "timestamps": timestamps,
     "associations": associations,
     "embedder": embedder,
     "calibration": calibration,
+    "canaries": canaries,
     "spool": spool,
 }

@@ -12,12 +12,14 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..calibration.run import recalibrate_if_stale
 from ..context import Context
 from ..embedding.service import EmbeddingService
 from ..errors import EmbeddingFailure
-from ..storage import backlog, health
+from ..storage import backlog, health, memories
 from ..storage.database import Transaction
-from .checks import KINDS, damaged, open_to_others
+from ..vectors.changes import MEMORY
+from .checks import KINDS, damaged, echoed, misread, open_to_others
 
 CHUNK = 500  # rows whose postings one transaction writes: well below half a second
 LOAD_WAIT_SECONDS = 30.0
@@ -98,6 +100,49 @@ async def _permissions(ctx: Context) -> list[str]:
     return done
 
 
+async def _contamination(ctx: Context) -> list[str]:
+    embeds, cleaned = ctx.embedding.mode != "none", 0
+    found = [(row_id, text) for row_id, locked, text in await ctx.db.read(echoed) if not locked]
+
+    def job(tx: Transaction, part: list[tuple[int, str]]) -> int:
+        done = 0
+        for row_id, text in part:
+            row = memories.find(tx.conn, row_id)
+            if row is None or row.locked:
+                continue
+            if memories.find_in_bucket(tx.conn, row.agent_id, row.project_id, row.channel, memories.content_key(text)) is not None:
+                memories.delete(tx, row_id)  # the memory itself stands beside its echo
+            else:
+                memories.replace_content(tx, row_id, text)
+                if embeds:
+                    backlog.enqueue(tx, MEMORY, row_id)
+            done += 1
+        return done
+
+    for at in range(0, len(found), CHUNK):
+        cleaned += await ctx.db.write(lambda tx, part=found[at:at + CHUNK]: job(tx, part))
+    ctx.backlog.wake()
+    return [f"{cleaned} memories were freed of the mark of a recalled memory"] if cleaned else []
+
+
+async def _timestamps(ctx: Context) -> list[str]:
+    wrong = await ctx.db.read(misread)
+
+    def job(tx: Transaction) -> None:
+        for row_id, instant in wrong:
+            health.set_instant(tx, row_id, instant)
+
+    if wrong:
+        await ctx.db.write(job)
+    return [f"{len(wrong)} memories were filed under the instant that their timestamp names"] if wrong else []
+
+
+async def _calibration(ctx: Context) -> list[str]:
+    before = ctx.calibration.current
+    await recalibrate_if_stale(ctx)
+    return ["the thresholds were measured again"] if ctx.calibration.current is not before else []
+
+
 async def _associations(ctx: Context) -> list[str]:
     count = await ctx.db.write(health.delete_dangling)
     return [f"{count} mentions and relations of what is gone were removed"] if count else []
@@ -111,6 +156,9 @@ REPAIRS: dict[str, Repair] = {
     "foreign_vectors": _foreign_vectors,
     "damaged_vectors": _damaged_vectors,
     "permissions": _permissions,
+    "contamination": _contamination,
+    "timestamps": _timestamps,
+    "calibration": _calibration,
     "associations": _associations,
 }
 

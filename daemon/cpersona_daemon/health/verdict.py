@@ -5,15 +5,20 @@ Contract: contracts.md §13 (check_health); seeds/behavior-contracts §10 (one s
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import apsw
 
 from ..context import Context
-from ..errors import CorruptDatabase, Refused, translate
+from ..errors import CorruptDatabase, CPersonaError, Refused, translate
 from ..storage import memories
+from . import canaries
 from .checks import CHECKS, CRITICAL, SEVERITIES, WARN, Issue, View
 from .repairs import REPAIRS
+
+
+log = logging.getLogger("cpersona.health")
 
 
 def chosen(names: Sequence[str] | None) -> list[str]:
@@ -32,6 +37,8 @@ async def check_health(ctx: Context, agent_id: str = "", names: Sequence[str] | 
     With ``fix`` what can be repaired is, for the whole store; ``issues`` is then what is left, ``fixed`` says what was done.
     """
     run = chosen(names)
+    if "canaries" in run:
+        await _run_canaries(ctx, agent_id)
     total, issues = await _looked(ctx, agent_id, run, deep)
     fixed: list[str] = []
     if fix:
@@ -43,6 +50,14 @@ async def check_health(ctx: Context, agent_id: str = "", names: Sequence[str] | 
     summary = {severity: sum(issue["severity"] == severity for issue in issues) for severity in SEVERITIES}
     status = "unhealthy" if summary[CRITICAL] else "degraded" if summary[WARN] else "healthy"
     return {"status": status, "total_memories": total, "issues": issues, "severity_summary": summary, "checks_run": run, "fixed": fixed}
+
+
+async def _run_canaries(ctx: Context, agent_id: str) -> None:
+    """Run the saved questions, so that the check of them tells how it is and not how it was."""
+    try:
+        await canaries.run(ctx, ctx.settings, agent_id)
+    except CPersonaError as error:
+        log.warning("the canaries could not run: %s", error)  # what keeps them from it is another check's finding
 
 
 async def _looked(ctx: Context, agent_id: str, names: list[str], deep: bool) -> tuple[int | None, list[Issue]]:

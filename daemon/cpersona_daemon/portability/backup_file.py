@@ -59,7 +59,7 @@ def verify(path: str, extract_to: Mapping[str, str] | None = None) -> dict:
     """
     wanted = extract_to or {}
     try:
-        with open(path, "rb") as handle, tarfile.open(fileobj=handle, mode="r:*") as tar:
+        with open(path, "rb") as handle, _opened(path, handle) as tar:
             manifest = _read_manifest(path, tar)
             files, seen = manifest["files"], set()
             while (entry := tar.next()) is not None:
@@ -76,6 +76,13 @@ def verify(path: str, extract_to: Mapping[str, str] | None = None) -> dict:
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise _damaged(path, str(error) or "it ends too early") from None
     return manifest
+
+
+def _opened(path: str, handle: IO[bytes]) -> tarfile.TarFile:
+    try:
+        return tarfile.open(fileobj=handle, mode="r:*")
+    except tarfile.TarError:
+        raise _foreign(path) from None
 
 
 def _read_manifest(path: str, tar: tarfile.TarFile) -> dict:
@@ -118,7 +125,7 @@ def _check(path: str, tar: tarfile.TarFile, entry: tarfile.TarInfo, listed: dict
 
 
 def _foreign(path: str) -> Refused:
-    return Refused(f"{path} is not a backup of cpersona; name a file that `cpersona backup` wrote")
+    return Refused(f"{path} is no backup of cpersona, or cut off at its very beginning; name a file that `cpersona backup` wrote")
 
 
 def _damaged(path: str, why: str) -> Refused:

@@ -226,6 +226,35 @@ def duplicate_episodes(conn: apsw.Connection, agent_id: str) -> int:
         f" WHERE {where} GROUP BY agent_id, substr(summary, 1, 64), summary, project_id, channel HAVING n > 1)", params)
 
 
+def echoes(conn: apsw.Connection, agent_id: str = "") -> list[tuple[int, bool, str]]:
+    """Return (id, locked, content) of memories that may hold the mark of a recalled memory; SQL finds more than are."""
+    where, params = _of(agent_id)
+    return [(i, bool(locked), text) for i, locked, text in conn.execute(
+        f"SELECT id, locked, content FROM memories m WHERE instr(content, '[Memory from ') AND {where} ORDER BY id", params)]
+
+
+def stamps(conn: apsw.Connection, agent_id: str, after: float) -> tuple[int, int]:
+    """Count the memories whose timestamp names no instant, and those that lie after an instant."""
+    where, params = _of(agent_id)
+    return (_one(conn, f"SELECT count(*) FROM memories m WHERE timestamp <> '' AND instant IS NULL AND {where}", params),
+            _one(conn, f"SELECT count(*) FROM memories m WHERE instant > ? AND {where}", (after, *params)))
+
+
+def odd_created(conn: apsw.Connection) -> int:
+    """Count the rows whose created_at has another form than the one that the order of the window relies on."""
+    form = "created_at NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]'"
+    return sum(_one(conn, f"SELECT count(*) FROM {table} WHERE {form}") for table in ("memories", "episodes"))
+
+
+def timestamps(conn: apsw.Connection):
+    """Yield (id, timestamp, instant) of every memory."""
+    return conn.execute("SELECT id, timestamp, instant FROM memories ORDER BY id")
+
+
+def set_instant(tx: Transaction, memory_id: int, instant: float | None) -> None:
+    tx.execute("UPDATE memories SET instant = ? WHERE id = ?", (instant, memory_id))
+
+
 _DANGLING = "kind = 'mem' AND record_id NOT IN (SELECT id FROM memories) OR kind = 'ep' AND record_id NOT IN (SELECT id FROM episodes)"
 _ENDS = " OR ".join(
     f"{end}_kind = '{kind}' AND {end}_id NOT IN (SELECT id FROM {table})"

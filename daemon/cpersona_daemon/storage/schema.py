@@ -175,7 +175,27 @@ CREATE TRIGGER batches_episode AFTER DELETE ON episodes BEGIN
 END;
 """
 
-MIGRATIONS = ((1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS), (3, "named batches", _BATCHES))
+# project_id NULL: the question is asked without that filter.
+_CANARIES = """
+CREATE TABLE canaries (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  agent_id TEXT NOT NULL,
+  project_id TEXT,
+  channel TEXT NOT NULL DEFAULT '',
+  query TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  record_id INTEGER NOT NULL,
+  created_at TEXT NOT NULL,
+  ran_at TEXT,
+  state TEXT NOT NULL DEFAULT '',
+  rank INTEGER
+);
+CREATE INDEX canaries_agent ON canaries (agent_id, id);
+"""
+
+MIGRATIONS = (
+    (1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS), (3, "named batches", _BATCHES), (4, "canaries", _CANARIES),
+)
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 
 

@@ -1,0 +1,138 @@
+"""Running saved questions: does the row that must come back still come back, and what does a calibration change?
+
+Questions go through the live pipeline a few at a time and count as no recall. A row that is gone is told apart from one that
+recall no longer finds; both are losses.
+
+Contract: issue "Honest recall" 1, 5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .. import __version__
+from ..calibration.file import Measured, scoring_version
+from ..context import Context
+from ..errors import CPersonaError
+from ..recall.pipeline import recall
+from ..recall.types import Query
+from ..settings import Settings
+from ..storage import canaries as rows
+from ..storage.canaries import FOUND, GONE, LOST, Canary
+from ..storage.scope import Scope
+
+log = logging.getLogger("cpersona.canaries")
+
+LIMIT = 10  # the rows of an ordinary recall: a canary must be among them
+AT_ONCE = 2  # of four readers: the others stay free for requests
+EVERY_ROW, SETTLING_SECONDS = 2**31, 600.0  # rows that wait for their vector are waited for: they are not lost yet
+WAIT_SECONDS = 30.0  # in the background nobody waits, and a loading model must not look like a loss
+
+
+def query_of(canary: Canary, wait_seconds: float = WAIT_SECONDS) -> Query:
+    scope = Scope(canary.agent_id, canary.project_id, canary.channel, "")
+    return Query(canary.query, scope, LIMIT, wait_seconds=wait_seconds, count_recalls=False)
+
+
+async def run(ctx: Context, settings: Settings, agent_id: str = "") -> list[tuple[Canary, str, int | None]]:
+    """Run the canaries of an agent ('' = all), keep how each went, and return (canary, state, rank) in their order."""
+    saved = await ctx.db.read(rows.listed, agent_id)
+    if not saved:
+        return []
+    answers = await _asked(ctx, [(query_of(canary), settings) for canary in saved])
+    outcomes = []
+    for canary, refs in zip(saved, answers, strict=True):
+        if canary.ref in refs:
+            outcomes.append((canary, FOUND, refs.index(canary.ref) + 1))
+        else:
+            there = await ctx.db.read(rows.exists, canary.agent_id, canary.kind, canary.record_id)
+            outcomes.append((canary, LOST if there else GONE, None))
+    await ctx.db.write(lambda tx: rows.record(tx, [(canary.id, state, rank) for canary, state, rank in outcomes]))
+    return outcomes
+
+
+async def _asked(ctx: Context, questions: Sequence[tuple[Query, Settings]]) -> list[list[str]]:
+    """Return the refs that answer each question, best first."""
+    free = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(query: Query, settings: Settings) -> list[str]:
+        async with free:
+            return [row.ref for row in (await recall(ctx, settings, query)).rows if row.ref]
+
+    return list(await asyncio.gather(*(ask(*question) for question in questions)))
+
+
+# -- what a calibration changes
+
+
+def comparison(ctx: Context, settings: Settings, agent_id: str) -> Callable[[Measured, Measured], Awaitable[dict]]:
+    """Return what `calibrate` asks before it keeps anything: the saved and the recent questions under both calibrations."""
+    async def compare(before: Measured, after: Measured) -> dict:
+        saved = await ctx.db.read(rows.listed, agent_id)
+        canaries = [(query_of(canary), settings) for canary in saved]
+        questions = [*canaries, *ctx.recent.of(agent_id)]
+        old, new = [await _asked(replace(ctx, calibration=held), questions) for held in (before, after)]
+        pairs = list(zip(saved, old, new, strict=False))
+        held = [(canary.ref in was, canary.ref in now) for canary, was, now in pairs]
+        changed = sum(was != now for was, now in zip(old[len(saved):], new[len(saved):], strict=True))
+        mode, model = settings.recall_mode, ctx.embedding.identity
+        gates = {signal: value for signal in before.gates.get(agent_id, {}).get(mode, {}) if (value := before.gate(agent_id, mode, signal, model)) is not None}
+        return {
+            "old_gates": gates,
+            "canaries": {"total": len(saved), "changed": sum(was != now for was, now in held), "lost": sum(not now for _, now in held),
+                         "newly_lost": [{"id": canary.id, "ref": canary.ref} for (canary, *_), (was, now) in zip(pairs, held, strict=True) if was and not now]},
+            "recent_recalls": {"total": len(questions) - len(saved), "changed": changed},
+        }
+
+    return compare
+
+
+# -- by itself
+
+
+async def run_after(ctx: Context, what: str) -> None:
+    """Run all canaries after something that may have moved them; for the background. Raises only CancelledError."""
+    try:
+        if not await ctx.db.read(rows.listed):
+            return
+        with ctx.status.at_work("canaries"):
+            await ctx.backlog.wait_until_drained(EVERY_ROW, SETTLING_SECONDS)
+            outcomes = await run(ctx, ctx.settings)
+            await ctx.db.write(lambda tx: rows.keep_ran_with(tx, stamp(ctx)))
+    except CPersonaError as error:
+        log.warning("the canaries could not run after %s: %s", what, error)
+        return
+    lost = sum(state != FOUND for _, state, _ in outcomes)
+    if lost:
+        log.warning("%d of %d canaries are lost after %s; `cpersona canary list` names them", lost, len(outcomes), what)
+
+
+async def run_if_changed(ctx: Context) -> None:
+    """Run all canaries when program, model or scoring are others than at their last run. Raises only CancelledError."""
+    try:
+        if not await ctx.db.read(rows.listed):
+            return
+        if ctx.embedding.mode != "none" and not ctx.embedding.identity:
+            await ctx.embedding.embed_texts(["canary"], WAIT_SECONDS)  # a service tells its model only with an answer
+        if await ctx.db.read(rows.ran_with) == stamp(ctx):
+            return
+    except CPersonaError as error:
+        log.warning("the canaries could not be looked at: %s", error)
+        return
+    await run_after(ctx, "a change of version, model or scoring")
+
+
+def stamp(ctx: Context) -> str:
+    """Return what recall's answers depend on besides the rows."""
+    return f"{__version__} {ctx.embedding.identity} {scoring_version(ctx.settings)} {ctx.settings.recall_mode}"
+
+
+def in_background(ctx: Context, work: Any) -> None:
+    """Run work beside the requests; the context's end cancels what still runs."""
+    task = asyncio.get_running_loop().create_task(work)
+    ctx.tasks.add(task)
+    task.add_done_callback(ctx.tasks.discard)

@@ -1,0 +1,48 @@
+"""Whether some row holds a text: by its words, all of them, in one row; no score and no threshold.
+
+Contract: issue "Honest recall" 6 (`exists`).
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from ..recall.lexical import LexicalQuery, Term, normalise, quoted
+from ..vectors.changes import EPISODE, MEMORY, Rid
+from .scope import Scope
+
+LOOKED_AT = 50  # the newest rows with all words, among which one that holds the text itself is preferred
+
+_TABLES = {MEMORY: ("memory_fts", "memories", "m.content"), EPISODE: ("episode_fts", "episodes", "m.summary || ' ' || m.keywords")}
+
+
+def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) -> tuple[Rid, bool] | None:
+    """Return a row in scope that holds every term of ``query``, and whether it holds ``text`` itself; None where none does.
+
+    A memory comes before an episode, one with the very text before one with its words, the newest first.
+    """
+    if not query.terms:
+        return None
+    expression, needle = " AND ".join(map(_any_form, query.terms)), _folded(text)
+    by_words: tuple[Rid, bool] | None = None
+    for kind in (MEMORY, EPISODE) if scope.sees_episodes else (MEMORY,):
+        fts, table, body = _TABLES[kind]
+        axes, params = scope.memory_sql("m.") if kind == MEMORY else scope.row_sql("m.")
+        rows = conn.execute(
+            f"SELECT m.id, {body} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes} ORDER BY f.rowid DESC LIMIT ?",
+            (expression, *params, LOOKED_AT)).fetchall()
+        for row_id, content in rows:
+            if needle in _folded(content):
+                return (kind, row_id), True
+        if rows and by_words is None:
+            by_words = (kind, rows[0][0]), False
+    return by_words
+
+
+def _any_form(term: Term) -> str:
+    forms = [term.token, *([quoted(term.prefix) + "*"] if term.prefix else []), *([term.phrase] if term.phrase else [])]
+    return f"({' OR '.join(forms)})"
+
+
+def _folded(text: str) -> str:
+    return " ".join(normalise(text).casefold().split())
