@@ -27,6 +27,7 @@ from . import schema
 READERS = 4
 GROUP_LIMIT = 256
 BUSY_TIMEOUT_MS = 10_000
+WAL_KEPT_BYTES = 16 * 1024 * 1024
 IDEMPOTENCY_SECONDS = 24 * 3600
 IDEMPOTENCY_ROWS = 10_000
 _PRUNE_EVERY = 500
@@ -86,6 +87,8 @@ class Database:
         try:
             self._writer_conn = self._connect(readonly=False)
             self._writer_conn.execute("PRAGMA journal_mode = WAL")
+            # A reader parked by another program lets the WAL grow; once it is gone, the file is cut back to this.
+            self._writer_conn.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}").fetchall()
             schema.migrate(self._writer_conn, self._clock.now())
         except apsw.Error as error:
             raise translate(error) from error
