@@ -1,0 +1,153 @@
+"""What the stress tests share: a model server, writers that remember what was acknowledged, and the proof that a store is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import apsw
+import numpy as np
+
+from cpersona_cli import client
+from cpersona_daemon.clock import SystemClock
+from cpersona_daemon.settings import load
+from cpersona_daemon.storage.database import Database
+from cpersona_daemon.storage.scope import Scope
+from cpersona_daemon.vectors.plain import plain_search
+from cpersona_daemon.vectors.store import VectorStore
+
+FULL = os.environ.get("CPERSONA_STRESS") == "full"
+WIDTH = 64
+
+
+def vector(text: str) -> list[float]:
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).standard_normal(WIDTH).round(6).tolist()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *request) -> None:
+        """A killed daemon drops its connections; that is what these tests are about."""
+
+
+@contextmanager
+def model_server() -> Iterator[str]:
+    """Serve ``vector`` behind POST /embed and yield the address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"]
+            body = json.dumps({"embeddings": [vector(text) for text in texts], "model": "stress"}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *said) -> None:
+            pass
+
+    server = _Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/embed"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Writers:
+    """Threads that each store ``count`` notes through a connection of their own; ``kept`` holds what was acknowledged, by id."""
+
+    def __init__(self, environ: dict[str, str], threads: int, count: int, text: Callable[[int, int], str]):
+        self.kept: dict[int, str] = {}
+        self.refused: list[str] = []
+        self._environ, self._count, self._text = environ, count, text
+        self._news = threading.Condition()
+        self._threads = [threading.Thread(target=self._work, args=(number,)) for number in range(threads)]
+
+    def __enter__(self) -> Writers:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error) -> None:
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def working(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
+
+    def wait_for(self, more: int) -> bool:
+        """Wait until so many more are acknowledged; false when the writers came to their end before."""
+        with self._news:
+            wanted = len(self.kept) + more
+            while len(self.kept) < wanted and self.working:
+                self._news.wait(1)
+            return len(self.kept) >= wanted
+
+    def _work(self, number: int) -> None:
+        try:
+            with client.connect(load(self._environ), self._environ) as connection:
+                for turn in range(self._count):
+                    text = self._text(number, turn)
+                    answer, code = connection.call("store", {"agent_id": "a", "content": text})
+                    with self._news:
+                        if code is None and answer["result"] == "stored":
+                            self.kept[answer["id"]] = text
+                        else:
+                            self.refused.append(f"{code}: {answer}")
+                        self._news.notify_all()
+        except client.CallFailed as error:
+            self.refused.append(f"{error.code}: {error.message}")
+
+
+def contents(database: str) -> dict[int, str]:
+    """Return every memory's text, from a database that SQLite finds sound, its full-text index included."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as conn:
+        assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert conn.execute("PRAGMA foreign_key_check").fetchall() == []
+        return dict(conn.execute("SELECT id, content FROM memories"))
+
+
+def pending(connection: client.Connection) -> int:
+    """Return how many rows still wait for a vector."""
+    return connection.call("daemon_status", {})[0]["backlog"]["pending"]
+
+
+def assert_index_equals_plain_scan(database: str, questions: int = 20) -> int:
+    """Open the index of a stopped daemon and ask it and the plain scan the same; return how many rows it holds."""
+    store = VectorStore(SimpleNamespace(memory_vectors=database + ".memories.vec", episode_vectors=database + ".episodes.vec"), SystemClock())
+    db = Database(database, SystemClock())
+    db.open()
+    try:
+        store.open(db)
+        held = store.count("mem")
+        ((stored,),) = db.read_now(lambda conn: conn.execute("SELECT count(*) FROM memory_vectors").fetchall())
+        assert held == stored
+        ((model,),) = db.read_now(lambda conn: conn.execute("SELECT DISTINCT model FROM memory_vectors").fetchall())
+        for number in range(questions):
+            query = np.array(vector(f"question {number}"), np.float32)
+            query /= np.linalg.norm(query)
+            asked = (query, "mem", Scope("a"), 0, 1_000_000, -1.0, 25, model)
+            found = [(hit.id, hit.score) for hit in store.search(*asked)]
+            with closing(apsw.Connection(database)) as conn:
+                expected = plain_search(conn, *asked)
+            assert found == expected and len(found) == min(25, held)
+        return held
+    finally:
+        db.close()
+        store.close()

@@ -1,0 +1,87 @@
+"""A full disk is a typed failure that leaves nothing half-written; reads go on, and writes resume by themselves.
+
+Two kinds of full disk: a file system of three megabytes (needs root), and a limit on the size of the daemon's files.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+from stress_kit import assert_index_equals_plain_scan, contents, pending
+
+from cpersona_cli import client
+from cpersona_daemon.settings import load
+
+pytestmark = pytest.mark.stress
+
+MEGABYTE = 1024 * 1024
+BODY = "words of a long note " * 400 + "and an end"
+
+
+def small_file_system(environ: dict[str, str]) -> Iterator[Callable[[], None]]:
+    directory = os.path.dirname(environ["CPERSONA_DB_PATH"])
+    os.makedirs(directory, mode=0o700)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m,mode=0700", "tmpfs", directory]
+    if sys.platform != "linux" or os.getuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("a small file system can be mounted by root on Linux only")
+    try:
+        yield lambda: subprocess.run(["mount", "-o", "remount,size=64m", directory], check=True)
+        client.stop_daemon(load(environ), 15, environ)
+    finally:
+        subprocess.run(["umount", "-l", directory], check=True)
+
+
+def limited_files(environ: dict[str, str]) -> Iterator[Callable[[], None]]:
+    if not hasattr(resource, "prlimit"):
+        pytest.skip("another process's limits can be changed on Linux only")
+    with client.connect(load(environ), environ) as connection:
+        pid = connection.hello["pid"]
+    _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE, (3 * MEGABYTE, resource.RLIM_INFINITY))
+    yield lambda: resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard)) and None
+
+
+@pytest.fixture(params=[small_file_system, limited_files], ids=lambda made: made.__name__)
+def make_room(request, with_model) -> Iterator[Callable[[], None]]:
+    """A disk with little room for the daemon of ``with_model``; calling it makes more."""
+    yield from request.param(with_model)
+
+
+def test_a_full_disk_refuses_writes_keeps_answering_and_recovers(make_room, with_model):
+    kept: dict[int, str] = {}
+
+    def store(number: int) -> str | None:
+        text = f"note {number}: {BODY}"
+        answer, code = connection.call("store", {"agent_id": "a", "content": text})
+        if code is None:
+            kept[answer["id"]] = text
+        else:
+            assert answer["ok"] is False and answer["result"] == "rejected" and answer["reason"], answer
+        return code
+
+    with client.connect(load(with_model), with_model) as connection:
+        pid = connection.hello["pid"]
+        codes = []
+        while len(codes) < 2000 and codes.count("storage") < 20:
+            codes.append(store(len(codes)))
+        assert set(codes) == {None, "storage"}
+        # Reads go on.
+        listed, code = connection.call("list_memories", {"agent_id": "a", "limit": 5})
+        assert code is None and listed["count"] == 5
+        found, code = connection.call("recall", {"agent_id": "a", "query": "note 3"})
+        assert code is None and found["messages"]
+        make_room()
+        # Writes resume by themselves, in the same daemon.
+        for number in range(5000, 5020):
+            assert store(number) is None
+        while pending(connection):
+            pass
+        assert connection.hello["pid"] == pid
+        assert connection.call("check_health", {"deep": True})[0]["issues"] == []
+        assert client.stop_daemon(load(with_model), 30, with_model)
+    assert contents(with_model["CPERSONA_DB_PATH"]) == kept
+    assert assert_index_equals_plain_scan(with_model["CPERSONA_DB_PATH"]) == len(kept)
