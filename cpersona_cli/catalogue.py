@@ -13,7 +13,7 @@ GROUPS = (
         ("unlock", "rows", "free them again"),
         ("episode", "episodes", "archive, list, delete"),
         ("profile", "profiles", "show or set"),
-        ("associate", "associations", "declare, retract, list"),
+        ("undo", "undoing", "take a batch back"),
     )),
     ("Ask", (
         ("recall", "recalling", "find; the best is last"),
@@ -22,6 +22,8 @@ GROUPS = (
         ("context", "recalling", "recall plus a dialogue"),
         ("reconstruct", "associations", "items with evidence"),
         ("traverse", "associations", "an entity's neighbours"),
+        ("associate", "associations", "declare, retract, list"),
+        ("exists", "existing", "yes or no, by words"),
     )),
     ("Tune", (
         ("calibrate", "tuning", "measure the thresholds"),
@@ -38,6 +40,8 @@ GROUPS = (
     ("Keep up", (
         ("health", "upkeep", "check, and --fix"),
         ("reindex", "upkeep", "rebuild the indexes"),
+        ("canary", "canaries", "questions to watch"),
+        ("doctor", "doctoring", "check the installation"),
         ("pause", "upkeep", "keep nothing for now"),
         ("resume", "upkeep", "keep again"),
     )),
@@ -45,7 +49,7 @@ GROUPS = (
         ("daemon", "daemons", "start, stop, status"),
         ("config", "configuration", "values and origins"),
         ("call", "calling", "any method, raw JSON"),
-        ("doctor", "doctoring", "check the installation"),
+        ("git", "committing", "notes of commits"),
     )),
 )
 # What `cpersona GROUP --help` says about a command that has commands of its own.
@@ -53,12 +57,14 @@ FAMILIES = {
     "episode": "Summaries of whole sessions: archive one, list them, delete one.",
     "profile": "The one text that describes an agent: show it or set it.",
     "associate": "Entities, aliases and relations, exactly as declared; reconstruct and traverse read them.",
+    "canary": "Saved questions with the row that must come back; they run by themselves and by `canary run`.",
     "precision": "How strict the gate is that a recalled row must pass.",
     "daemon": "The process that holds the database; commands start it when they need it.",
+    "git": "One memory for each commit, from hooks and from history; nothing of it needs the network.",
     "config": "Every setting, its value and where it came from.",
 }
 # What a command with commands of its own does when none of them is named.
-UNNAMED = {"episode": "list", "profile": "show", "associate": "list", "precision": "get", "daemon": "status", "config": "show"}
+UNNAMED = {"episode": "list", "profile": "show", "associate": "list", "precision": "get", "canary": "list", "daemon": "status", "git": "status", "config": "show"}
 ENTRIES = {name: (module, phrase) for _, rows in GROUPS for name, module, phrase in rows}
 
 

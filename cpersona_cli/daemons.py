@@ -76,11 +76,16 @@ def status(session):
     if found is None:
         from cpersona_daemon import paths
 
+        from . import spooling
+
         places = paths.places(session.settings)
+        waiting, failed = spooling.counts(places.spool)
         if out.as_json:
-            out.json({"running": False, "db": places.db, "socket": places.socket})
+            out.json({"running": False, "db": places.db, "socket": places.socket, "spool": {"waiting": waiting, "failed": failed}})
         else:
             out.line("not running")
+            if waiting or failed:
+                out.record(("queued", f"{waiting} waiting, {failed} refused"))
             out.note("every command starts it; `cpersona daemon start` does only that")
         return fields.EXIT_UNREACHABLE
     if not found.get("answers"):
@@ -118,6 +123,8 @@ def _facts(response):
     facts.append(("rows", ", ".join(f"{count} {name}" for name, count in rows.items())))
     facts.append(("embedder", ", ".join(str(embedding[name]) for name in ("mode", "state", "identity", "problem") if embedding.get(name))))
     facts.append(("to embed", backlog.get("pending")))
+    spool = response.get("spool") or {}
+    facts.append(("queued", f"{spool.get('waiting')} waiting, {spool.get('failed')} refused" + (f"; {spool['problem']}" if spool.get("problem") else "")))
     facts.append(("connections", response.get("connections")))
     if response.get("working"):
         facts.append(("at work", ", ".join(map(str, response["working"]))))

@@ -88,10 +88,20 @@ class Session:
         response, code = self.connection.call(method, params, **more)
         return Answer(response, code, exits.status_of(response, code, method))
 
-    def ask(self, method, params, hint=None, **more):
-        """Send one request and return its Answer; a failure ends the command with its one line (and its JSON)."""
+    def queued(self, method, params):
+        """Put one write to the daemon that runs, or into the spool, and return its Answer. Raises client.CallFailed."""
+        from .spooling import Queue
+
+        response, code = Queue(self).ask(method, params)
+        return Answer(response, code, exits.status_of(response, code, method))
+
+    def ask(self, method, params, hint=None, queue=False, **more):
+        """Send one request and return its Answer; a failure ends the command with its one line (and its JSON).
+
+        With ``queue`` no daemon is started, and where none can be reached the request is kept for the next one.
+        """
         check_text(params)
-        answer = self.call(method, params, **more)
+        answer = self.queued(method, params) if queue else self.call(method, params, **more)
         if answer.status not in (fields.EXIT_OK, fields.EXIT_CRITICAL):
             if self.out.as_json:
                 self.out.json(answer.response)

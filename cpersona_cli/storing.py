@@ -13,7 +13,7 @@ from .output import to_json
 from .spec import AXES, argument, command, option
 
 # What one line of --jsonl may hold: store's parameters.
-LINE_KEYS = frozenset(("agent_id", "content", "id", "source", "timestamp", "metadata", "channel", "project_id", "associations", "lock", "on_conflict", "message"))
+LINE_KEYS = frozenset(("agent_id", "content", "id", "source", "timestamp", "metadata", "channel", "project_id", "associations", "lock", "on_conflict", "batch", "message"))
 # Requests on their way at once: enough to fill the writer's group commits, below what a connection may have in flight.
 IN_FLIGHT = 64
 
@@ -28,20 +28,25 @@ IN_FLIGHT = 64
     option("--associations", "Entities and relations to declare with it, as JSON.", metavar="JSON"),
     option("--lock", "Protect it from change and deletion.", kind="flag", default=False),
     option("--on-conflict", "What happens when the key exists already.", default="skip", choices=("skip", "update", "fail")),
+    option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
+    option("--queue", "Where no daemon can be reached, keep it for the next one and exit 0.", kind="flag", default=False),
     option("--fail-if-skipped", "Exit 3 when nothing new was stored.", kind="flag", default=False),
     option("--jsonl", "Store each line of a file: an object of these parameters, or a string.", metavar="FILE|-"),
     common=AXES,
 )
-def store(session, text, id, source, at, metadata, associations, lock, on_conflict, fail_if_skipped, jsonl):
+def store(session, text, id, source, at, metadata, associations, lock, on_conflict, batch, queue, fail_if_skipped, jsonl):
     """Keep one memory, or a file of them, and print its ref.
 
     A text that is already there is skipped, which is success: running the same command again is harmless.
-    To change a memory use `update`, or --on-conflict update with its --id.
+    To change a memory use `update`, or --on-conflict update with its --id. --queue never starts a daemon
+    nor fails for want of one: the memory is written durably beside the database and stored once, in order, when
+    one runs. A file of lines that was interrupted is given again: what is stored already is skipped.
 
     Example:
       cpersona store "Deploys run from the release branch" --id deploy-branch
       git log -1 --format=%B | cpersona store --source '{"System": "git"}'
-      cpersona store --jsonl notes.jsonl
+      cpersona store --jsonl notes.jsonl --batch monday
+      cpersona store "backup done" --queue
     """
     params = session.axes()
     if source is not None:
@@ -54,17 +59,19 @@ def store(session, text, id, source, at, metadata, associations, lock, on_confli
         params["lock"] = True
     if on_conflict != "skip":
         params["on_conflict"] = on_conflict
+    if batch is not None:
+        params["batch"] = batch
     if jsonl is not None:
         for given, name in ((text, "TEXT"), (id, "--id"), (associations, "--associations")):
             if given is not None:
                 raise exits.Usage(f"with --jsonl every line brings its own; leave {name} out")
-        return _each_line(session, jsonl, params, fail_if_skipped)
+        return _each_line(session, jsonl, params, queue, fail_if_skipped)
     if id is not None:
         params["id"] = id
     if associations is not None:
         params["associations"] = reading.json_argument(associations, "--associations")
     params["content"] = reading.text_or_stdin(text, "text")
-    answer = session.ask("store", params)
+    answer = session.ask("store", params, queue=queue)
     skipped = answer.response.get("result") == "skipped"
     if not session.show(answer):
         _say(session, answer.response)
@@ -74,6 +81,9 @@ def store(session, text, id, source, at, metadata, associations, lock, on_confli
 def _say(session, response):
     """Print the ref on stdout, and on stderr whatever the ref alone would hide."""
     out, number = session.out, response.get("id")
+    if response.get("result") == "queued":
+        out.note(f"queued as {response['queued']}; the next daemon stores it")
+        return
     if isinstance(number, int):
         out.line(f"mem:{number}")
     result = response.get("result")
@@ -94,10 +104,10 @@ def _say(session, response):
         out.warn(f"cpersona: an association was left out: {dropped.get('reason')}")
 
 
-def _each_line(session, name, defaults, fail_if_skipped):
+def _each_line(session, name, defaults, queue, fail_if_skipped):
     """Store each line of a file or of standard input and print an outcome for each, in the order of the lines, as they come."""
     descriptor = sys.stdin.fileno() if name == "-" else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
-    batch = Batch(session)
+    batch = Batch(session, queue)
     lines = reading.Lines(descriptor)
     try:
         while True:
@@ -113,14 +123,19 @@ def _each_line(session, name, defaults, fail_if_skipped):
             batch.add(line, defaults)
         while batch.waiting:
             batch.receive()
-    except Exception:
-        session.out.flush()
+    except BrokenPipeError:
+        raise
+    except BaseException:
+        # A person's interrupt too: an input that was not read to its end must not look finished.
         session.out.warn(f"cpersona: ended early: {batch.totals()}; run the same command again, what is stored already is skipped")
         raise
     finally:
         if name != "-":
             os.close(descriptor)
-    session.out.note(batch.totals())
+    if session.out.as_json:
+        session.out.json({"totals": {"lines": sum(batch.counts.values()), **batch.counts}})
+    else:
+        session.out.note(batch.totals())
     if batch.counts["rejected"]:
         return batch.status
     return fields.EXIT_NOTHING if fail_if_skipped and batch.counts["skipped"] else fields.EXIT_OK
@@ -133,12 +148,17 @@ class Batch:
     the first did, so that a file means the same as its lines typed one by one.
     """
 
-    def __init__(self, session):
+    def __init__(self, session, queue=False):
         self.session = session
+        self._queue = None
+        if queue:
+            from .spooling import Queue
+
+            self._queue = Queue(session)
         self.line = 0
-        self.counts = {"stored": 0, "skipped": 0, "updated": 0, "rejected": 0}
+        self.counts = {"stored": 0, "skipped": 0, "updated": 0, "queued": 0, "rejected": 0}
         self.status = fields.EXIT_FAILED
-        self._sent = {}          # request id -> (line number, marks)
+        self._sent = {}          # request id -> (line number, marks, parameters and key while they may still be queued)
         self._done = {}          # line number -> outcome, kept until its turn
         self._next = 1
         self._marks = {}         # what must not be sent twice at once -> how many are on their way
@@ -166,14 +186,21 @@ class Batch:
         marks = [mark for mark in (("id", params.get("id")), ("content", params.get("content"))) if isinstance(mark[1], str)]
         while self._sent and (self.waiting >= IN_FLIGHT or any(mark in self._marks for mark in marks)):
             self.receive()
+        key = os.urandom(16).hex()
         try:
-            request = self.session.connection.send("store", params)
+            if self._queue is None:
+                request = self.session.connection.send("store", params, key=key)
+            elif self._queue.connection is not None:
+                request = self._queue.connection.send("store", params, key=key)
+            else:
+                return self._put_aside(self.line, params, key)
         except CallFailed as error:
-            if error.code != "invalid_params":
+            if error.code == "invalid_params":
+                return self._finish(self.line, {"result": "rejected", "reason": str(error)})
+            if not self._lost(error):
                 raise
-            self._finish(self.line, {"result": "rejected", "reason": str(error)})
-            return
-        self._sent[request] = self.line, marks
+            return self._put_aside(self.line, params, key)
+        self._sent[request] = self.line, marks, (params, key) if self._queue is not None else None
         for mark in marks:
             self._marks[mark] = self._marks.get(mark, 0) + 1
 
@@ -183,12 +210,24 @@ class Batch:
 
     def receive(self):
         """Wait for one answer and print every outcome whose turn has come."""
-        request, response, code = self.session.connection.receive()
-        line, marks = self._sent.pop(request)
+        from .client import CallFailed
+
+        try:
+            request, response, code = (self.session if self._queue is None else self._queue).connection.receive()
+        except CallFailed as error:
+            if not self._lost(error):
+                raise
+            return
+        line, marks, kept = self._sent.pop(request)
         for mark in marks:
             self._marks[mark] -= 1
             if not self._marks[mark]:
                 del self._marks[mark]
+        if kept is not None:
+            from .spooling import undecided
+
+            if undecided(code):
+                return self._put_aside(line, *kept)
         if exits.status_of(response, code) != fields.EXIT_OK:
             if response.get("error") == "permission_denied":
                 self.status = fields.EXIT_DENIED
@@ -203,9 +242,24 @@ class Batch:
                 outcome[key] = True
         self._finish(line, outcome)
 
+    def _lost(self, error):
+        """Queue everything that is on its way to a daemon that went away; false where it may not be queued."""
+        from .spooling import may_wait
+
+        if self._queue is None or not may_wait(error.code):
+            return False
+        self._queue.close()
+        waiting, self._sent, self._marks = self._sent, {}, {}
+        for line, _, (params, key) in waiting.values():
+            self._put_aside(line, params, key)
+        return True
+
+    def _put_aside(self, line, params, key):
+        self._finish(line, {"result": self._queue.put("store", params, key)["result"]})
+
     def totals(self):
         counts = self.counts
-        parts = [f"{counts[name]} {name}" for name in ("stored", "skipped", "updated", "rejected") if counts[name] or name in ("stored", "skipped", "rejected")]
+        parts = [f"{counts[name]} {name}" for name in ("stored", "skipped", "updated", "queued", "rejected") if counts[name] or name in ("stored", "skipped", "rejected")]
         return f"{', '.join(parts)} of {sum(counts.values())} lines"
 
     def _finish(self, line, outcome):

@@ -57,13 +57,14 @@ def export(session, file, all_agents, embeddings):
     argument("file", "What to read; - reads standard input.", metavar="FILE|-"),
     option("--dry-run", "Count what would be imported and write nothing.", kind="flag", default=False),
     option("--to-agent", "Give every row to this agent.", metavar="NAME"),
+    option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
     common=PLAIN,
 )
-def import_(session, file, dry_run, to_agent):
+def import_(session, file, dry_run, to_agent, batch):
     """Read a file that export wrote. What is there already is skipped; importing twice is harmless.
 
     Ends with totals. A line that cannot be read is said with its number, the rest goes on, and the exit
-    status is 1.
+    status is 1. An import that was interrupted goes on where it stopped when it is run again.
 
     Example:
       cpersona import backup.jsonl --dry-run
@@ -74,6 +75,8 @@ def import_(session, file, dry_run, to_agent):
         params["dry_run"] = True
     if to_agent is not None:
         params["target_agent_id"] = to_agent
+    if batch is not None:
+        params["batch"] = batch
     if file != "-":
         if not os.path.isfile(file):
             raise exits.Stop(f"import: there is no file {file!r}; give the path of a file that export wrote")
@@ -86,13 +89,28 @@ def import_(session, file, dry_run, to_agent):
 
 
 def _import(session, params):
+    from .client import CallFailed
+
     out = session.out
     progress = render.waiting(sys.stderr.isatty() and not out.quiet)
-    if progress is None:
-        answer = session.call("import_memories", params)
-    else:
-        with progress:
-            answer = session.call("import_memories", params, progress=progress)
+    reached = {}
+
+    def seen(step):
+        reached.update(step)
+        if progress is not None:
+            progress(step)
+
+    try:
+        if progress is None:
+            answer = session.call("import_memories", params, progress=seen)
+        else:
+            with progress:
+                answer = session.call("import_memories", params, progress=seen)
+    except (KeyboardInterrupt, CallFailed):
+        # What an interrupted import leaves must not look finished.
+        far = f" after line {reached['done']} of {reached['total']}" if "done" in reached else ""
+        out.warn(f"cpersona import: ended early{far}: what is imported stays; run the same command again, it goes on from there")
+        raise
     response, errors = answer.response, answer.response.get("errors") or []
     shown = session.show(answer)
     for line in errors:

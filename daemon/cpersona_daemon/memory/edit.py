@@ -6,6 +6,7 @@ Contract: contracts.md §2 (update_memory …), §13; seeds/behavior-contracts �
 from __future__ import annotations
 
 from ..context import Context
+from ..embedding.texts import memory_text
 from ..errors import Refused
 from ..settings import Settings
 from ..storage import episodes, memories
@@ -46,7 +47,7 @@ async def update(ctx: Context, settings: Settings, memory_id: int, content: str,
         raise Refused("content is empty")
     vector = None
     if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
-        vector = await embed_or_none(ctx, text)
+        vector = await embed_or_none(ctx, memory_text(text))
     model, later = ctx.embedding.identity, ctx.embedding.mode != "none"
 
     def job(tx: Transaction) -> dict:

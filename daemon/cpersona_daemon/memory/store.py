@@ -15,6 +15,7 @@ import numpy as np
 
 from ..associations import declare
 from ..context import Context
+from ..embedding.texts import memory_text
 from ..errors import EmbeddingFailure, Refused
 from ..instants import iso_now, parse_instant
 from ..settings import Settings
@@ -112,7 +113,7 @@ async def store(
     vector = None
     if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
         if await ctx.db.read(_needs_vector, draft, on_conflict, key):
-            vector = await embed_or_none(ctx, draft.memory.content)
+            vector = await embed_or_none(ctx, memory_text(draft.memory.content))
     model = ctx.embedding.identity
 
     def job(tx: Transaction) -> dict:

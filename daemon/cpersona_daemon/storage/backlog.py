@@ -13,7 +13,7 @@ import apsw
 import numpy as np
 
 from ..embedding.base import may_change_width
-from ..embedding.texts import episode_text
+from ..embedding.texts import episode_text, memory_text
 from ..vectors.changes import EPISODE, MEMORY, VectorPut
 from .database import Transaction
 
@@ -59,7 +59,7 @@ def next_batch(conn: apsw.Connection, most: int, skip: frozenset[tuple[str, int]
     memories = conn.execute(
         "SELECT b.id, m.content, m.content_key FROM embedding_backlog b JOIN memories m ON m.id = b.id"
         " WHERE b.kind = ? ORDER BY b.id DESC LIMIT ?", (MEMORY, reach))
-    found += [Waiting(MEMORY, i, content, key) for i, content, key in memories]
+    found += [Waiting(MEMORY, i, memory_text(content), key) for i, content, key in memories]
     return [row for row in found if (row.kind, row.id) not in skip][:most]
 
 

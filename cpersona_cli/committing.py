@@ -1,0 +1,289 @@
+"""`git`: keep a note of every commit, from a hook as it is made and from history.
+
+Contract: issue "A tool to live in", Git; interface.md, "The commands".
+"""
+
+import os
+import sys
+
+from cpersona_daemon.wire import fields
+
+from . import commits, exits, githook
+from .spec import argument, command, option
+
+_COMMON = ("agent", "project", "json", "quiet", "db")
+IN_FLIGHT = 64
+
+
+@command("git install", common=_COMMON)
+def install(session):
+    """Note every commit from now on: hooks for this repository, beside those that are there already.
+
+    They take a moment, need no daemon and never fail a commit. What they are told here (--db, --agent,
+    --project) is kept for them; everything else they read where it applies when they run, so options stay out
+    unless they are given. Again it renews them, after an upgrade for instance.
+
+    Example:
+      cpersona git install
+      cpersona git install --agent backend
+    """
+    from . import hooks
+
+    repository = commits.Repository.open()
+    given = {"db": "db_path", "agent": "agent", "project": "project"}
+    state = {name: session.options[option] for option, name in given.items() if session.options.get(option) is not None}
+    if "db_path" in state:
+        state["db_path"] = os.path.abspath(os.path.expanduser(state["db_path"]))
+    repository.state = state
+    try:
+        repository.root()
+    except commits.GitFailed:
+        pass  # no commit yet; the first one is the root
+    _try_hook()
+    commits.write_state(repository.common, state)
+    where, done = hooks.install(repository)
+    if session.out.as_json:
+        session.out.json({"ok": True, "hooks_directory": where, "hooks": done, "repository": repository.name, "root": state.get("root", "")})
+    else:
+        for name in hooks.NAMES:
+            session.out.record((name, done[name], os.path.join(where, name)))
+    inside = _inside_work_tree(repository, where)
+    if inside:
+        session.out.note(f"core.hooksPath lies in the work tree ({inside}): do not commit the marked block, it holds paths of this machine")
+    for variable in ("CPERSONA_DB_PATH", "CPERSONA_AGENT", "CPERSONA_PROJECT"):
+        if os.environ.get(variable) and variable[9:].lower() not in state:
+            session.out.note(f"{variable} is set here; a hook that runs without it uses its own settings; give the option to install to fix it")
+    session.out.note("`cpersona git backfill` notes the commits that are there already")
+
+
+def _try_hook():
+    """Run what the hooks will run, so that what cannot work is said now and not at a commit."""
+    import subprocess
+
+    from . import hooks
+
+    program, *arguments = hooks.command()
+    code = arguments[-1].removesuffix("main(sys.argv[1:])") + "print('ready')"
+    tried = subprocess.run([program, *arguments[:-1], code], env={}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if tried.stdout != "ready\n":
+        said = (tried.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        raise exits.Stop(f"git install: {program} cannot run the hook by itself: {said}; install cpersona-cli into an environment of its own")
+
+
+def _inside_work_tree(repository, where):
+    try:
+        top = os.path.realpath(repository.git.line("rev-parse", "--show-toplevel"))
+    except commits.GitFailed:
+        return ""
+    inside = where.startswith(top + os.sep) and not where.startswith(repository.common + os.sep)
+    return os.path.relpath(where, top) if inside else ""
+
+
+@command("git uninstall", common=("json", "quiet"))
+def uninstall(session):
+    """Remove the hooks of this repository and leave the others' as they were. The notes stay.
+
+    Example:
+      cpersona git uninstall
+    """
+    from . import hooks
+
+    repository = commits.Repository.open()
+    where, done = hooks.uninstall(repository)
+    try:
+        os.unlink(os.path.join(repository.common, commits.STATE))
+    except FileNotFoundError:
+        pass
+    if session.out.as_json:
+        session.out.json({"ok": True, "hooks_directory": where, "hooks": done})
+    else:
+        for name in hooks.NAMES:
+            session.out.record((name, done[name], os.path.join(where, name)))
+
+
+@command("git status", common=_COMMON)
+def status(session):
+    """Show whether commits here are noted, where the hooks are, and what waits for a daemon. Starts none.
+
+    Exit 0 when they are installed and sound, 3 when not installed, 1 when something is wrong with them.
+
+    Example:
+      cpersona git status
+    """
+    from cpersona_daemon.paths import places
+
+    from . import hooks, spooling
+
+    repository = commits.Repository.open()
+    where, found = hooks.state(repository)
+    armed = repository.state is not None
+    settings = githook.settings_of(repository) if armed else session.settings
+    waiting, failed = spooling.counts(places(settings).spool)
+    try:
+        root = repository.root()
+    except commits.GitFailed:
+        root = ""
+    facts = {
+        "repository": repository.name, "branch": repository.branch(), "root": root, "hooks_directory": where, "hooks": found,
+        "agent": settings.agent, "project": settings.project, "db": places(settings).db, "queued": waiting, "refused": failed,
+    }
+    sound = set(found.values()) == {"installed"}
+    facts["state"] = "installed" if armed and sound else "damaged" if armed or "installed" in found.values() else "not installed"
+    if session.out.as_json:
+        session.out.json(facts)
+    else:
+        for name in ("state", "repository", "branch", "root"):
+            session.out.record((name, facts[name]))
+        for name in hooks.NAMES:
+            session.out.record((name, found[name], os.path.join(where, name)))
+        for name in ("agent", "project", "db", "queued", "refused"):
+            session.out.record((name, facts[name]))
+    if facts["state"] == "damaged":
+        session.out.warn("cpersona git status: the hooks are not as they should be; run `cpersona git install` again")
+        return fields.EXIT_FAILED
+    if failed:
+        session.out.warn(f"cpersona git status: {failed} queued writes were refused; their reasons lie in {places(settings).spool}/failed")
+    return fields.EXIT_OK if armed else fields.EXIT_NOTHING
+
+
+@command(
+    "git note",
+    argument("revisions", "Commits to note; without any the latest one.", many=True, required=False, metavar="REV…"),
+    option("--queue", "Where no daemon can be reached, keep them for the next one and exit 0.", kind="flag", default=False),
+    common=_COMMON,
+)
+def note(session, revisions, queue):
+    """Note single commits now, whether or not hooks are installed. A commit that is noted already is skipped.
+
+    Example:
+      cpersona git note
+      cpersona git note v1.0 HEAD~3 --queue
+    """
+    repository, status = commits.Repository.open(), fields.EXIT_OK
+    settings = _settings(session, repository)
+    for commit in repository.commits(*(_revisions(repository, revisions) or ["HEAD"])):
+        answer = session.ask("store", commits.store_params(commit, repository, settings, _branch(repository, commit)), queue=queue)
+        status = status or answer.status
+        if not session.show(answer):
+            session.out.record((commit["commit"], answer.response.get("result"), _ref(answer.response)))
+    return status
+
+
+@command(
+    "git backfill",
+    argument("range", "A branch, a tag or A..B, as git log takes it; without it all that led to HEAD.", required=False, metavar="RANGE"),
+    option("--all", "Every branch and tag.", kind="flag", default=False),
+    option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
+    common=_COMMON,
+)
+def backfill(session, range, all, batch):
+    """Note the commits of history, oldest first. What is noted already is skipped, so it may be stopped and run again.
+
+    Ends with totals; progress is shown on a terminal.
+
+    Example:
+      cpersona git backfill
+      cpersona git backfill v1.0..main
+    """
+    repository = commits.Repository.open()
+    settings = _settings(session, repository)
+    if all and range:
+        raise exits.Usage("git backfill takes a RANGE or --all, not both")
+    asked = ["--all"] if all else [range or "HEAD"]
+    if asked[0].startswith("-") and not all:
+        raise exits.Usage(f"{range!r} is no range of commits; give a branch or A..B")
+    total = int(repository.git.line("rev-list", "--count", *asked, "--"))
+    run = _Backfill(session, total)
+    try:
+        for commit in repository.commits("--reverse", *asked, "--", traverse=True):
+            params = commits.store_params(commit, repository, settings, _branch(repository, commit))
+            if batch is not None:
+                params["batch"] = batch
+            run.add(commit["commit"], params)
+        run.finish()
+    except BrokenPipeError:
+        raise
+    except BaseException:
+        run.close()
+        session.out.warn(f"cpersona git backfill: ended early: {run.said()}; run it again, what is noted already is skipped")
+        raise
+    if session.out.as_json:
+        session.out.json({"ok": not run.counts["rejected"], "commits": total, **run.counts})
+    else:
+        for name, count in run.counts.items():
+            session.out.record((name, count))
+    return run.status
+
+
+class _Backfill:
+    """Stores on their way, at most ``IN_FLIGHT`` at once, and what became of them."""
+
+    def __init__(self, session, total):
+        from . import render
+
+        self._session, self._total = session, total
+        self.counts = {"stored": 0, "skipped": 0, "rejected": 0}
+        self.status = fields.EXIT_OK
+        self._waiting = {}
+        self._shown = render.waiting(sys.stderr.isatty() and not session.out.quiet)
+        if self._shown is not None:
+            self._shown.__enter__()
+
+    def add(self, commit, params):
+        while len(self._waiting) >= IN_FLIGHT:
+            self._receive()
+        self._waiting[self._session.connection.send("store", params)] = commit
+
+    def finish(self):
+        while self._waiting:
+            self._receive()
+        self.close()
+
+    def close(self):
+        if self._shown is not None:
+            self._shown.__exit__(None, None, None)
+            self._shown = None
+
+    def said(self):
+        return f"{', '.join(f'{count} {name}' for name, count in self.counts.items())} of {self._total} commits"
+
+    def _receive(self):
+        request, response, code = self._session.connection.receive()
+        commit, failed = self._waiting.pop(request), exits.status_of(response, code)
+        if failed and code is not None and fields.ERRORS[code][1]:
+            raise exits.Stop("git backfill: " + exits.failure_line(commit[:12], response, code), failed)
+        if failed:
+            self.status = self.status or failed
+            self._session.out.warn("cpersona " + exits.failure_line(f"git backfill {commit[:12]}", response, code))
+        result = "rejected" if failed else response.get("result", "stored")
+        self.counts[result] = self.counts.get(result, 0) + 1
+        if self._shown is not None:
+            self._shown({"done": sum(self.counts.values()), "total": self._total, "stage": "commits"})
+
+
+def _settings(session, repository):
+    """Return the settings of this command; what `git install` was told stands where no option does."""
+    state, options = repository.state or {}, session.options
+    for option, name in (("db", "db_path"), ("agent", "agent"), ("project", "project")):
+        if options.get(option) is None and isinstance(state.get(name), str):
+            options[option] = state[name]
+    return session.settings
+
+
+def _revisions(repository, revisions):
+    """Return the ids that revisions name. Raises GitFailed for one that names no commit."""
+    return [repository.git.line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}") for revision in revisions]
+
+
+def _branch(repository, commit):
+    """Return the branch by which a commit was reached; HEAD is the branch that it stands on."""
+    reached = commit["reached_by"].removeprefix("refs/heads/")
+    return repository.branch() if reached in ("", "HEAD") or reached == commit["commit"] else reached
+
+
+def _ref(response):
+    number = response.get("id")
+    return f"mem:{number}" if isinstance(number, int) else response.get("queued", "")
+
+
+COMMANDS = (install, uninstall, status, note, backfill)

@@ -1,0 +1,102 @@
+"""What git's hooks run: keep a note of a new commit, and let a rewritten one take its place.
+
+It writes a durable file beside the database and talks to nobody, so a commit never waits for the store
+nor fails because of it: whatever goes wrong is one line on stderr and exit status 0.
+
+Contract: issue "A tool to live in", Git; interface.md, "Spool".
+"""
+
+import os
+import sys
+
+from . import commits
+
+NOTES_A_REQUEST = 500
+
+
+def main(arguments):
+    """Run as the hook that ``arguments`` name: post-commit, or post-rewrite with git's own word for what rewrote."""
+    try:
+        run(arguments, sys.stdin)
+    except BaseException as error:
+        print(f"cpersona: this commit is not noted ({' '.join(str(error).split()) or type(error).__name__}); `cpersona git backfill` catches up", file=sys.stderr)
+
+
+def run(arguments, stdin):
+    """The same with its failures."""
+    repository = commits.Repository.of_hook()
+    if repository.state is None:
+        return  # hooks may be shared by many repositories; this one was not asked about
+    rebase = repository.rebase()
+    if arguments[0] == "post-commit":
+        if rebase:
+            _hold(rebase, [repository.git.line("rev-parse", "HEAD")])
+        else:
+            _note(repository)
+        return
+    mapped = [line.split()[:2] for line in stdin if len(line.split()) >= 2]
+    if rebase and arguments[1:2] == ["amend"]:
+        # A step of the rebase, such as a squash: only what is left at its end is worth a note.
+        _hold(rebase, [new for _, new in mapped])
+    else:
+        _rewrite(repository, rebase, mapped)
+
+
+def _note(repository):
+    settings = settings_of(repository)
+    for commit in repository.commits("HEAD"):
+        _put(settings, "store", commits.store_params(commit, repository, settings, repository.branch()))
+
+
+def _rewrite(repository, rebase, mapped):
+    """Queue the notes of the new commits, each with the old ones whose place it takes."""
+    replaces = {}
+    for old, new in mapped:
+        replaces.setdefault(new, []).append(old)
+    for new in _kept(repository, rebase):
+        replaces.setdefault(new, [])
+    if not replaces:
+        return
+    settings, root, branch = settings_of(repository), repository.root(), repository.branch(rebase)
+    notes = []
+    for commit in repository.commits("--stdin", input="".join(f"{new}\n" for new in replaces).encode()):
+        params = commits.store_params(commit, repository, settings, branch)
+        notes.append({name: params[name] for name in ("id", "content", "source", "timestamp", "metadata")}
+                     | {"replaces": [commits.message_id(root, old) for old in replaces[commit["commit"]]]})
+    for at in range(0, len(notes), NOTES_A_REQUEST):
+        _put(settings, "replace_notes", commits.axes(settings) | {"notes": notes[at:at + NOTES_A_REQUEST]})
+
+
+def _hold(rebase, ids):
+    with open(os.path.join(rebase, commits.HELD), "a", encoding="ascii") as handle:
+        handle.writelines(f"{id}\n" for id in ids)
+
+
+def _kept(repository, rebase):
+    """Return the commits made by hand during a rebase that are part of what came out of it."""
+    if not rebase:
+        return []
+    try:
+        with open(os.path.join(rebase, commits.HELD), encoding="ascii") as handle:
+            held = list(dict.fromkeys(handle.read().split()))
+    except FileNotFoundError:
+        return []
+    onto = commits.read_line(os.path.join(rebase, "onto"))
+    reachable = set(repository.git.line("rev-list", "HEAD", *([f"^{onto}"] if onto else [])).split("\n"))
+    return [id for id in held if id in reachable]
+
+
+def settings_of(repository):
+    """Return the settings of the environment, with what `git install` was told on top."""
+    from cpersona_daemon.settings import load
+
+    state = repository.state or {}
+    return load(options={name: state[name] for name in ("db_path", "agent", "project") if isinstance(state.get(name), str)})
+
+
+def _put(settings, method, params):
+    from cpersona_daemon.paths import places
+
+    from .spooling import put
+
+    put(places(settings).spool, method, params, token=settings.token)
