@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 
 from ..errors import InvalidParams, Refused
-from ..memory import archive, edit, undo
+from ..memory import archive, edit, secrets, undo
 from ..memory import store as storing
 from ..recall.display import episode_row, memory_row
 from ..recall.types import parse_ref
 from ..storage import episodes, memories, profiles
 from ..vectors.changes import EPISODE, MEMORY
+from ..wire.fields import failure
 from .common import bounded, paused, stored_at
 from .registry import Call, Method
 
@@ -36,6 +37,7 @@ class StoreParams(msgspec.Struct, forbid_unknown_fields=True):
     lock: bool = False
     on_conflict: str = "skip"
     batch: str | None = None
+    check_secrets: str | None = None
     session_key: str = ""
 
 
@@ -113,9 +115,17 @@ async def store(call: Call) -> dict:
         metadata=given["metadata"], channel=_text(p.channel), project_id=_text(p.project_id), locked=p.lock, now=call.ctx.clock.now(),
         settings=settings,
     )
-    return await storing.store(
+    found = []
+    if (p.check_secrets or "off") != "off":
+        if p.check_secrets not in secrets.MODES:
+            raise Refused(f"check_secrets is one of {', '.join(secrets.MODES)}, not {p.check_secrets!r}")
+        found = secrets.search(draft.memory.content, draft.memory.source, draft.memory.metadata)
+        if found and p.check_secrets == "refuse":
+            return {**failure("store", secrets.refusal(found)), "secrets": found}
+    answer = await storing.store(
         call.ctx, draft, on_conflict=p.on_conflict, associations=p.associations, declared_by=call.caller.client_id, key=call.key, batch=undo.check_name(p.batch),
     )
+    return {**answer, "secrets": found} if found else answer
 
 
 def _text(value: Any) -> Any:
