@@ -39,7 +39,7 @@ def origin(house, kind="mem"):
 
 def put_back(house, contents):
     for path in (house.places.memory_vectors, house.places.episode_vectors):
-        for name in (path, path + ".rows"):
+        for name in (path + suffix for suffix in files.SUFFIXES):
             if os.path.exists(name):
                 os.unlink(name)
     for path, data in contents.items():
@@ -68,7 +68,7 @@ def test_files_are_closed_to_others_from_the_first_byte(house, monkeypatch):
         house.store.rebuild(house.db)
     finally:
         os.umask(before)
-    assert len(made) == 8 and {mode for _, mode in made} == {0o600}
+    assert len(made) == 12 and {mode for _, mode in made} == {0o600}
     assert {stat.S_IMODE(os.stat(path).st_mode) for path in house.files()} == {0o600}
 
 
@@ -209,11 +209,12 @@ def test_flipped_bytes_give_right_answers_and_a_fresh_index(house):
     house.start()
 
 
-def test_a_damaged_row_is_noticed_when_it_is_read_and_the_index_is_rebuilt(house):
+@pytest.mark.parametrize(("form", "row_bytes"), [(files.MATRIX, 128), (files.SKETCHES, 64)])
+def test_a_damaged_row_is_noticed_when_it_is_read_and_the_index_is_rebuilt(house, form, row_bytes):
     house.add(*some(40))
     house.stop()
-    with open(house.places.memory_vectors, "r+b") as file:
-        file.seek(files.MATRIX_HEADER + 128 * 11 + 5)
+    with open(house.places.memory_vectors + form, "r+b") as file:
+        file.seek(files.MATRIX_HEADER + row_bytes * 11 + 5)
         file.write(b"\xff")
     house.start()
     assert origin(house) == "file"
@@ -223,11 +224,12 @@ def test_a_damaged_row_is_noticed_when_it_is_read_and_the_index_is_rebuilt(house
     check(house)
 
 
-def test_zeroed_pages_after_a_power_loss_are_noticed(house):
+@pytest.mark.parametrize(("form", "page"), [(files.MATRIX, 3), (files.SKETCHES, 2)])
+def test_zeroed_pages_after_a_power_loss_are_noticed(house, form, page):
     house.add(*some(200))
     house.stop()
-    with open(house.places.memory_vectors, "r+b") as file:
-        file.seek(4096 * 3)
+    with open(house.places.memory_vectors + form, "r+b") as file:
+        file.seek(4096 * page)
         file.write(bytes(4096))
     house.start()
     check(house)

@@ -10,6 +10,7 @@ from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.scope import Scope
 from cpersona_daemon.vectors.changes import MEMORY, VectorDrop, VectorPut
+from cpersona_daemon.vectors.files import SUFFIXES
 from cpersona_daemon.vectors.store import VectorStore
 
 TABLES = {"mem": ("memories", "memory_vectors"), "ep": ("episodes", "episode_vectors")}
@@ -110,7 +111,7 @@ class House:
     def files(self) -> dict[str, bytes]:
         found = {}
         for path in (self.places.memory_vectors, self.places.episode_vectors):
-            for suffix in ("", ".rows"):
+            for suffix in SUFFIXES:
                 try:
                     with open(path + suffix, "rb") as file:
                         found[path + suffix] = file.read()

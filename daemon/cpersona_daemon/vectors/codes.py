@@ -70,16 +70,20 @@ class SlotMap:
         page = self._pages.get(row_id >> _PAGE_BITS)
         return -1 if page is None else int(page[row_id & (_PAGE - 1)])
 
+    def set(self, row_id: int, slot: int) -> None:
+        """Note the slot of one row; -1 forgets it."""
+        self._page(row_id >> _PAGE_BITS)[row_id & (_PAGE - 1)] = slot
+
     def put(self, ids: np.ndarray, slots: np.ndarray) -> None:
-        """Note the slots of many rows; -1 forgets a row."""
-        if len(ids) <= 8:  # a single store: cheaper without the array machinery
-            for row_id, slot in zip(ids.tolist(), slots.tolist(), strict=True):
-                self._page(row_id >> _PAGE_BITS)[row_id & (_PAGE - 1)] = slot
-            return
+        """Note the slots of many rows; -1 forgets a row. Of a row named twice the last one counts."""
         numbers = ids >> _PAGE_BITS
-        for number in np.unique(numbers).tolist():
-            here = numbers == number
-            self._page(number)[ids[here] & (_PAGE - 1)] = slots[here]
+        if not (numbers[1:] >= numbers[:-1]).all():
+            order = np.argsort(numbers, kind="stable")
+            ids, slots, numbers = ids[order], slots[order], numbers[order]
+        edges = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(ids)]
+        for first, end in zip(edges, edges[1:], strict=False):
+            if first < end:
+                self._page(int(numbers[first]))[ids[first:end] & (_PAGE - 1)] = slots[first:end]
 
     def _page(self, number: int) -> np.ndarray:
         page = self._pages.get(number)

@@ -1,14 +1,15 @@
-"""The two files of one index: the matrix, and the journal that says what its rows are.
+"""The three files of one index: the matrix, the same rows as int8, and the journal that says what the rows are.
 
     <db>.memories.vec        4,096 bytes of header, then float32 rows, one after another, each padded to 64 bytes
+    <db>.memories.vec.int8   4,096 bytes of header, then the codes of the same rows (sketch.py), each padded to 64 bytes
     <db>.memories.vec.rows   128 bytes of header, then one checksummed batch a commit: new texts, new rows, dead slots
 
-Both are append-only; a slot is never used twice. The rows reach the matrix before their batch reaches the
+All are append-only; a slot is never used twice. A row reaches the first two before its batch reaches the
 journal, and each batch carries the database's vector generation, so a kill at any point leaves a journal
 that is at most one commit behind the database, which says what that commit touched. One that is further
 behind is rebuilt. Batches of a rebuild carry 0, and the journal is sealed at its end. Nothing is synced. After a power
-loss every part answers for itself: the header and each batch by a CRC, and each row by a sum that is
-compared when the row is first read in a process. Writing goes through pwrite and never through the
+loss every part answers for itself: the header and each batch by a CRC, and each row, in either form, by a
+sum that is compared when it is first read in a process. Writing goes through pwrite and never through the
 mapping, so that a full disk is an error and not a signal.
 
 Contract: quality.md "Never lose, never hang, never leak" (a damaged index is noticed, bypassed and rebuilt).
@@ -25,8 +26,8 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-VERSION = 1
-ALIGN_FLOATS = 16
+VERSION = 2
+ALIGN = 64
 MATRIX_HEADER = 4096
 ROWS_HEADER = 128
 _IDENTITY = struct.Struct("<8sII4sI16s16s")  # magic, version, width, kind, reserved, file id, store id
@@ -34,12 +35,16 @@ _CRC = struct.Struct("<I")
 _SEAL = struct.Struct("<QQ")  # generation, length of the journal it speaks for
 _SEAL_AT = 96
 _BATCH = struct.Struct("<4sIQIIIf")  # magic, payload length, generation, text bytes, rows, dead, largest norm
-_MATRIX_MAGIC, _ROWS_MAGIC, _BATCH_MAGIC = b"CPSVEC\r\n", b"CPSROW\r\n", b"CPSB"
+_ROWS_MAGIC, _BATCH_MAGIC = b"CPSROW\r\n", b"CPSB"
 
 ROW = np.dtype([
-    ("id", "<i8"), ("created", "<i8"), ("sum", "<u8"), ("agent", "<i4"), ("project", "<i4"),
-    ("channel", "<i4"), ("source", "<i4"), ("model", "<i4"), ("width", "<i4"),
+    ("id", "<i8"), ("created", "<i8"), ("sum", "<u8"), ("sketch_sum", "<u8"), ("scale", "<f4"), ("residual", "<f4"),
+    ("agent", "<i4"), ("project", "<i4"), ("channel", "<i4"), ("source", "<i4"), ("model", "<i4"), ("width", "<i4"),
 ])
+ROW_PACKING = struct.Struct("<qqQQffiiiiii")  # the same, of one row
+MATRIX, SKETCHES, ROWS = "", ".int8", ".rows"  # what each file's name adds to the path of the index
+SUFFIXES = (MATRIX, SKETCHES, ROWS)
+_FORMS = {MATRIX: (b"CPSVEC\r\n", np.dtype("<f4")), SKETCHES: (b"CPSCOD\r\n", np.dtype("i1"))}
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[str]).decode
@@ -51,7 +56,7 @@ class Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What ties the two files to each other (file_id) and both to one database (store_id)."""
+    """What ties the files to each other (file_id) and all of them to one database (store_id)."""
 
     kind: str
     width: int
@@ -98,36 +103,38 @@ def open_private(path: str) -> int:
 
 def write_all(fd: int, data, offset: int) -> None:
     """Write every byte at ``offset``. Raises OSError, on a full disk too."""
-    view = memoryview(data).cast("B")
-    while view:
-        done = os.pwrite(fd, view, offset)
-        view, offset = view[done:], offset + done
+    done, size = os.pwrite(fd, data, offset), memoryview(data).nbytes
+    while done < size:
+        done += os.pwrite(fd, memoryview(data).cast("B")[done:], offset + done)
 
 
 class MatrixFile:
-    """Float32 rows, mapped for reading. ``view`` has shape (capacity, stride); a row's padding is zero.
+    """Rows of one element type, mapped for reading. ``view`` has shape (capacity, stride); a row's padding is zero.
 
-    A view stays valid for those who hold it when the file grows (they keep the older mapping alive).
+    ``form`` is MATRIX (float32) or SKETCHES (int8), and also what the file's name adds to the index's path. A
+    view stays valid for those who hold it when the file grows (they keep the older mapping alive).
     """
 
-    def __init__(self, fd: int, identity: Identity):
+    def __init__(self, fd: int, identity: Identity, form: str):
         self._fd, self.identity = fd, identity
-        self.stride = -(-identity.width // ALIGN_FLOATS) * ALIGN_FLOATS
-        self.view = np.zeros((0, self.stride), "<f4")
+        self._dtype = _FORMS[form][1]
+        self._row_bytes = -(-identity.width * self._dtype.itemsize // ALIGN) * ALIGN
+        self.stride = self._row_bytes // self._dtype.itemsize
+        self.view = np.zeros((0, self.stride), self._dtype)
 
     @classmethod
-    def create(cls, path: str, identity: Identity) -> MatrixFile:
-        self = cls(create_private(path), identity)
-        write_all(self._fd, identity.packed(_MATRIX_MAGIC), 0)
+    def create(cls, path: str, identity: Identity, form: str) -> MatrixFile:
+        self = cls(create_private(path + form), identity, form)
+        write_all(self._fd, identity.packed(_FORMS[form][0]), 0)
         return self
 
     @classmethod
-    def open(cls, path: str, rows: int) -> MatrixFile:
+    def open(cls, path: str, rows: int, form: str) -> MatrixFile:
         """Open a file that must hold ``rows`` rows. Raises Unusable."""
-        fd = open_private(path)
+        fd = open_private(path + form)
         try:
-            self = cls(fd, Identity.parse(os.pread(fd, MATRIX_HEADER, 0), _MATRIX_MAGIC))
-            if os.fstat(fd).st_size < MATRIX_HEADER + rows * self.stride * 4:
+            self = cls(fd, Identity.parse(os.pread(fd, MATRIX_HEADER, 0), _FORMS[form][0]), form)
+            if os.fstat(fd).st_size < MATRIX_HEADER + rows * self._row_bytes:
                 raise Unusable("truncated matrix")
             self._map(rows)
             return self
@@ -139,22 +146,22 @@ class MatrixFile:
         """Make room for ``rows`` rows: a sparse tail that costs no disk until it is written."""
         if rows > len(self.view):
             capacity = rows + max(256, rows // 8)
-            os.ftruncate(self._fd, MATRIX_HEADER + capacity * self.stride * 4)
+            os.ftruncate(self._fd, MATRIX_HEADER + capacity * self._row_bytes)
             self._map(capacity)
 
     def write(self, slot: int, rows: np.ndarray) -> None:
-        """Write C-contiguous float32 rows of shape (n, stride) from ``slot`` on; room must be reserved."""
-        write_all(self._fd, rows, MATRIX_HEADER + slot * self.stride * 4)
+        """Write C-contiguous rows of shape (n, stride) from ``slot`` on; room must be reserved."""
+        write_all(self._fd, rows, MATRIX_HEADER + slot * self._row_bytes)
 
     def _map(self, rows: int) -> None:
         if rows:
-            mapped = mmap.mmap(self._fd, MATRIX_HEADER + rows * self.stride * 4, mmap.MAP_SHARED, mmap.PROT_READ)
-            self.view = np.ndarray((rows, self.stride), "<f4", mapped, MATRIX_HEADER)
+            mapped = mmap.mmap(self._fd, MATRIX_HEADER + rows * self._row_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
+            self.view = np.ndarray((rows, self.stride), self._dtype, mapped, MATRIX_HEADER)
 
     def close(self, rows: int | None = None) -> None:
         """Close the descriptor; with ``rows`` given, give the reserved tail back."""
         if rows is not None:
-            os.ftruncate(self._fd, MATRIX_HEADER + rows * self.stride * 4)
+            os.ftruncate(self._fd, MATRIX_HEADER + rows * self._row_bytes)
         os.close(self._fd)
 
     @property

@@ -13,69 +13,28 @@ Contract: contracts.md §3 (vector_near: which rows a scan takes).
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from ..instants import created_seconds
 from .changes import VectorPut
 from .codes import Codes, SlotMap, created_column
-from .files import ROW, Batch, Identity, MatrixFile, RowsFile, Unusable
+from .files import MATRIX, ROW, ROW_PACKING, ROWS, SKETCHES, SUFFIXES, Batch, Identity, MatrixFile, RowsFile, Unusable
+from .sketch import sketch, sketch_one
+from .view import ALIVE, Columns, View, is_usable, row_sum, row_sums
 
-ALIVE = np.uint32(0xFFFFFFFF)
 WRITE_CHUNK = 1024
+_FEW = 4  # changes up to this many are cheaper one by one than as arrays
 _MIN_CAPACITY = 1024
+_created = lru_cache(64)(created_seconds)  # stores come in bursts, and a stamp has whole seconds
 _NO_SLOTS = np.zeros(0, np.int32)
 # A journal of this many batches is rewritten as one, so that a start never replays more than a share of the rows.
 CHECKPOINT_BATCHES = 4096
 # Below these counts a rebuild for tidiness is not worth its reading.
 REBUILD_MIN_DEAD = 256
 REBUILD_MIN_LATE = 20_000
-# Any odd numbers do, as long as they never change: they make the sum depend on where a word stands.
-_WEIGHTS = np.random.Generator(np.random.PCG64(20240501)).integers(0, 2**62, 1 << 13, np.uint64) * np.uint64(2) + np.uint64(1)
-
-
-class Columns:
-    """The entries of every slot, one array each; what a scan compares lies together."""
-
-    __slots__ = (*ROW.names, "died", "late", "verified")
-
-    def __init__(self, capacity: int):
-        for name in ROW.names:
-            setattr(self, name, np.zeros(capacity, ROW[name]))
-        self.died = np.full(capacity, ALIVE)
-        self.late = np.zeros(capacity, bool)
-        self.verified = np.zeros(capacity, bool)
-
-    def __len__(self) -> int:
-        return len(self.id)
-
-    def grown(self, count: int, capacity: int) -> Columns:
-        """Return larger columns with the first ``count`` entries. Older views keep the ones they hold."""
-        larger = Columns(capacity)
-        for name in self.__slots__:
-            getattr(larger, name)[:count] = getattr(self, name)[:count]
-        return larger
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What a reader scans: consistent as of one commit, whatever happens meanwhile.
-
-    ``matrix`` has shape (>= count, stride) with zero padding after ``width`` floats. A slot is alive here
-    when ``columns.died[slot] > change``. ``late`` lists the slots that stand out of order.
-    """
-
-    columns: Columns
-    matrix: np.ndarray
-    codes: Codes
-    width: int
-    count: int
-    change: np.uint32
-    late: np.ndarray
-    max_norm: float
-    widths: dict[int, int]
 
 
 class Index:
@@ -86,6 +45,7 @@ class Index:
         self.codes, self.slots, self.columns = Codes(), SlotMap(), Columns(_MIN_CAPACITY)
         self.width = self.count = self.live = 0
         self.widths: dict[int, int] = {}
+        self.models: dict[int, int] = {}
         self._written_codes = 1
         self._late = np.zeros(0, np.int32)
         self._late_count = 0
@@ -93,6 +53,7 @@ class Index:
         self._max_norm = 0.0
         self._change = 1
         self._matrix: MatrixFile | None = None
+        self._sketches: MatrixFile | None = None
         self._rows: RowsFile | None = None
         self._publish()
 
@@ -105,15 +66,16 @@ class Index:
         Raises Unusable with the reason when they do not fit.
         """
         self = cls(kind, path, store_id, 0)
-        rows, whole, reached = RowsFile.open(path + ".rows")
+        rows, whole, reached = RowsFile.open(path + ROWS)
         self._rows = rows
         try:
             if rows.identity.kind != kind or rows.identity.store_id != store_id:
                 raise Unusable("index of another database")
             if not oldest <= reached <= newest:
                 raise Unusable(f"stale: the index stands at {reached}, the database at {newest}")
-            self._matrix = MatrixFile.open(path, len(whole.rows))
-            if self._matrix.identity != rows.identity:
+            self._matrix = MatrixFile.open(path, len(whole.rows), MATRIX)
+            self._sketches = MatrixFile.open(path, len(whole.rows), SKETCHES)
+            if not self._matrix.identity == self._sketches.identity == rows.identity:
                 raise Unusable("matrix and journal are not of one piece")
             self._take(whole)
             rows.cut()
@@ -125,19 +87,21 @@ class Index:
 
     def close(self, tidy: bool = True) -> None:
         """Close the files; with ``tidy`` first make them small and quick to open. Views held by readers stay valid."""
-        matrix, rows, self._matrix, self._rows = self._matrix, self._rows, None, None
+        parts, rows = (self._matrix, self._sketches), self._rows
+        self._matrix = self._sketches = self._rows = None
         try:
             if tidy and rows is not None and rows.batches > 64:
                 rows = self._checkpointed(rows)
         finally:
-            if matrix is not None:
-                matrix.close(self.count if tidy else None)
+            for part in parts:
+                if part is not None:
+                    part.close(self.count if tidy else None)
             if rows is not None:
                 rows.close()
 
     def move_to(self, path: str) -> None:
-        """Take the place of the index at ``path``. A crash between the two renames leaves a pair that does not match."""
-        for suffix in ("", ".rows"):
+        """Take the place of the index at ``path``. A crash between two renames leaves files that do not match."""
+        for suffix in SUFFIXES:
             if self._matrix is not None:
                 os.rename(self.path + suffix, path + suffix)
             elif os.path.exists(path + suffix):
@@ -147,7 +111,7 @@ class Index:
     def discard(self) -> None:
         """Close and remove an unfinished index."""
         self.close(tidy=False)
-        for suffix in ("", ".rows"):
+        for suffix in SUFFIXES:
             if os.path.exists(self.path + suffix):
                 os.unlink(self.path + suffix)
 
@@ -156,8 +120,9 @@ class Index:
     def fix_width(self, width: int) -> None:
         """Decide which width the matrix holds; once, while the index is empty."""
         identity = Identity(self.kind, width, os.urandom(16), self.store_id)
-        self._matrix = MatrixFile.create(self.path, identity)
-        self._rows = RowsFile.create(self.path + ".rows", identity)
+        self._matrix = MatrixFile.create(self.path, identity, MATRIX)
+        self._sketches = MatrixFile.create(self.path, identity, SKETCHES)
+        self._rows = RowsFile.create(self.path + ROWS, identity)
         self.width = width
         self._publish()
 
@@ -168,24 +133,26 @@ class Index:
         all of it or nothing. Raises OSError when it cannot be written; the index is of no use after that.
         """
         doomed = [slot for slot in map(self.slots.get, gone) if slot >= 0]
-        first, waiting = self.count, []
-        norm = self._max_norm
-        for put in puts:
-            waiting.append(put)
-            if len(waiting) == WRITE_CHUNK:
-                norm = max(norm, self._write(waiting))
-                waiting.clear()
-        if waiting:
-            norm = max(norm, self._write(waiting))
-        count, self._max_norm = self.count, norm
+        first, puts = self.count, list(puts)
+        if len(puts) <= _FEW:
+            added = np.frombuffer(b"".join(map(self._write_one, puts)), ROW)
+            count = self.count
+        else:
+            for at in range(0, len(puts), WRITE_CHUNK):
+                self._write(puts[at:at + WRITE_CHUNK])
+            count = self.count
+            added = self._journal_rows(first, count)
         if self._rows is not None:
             if count > first or doomed:
-                added = self._journal_rows(first, count)
-                self._rows.append(Batch(self.codes.since(self._written_codes), added, np.array(doomed, np.int32), norm), generation)
+                dead = np.array(doomed, np.int32) if doomed else _NO_SLOTS
+                self._rows.append(Batch(self.codes.since(self._written_codes), added, dead, self._max_norm), generation)
                 self._written_codes = len(self.codes)
             else:
                 self._rows.seal(generation)
-        self._settle(first, doomed)
+        if count - first <= _FEW and len(doomed) <= _FEW:
+            self._settle_few(first, doomed)
+        else:
+            self._settle(first, doomed)
         self.generation = generation
         self._publish()
         if self._rows is not None and self._rows.batches > max(CHECKPOINT_BATCHES, count // 8):
@@ -216,18 +183,51 @@ class Index:
     def status(self) -> dict:
         """Return counts and sizes for people."""
         return {"rows": self.live, "dead": self.count - self.live, "late": self._late_count, "width": self.width or None,
-                "generation": self.generation, "bytes": self._matrix.size + self._rows.length if self._matrix and self._rows else 0}
+                "generation": self.generation, "bytes": self._matrix.size + self._sketches.size + self._rows.length if self._rows is not None else 0}
 
     # -- inside
 
-    def _write(self, puts: list[VectorPut]) -> float:
-        """Write rows into the next slots, invisible as yet, and return the largest norm among them."""
+    def _write_one(self, put: VectorPut) -> bytes:
+        """Write one row into the next slot, invisible as yet, and return what the journal says of it. ``_write`` does the same for many."""
+        width, slot = put.vector.size, self.count
+        if put.vector.ndim != 1 or not width or (width != self.width and not is_usable(put.vector)):
+            return b""
+        if not self.width:
+            self.fix_width(width)
+        scale = residual = 0.0
+        total = sketch_total = 0
+        if width == self.width:
+            made = sketch_one(put.vector, self._sketches.stride)
+            if made is None:
+                return b""
+            row = np.ascontiguousarray(put.vector, "<f4")
+            if width != self._matrix.stride:
+                row = np.concatenate([row, np.zeros(self._matrix.stride - width, "<f4")])
+            sketched, scale, residual, norm = made
+            total, sketch_total = row_sum(row), row_sum(sketched)
+            self._max_norm = max(self._max_norm, norm)
+        self._make_room(slot + 1)
+        if width == self.width:
+            self._matrix.write(slot, row)
+            self._sketches.write(slot, sketched)
+        code = self.codes.add
+        entries = (put.id, _created(put.created_at), total, sketch_total, scale, residual, code(put.agent_id), code(put.project_id),
+                   code(put.channel), code(put.source_id), code(put.model), width)
+        columns = self.columns
+        for column, entry in zip(columns.journalled, entries, strict=True):
+            column[slot] = entry
+        columns.verified[slot] = columns.sketch_verified[slot] = True
+        self.count = slot + 1
+        return ROW_PACKING.pack(*entries)
+
+    def _write(self, puts: list[VectorPut]) -> None:
+        """Write rows into the next slots, invisible as yet."""
         puts = [put for put in puts if put.vector.ndim == 1 and put.vector.size]
         widths = np.array([put.vector.size for put in puts], np.int32)
         if not self.width:
             fit = next((put for put in puts if is_usable(put.vector)), None)
             if fit is None:
-                return 0.0
+                return
             self.fix_width(fit.vector.size)
         usable = widths == self.width
         block = np.zeros((len(puts), self._matrix.stride), "<f4")
@@ -242,12 +242,12 @@ class Index:
             puts, block, widths, usable = [puts[row] for row in keep.tolist()], np.ascontiguousarray(block[keep]), widths[keep], usable[keep]
         first, count = self.count, self.count + len(puts)
         if count == first:
-            return 0.0
-        if count > len(self.columns):
-            self.columns = self.columns.grown(first, max(count, len(self.columns) * 3 // 2))
-        self._matrix.reserve(count)
+            return
+        self._make_room(count)
+        sketched, scales, residuals, norms = sketch(block, self.width, self._sketches.stride)
         if usable.any():
             self._matrix.write(first, block)
+            self._sketches.write(first, sketched)
         columns, code = self.columns, self.codes.add
         columns.id[first:count] = [put.id for put in puts]
         columns.created[first:count] = created_column([put.created_at for put in puts])
@@ -257,10 +257,40 @@ class Index:
         columns.source[first:count] = [code(put.source_id) for put in puts]
         columns.model[first:count] = [code(put.model) for put in puts]
         columns.width[first:count] = widths
-        columns.sum[first:count] = row_sums(block)
-        columns.verified[first:count] = True
-        self.count = count
-        return float(np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64).max()))
+        columns.sum[first:count], columns.sketch_sum[first:count] = row_sums(block), row_sums(sketched)
+        columns.scale[first:count], columns.residual[first:count] = scales, residuals
+        columns.verified[first:count] = columns.sketch_verified[first:count] = True
+        self.count, self._max_norm = count, max(self._max_norm, float(norms.max()))
+
+    def _make_room(self, count: int) -> None:
+        if count > len(self.columns):
+            self.columns = self.columns.grown(self.count, max(count, len(self.columns) * 3 // 2))
+        self._matrix.reserve(count)
+        self._sketches.reserve(count)
+
+    def _settle_few(self, first: int, doomed: list[int]) -> None:
+        """Do as ``_settle`` does, for a handful of changes."""
+        columns = self.columns
+        self._change += 1
+        widths, models = dict(self.widths), dict(self.models)
+        for sign, slots in ((-1, doomed), (1, range(first, self.count))):
+            for slot in slots:
+                row_id, created = columns.id.item(slot), columns.created.item(slot)
+                for counts, key in ((widths, columns.width.item(slot)), (models, columns.model.item(slot))):
+                    counts[key] = counts.get(key, 0) + sign
+                    if not counts[key]:
+                        del counts[key]
+                if sign < 0:
+                    columns.died[slot] = self._change
+                    self.slots.set(row_id, -1)
+                    continue
+                if created < self._newest:
+                    columns.late[slot] = True
+                    self._add_late(np.array([slot], np.int32))
+                self._newest = max(self._newest, created)
+                self.slots.set(row_id, slot)
+        self.widths, self.models = widths, models
+        self.live += self.count - first - len(doomed)
 
     def _settle(self, first: int, doomed: list[int]) -> None:
         """Enter the slots from ``first`` on and the dead ones into the books; readers still see the last view."""
@@ -270,7 +300,7 @@ class Index:
             slots = np.array(doomed)
             columns.died[slots] = self._change
             self.slots.put(columns.id[slots], np.full(len(slots), -1))
-            self._count_widths(columns.width[slots], -1)
+            self._tally(slots, -1)
         if count > first:
             new = np.arange(first, count, dtype=np.int32)
             highest = np.maximum.accumulate(columns.created[first:count])
@@ -281,7 +311,7 @@ class Index:
                 columns.late[first:count] = late
                 self._add_late(new[late])
             self.slots.put(columns.id[first:count], new)
-            self._count_widths(columns.width[first:count], 1)
+            self._tally(slice(first, count), 1)
         self.live += count - first - len(doomed)
 
     def _add_late(self, slots: np.ndarray) -> None:
@@ -291,29 +321,28 @@ class Index:
         self._late[self._late_count:need] = slots
         self._late_count = need
 
-    def _count_widths(self, widths: np.ndarray, sign: int) -> None:
-        changed = dict(self.widths)
-        for width, count in Counter(widths.tolist()).items():
-            changed[width] = changed.get(width, 0) + sign * count
-        self.widths = {width: count for width, count in changed.items() if count}
+    def _tally(self, slots: slice | np.ndarray, sign: int) -> None:
+        self.widths = _with(self.widths, self.columns.width[slots], sign)
+        self.models = _with(self.models, self.columns.model[slots], sign)
 
     def _publish(self) -> None:
         matrix = self._matrix.view if self._matrix is not None else np.zeros((0, 1), "<f4")
-        self.view = View(self.columns, matrix, self.codes, self.width, self.count, np.uint32(self._change),
-                         self._late[:self._late_count], self._max_norm, self.widths)
+        sketches = self._sketches.view if self._sketches is not None else np.zeros((0, 1), np.int8)
+        self.view = View(self.columns, matrix, sketches, self.codes, self.width, self.count, np.uint32(self._change),
+                         self._late[:self._late_count], self._max_norm, self.widths, self.models)
 
     def _journal_rows(self, first: int, count: int) -> np.ndarray:
-        rows = np.zeros(count - first, ROW)
-        for name in ROW.names:
-            rows[name] = getattr(self.columns, name)[first:count]
+        rows = np.empty(count - first, ROW)
+        for name, column in zip(ROW.names, self.columns.journalled, strict=True):
+            rows[name] = column[first:count]
         return rows
 
     def _checkpointed(self, old: RowsFile) -> RowsFile:
         """Replace the journal by one of a single batch that says the same, and return it."""
-        fresh = RowsFile.create(self.path + ".rows.new", old.identity)
+        fresh = RowsFile.create(self.path + ROWS + ".new", old.identity)
         dead = np.flatnonzero(self.columns.died[:self.count] != ALIVE)
         fresh.append(Batch(self.codes.since(1), self._journal_rows(0, self.count), dead, self._max_norm), self.generation)
-        os.rename(self.path + ".rows.new", self.path + ".rows")
+        os.rename(self.path + ROWS + ".new", self.path + ROWS)
         old.close()
         return fresh
 
@@ -337,24 +366,18 @@ class Index:
         living = np.ones(len(rows), bool)
         living[slots] = False
         self.columns.died[slots] = self._change
-        self.slots, self.widths, self.live = SlotMap(), {}, int(living.sum())
-        if self.live:
+        if len(slots):  # a row may have lived in several slots, one after another: only the living one counts
+            self.slots, self.widths, self.models, self.live = SlotMap(), {}, {}, int(living.sum())
             alive = np.flatnonzero(living)
             self.slots.put(self.columns.id[alive], alive)
-            self._count_widths(self.columns.width[alive], 1)
+            self._tally(alive, 1)
         self._publish()
 
 
-def row_sums(rows: np.ndarray) -> np.ndarray:
-    """Return the checksum of each matrix row: its 64-bit words times odd weights, modulo 2**64. Shape (n,) uint64."""
-    words = rows.view("<u8")
-    return np.einsum("ij,j->i", words, _weights(words.shape[1]))
-
-
-def _weights(count: int) -> np.ndarray:
-    return _WEIGHTS[:count] if count <= len(_WEIGHTS) else np.resize(_WEIGHTS, count)
-
-
-def is_usable(vector: np.ndarray) -> bool:
-    """Say whether a stored vector counts: finite and not zero."""
-    return bool(np.isfinite(vector).all() and vector.any())
+def _with(counts: dict[int, int], values: np.ndarray, sign: int) -> dict[int, int]:
+    """Return counts with these values added or taken away; a reader may hold the old ones."""
+    keys, numbers = np.unique(values, return_counts=True)
+    changed = dict(counts)
+    for key, number in zip(keys.tolist(), numbers.tolist(), strict=True):
+        changed[key] = changed.get(key, 0) + sign * number
+    return {key: count for key, count in changed.items() if count}

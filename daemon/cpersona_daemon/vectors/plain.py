@@ -10,7 +10,7 @@ import numpy as np
 from ..storage import vectors as rows
 from ..storage.scope import Scope
 from .changes import VectorPut
-from .index import is_usable
+from .view import is_usable
 from .topk import exact
 
 

@@ -27,7 +27,8 @@ from .changes import EPISODE, MEMORY, Change, Rid, VectorPut
 from .files import Unusable
 from .index import Index
 from .plain import plain_cosines, plain_search
-from .topk import DamagedRows, best, exact, float32_scan, verify
+from .simd import SimdPass, first_pass
+from .topk import DamagedRows, as_slice, best, exact, verify
 from .window import window
 
 _LOG = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ class VectorStore:
         self._monotonic = clock.monotonic if clock is not None else time.monotonic
         self._lock = threading.RLock()  # whoever changes an index or puts one in place; readers never take it on the way of a search
         self._worker = ThreadPoolExecutor(1, "vector-rebuild")
+        self._first_pass = first_pass()
         self._closed = False
 
     # -- life
@@ -117,6 +119,8 @@ class VectorStore:
                 return
             self._closed = True
         self._worker.shutdown(wait=True)
+        if isinstance(self._first_pass, SimdPass):
+            self._first_pass.close()
         for part in self._parts.values():
             if part.index is not None:
                 try:
@@ -176,9 +180,9 @@ class VectorStore:
                 return []
             if len(query) == view.width:
                 slots = window(view, scope, start, stop, with_source=kind == MEMORY)
-                slots = slots[_comparable(view, slots, model)]
+                slots = _comparable(view, slots, model)
                 try:
-                    return [Hit(*found) for found in best(view, slots, query, floor, k, float32_scan)]
+                    return [Hit(*found) for found in best(view, slots, query, floor, k, self._first_pass)]
                 except DamagedRows:
                     self._distrust(part, index)
         with rows.reader(self._db_path) as conn:
@@ -206,7 +210,7 @@ class VectorStore:
             if view is None:  # a commit came in between; hold the next one off and look again
                 with self._lock:
                     view, slots = _slots_of(index, ids)
-            slots = slots[_comparable(view, slots, model)]
+            slots = _comparable(view, slots, model)
             try:
                 verify(view, slots)
                 return list(zip(view.columns.id[slots].tolist(), exact(view.matrix, slots, query).tolist(), strict=True))
@@ -353,13 +357,15 @@ def _bring_in(index: Index, latest: dict[int, Change], generation: int) -> None:
 
 
 def _comparable(view, slots: np.ndarray, model: str) -> np.ndarray:
-    """Return a bool per slot: the matrix's width, and a model that is the same or unknown on either side."""
-    fits = view.columns.width[slots] == view.width
-    if model:
-        models = view.columns.model[slots]
-        known = [code for code in map(view.codes.find, (model, "")) if code is not None]
-        fits &= np.isin(models, known)
-    return fits
+    """Return the slots among these that have the matrix's width, and a model that is the same or unknown on either side."""
+    if len(view.widths) > 1:
+        slots = slots[view.columns.width[as_slice(slots)] == view.width]
+    known = {code for code in map(view.codes.find, (model, "")) if code is not None} if model else view.models.keys()
+    if view.models.keys() <= known:
+        return slots
+    allowed = np.zeros(len(view.codes), bool)
+    allowed[list(known)] = True
+    return slots[allowed[view.columns.model[as_slice(slots)]]]
 
 
 def _slots_of(index: Index, ids: list[int]):

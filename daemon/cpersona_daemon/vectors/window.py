@@ -5,11 +5,13 @@ Contract: contracts.md §1 "Isolation axes", §3 (vector_near: created_at DESC, 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+
 import numpy as np
 
 from ..instants import created_seconds
 from ..storage.scope import Scope
-from .index import View
+from .view import View
 
 _MIN_BLOCK, _MAX_BLOCK = 1 << 13, 1 << 17
 _NOTHING = np.zeros(0, np.int64)
@@ -24,15 +26,35 @@ def window(view: View, scope: Scope, start: int, stop: int, with_source: bool = 
     if tests is None or stop <= start or stop <= 0:
         return _NOTHING
     found = _newest_in_order(view, tests, stop)
-    if len(view.late):
-        late = view.late[_passing(view, tests, view.late)]
-        if len(late):
-            found = np.concatenate([found, late])
-    created, ids = view.columns.created[found], view.columns.id[found]
-    taken = _first(created, ids, stop)
+    late = view.late[_passing(view, tests, view.late)] if len(view.late) else view.late
+    if not len(late):
+        return found[_between(view, found, start, stop)]
+    created = view.columns.created
+    late = late[np.argsort(created[late])]
+    found = np.insert(found, np.searchsorted(created[found], created[late]), late)
+    return np.sort(found[_between(view, found, start, stop)], kind="stable")
+
+
+def _between(view: View, found: np.ndarray, start: int, stop: int) -> np.ndarray:
+    """Return a bool per slot of ``found``, which ascends by created_at: whether it holds one of the positions [start, stop)."""
+    taken = np.zeros(len(found), bool)
+    _mark_first(view, found, stop, taken, True)
     if start > 0:
-        taken &= ~_first(created, ids, start)
-    return np.sort(found[taken])
+        _mark_first(view, found, start, taken, False)
+    return taken
+
+
+def _mark_first(view: View, found: np.ndarray, count: int, taken: np.ndarray, mark: bool) -> None:
+    """Mark the first ``count`` by (created DESC, id ASC). Only the rows that share the last one's second need a look at their ids."""
+    if count >= len(found):
+        taken[:] = mark
+        return
+    created = view.columns.created
+    edge = created.item(found[len(found) - count])
+    low, high = (search(found, edge, key=created.item) for search in (bisect_left, bisect_right))
+    taken[high:] = mark
+    room = count - (len(found) - high)
+    taken[low + np.argpartition(view.columns.id[found[low:high]], room - 1)[:room]] = mark
 
 
 def _tests(view: View, scope: Scope, with_source: bool) -> list | None:
@@ -100,16 +122,3 @@ def _newest_in_order(view: View, tests: list, stop: int) -> np.ndarray:
                 break
         high = low
     return np.concatenate(pieces[::-1]) if pieces else _NOTHING
-
-
-def _first(created: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:
-    """Return a bool per row: whether it is among the first ``count`` by (created DESC, id ASC)."""
-    size = len(created)
-    if count >= size:
-        return np.ones(size, bool)
-    edge = np.partition(created, size - count)[size - count]
-    taken = created > edge
-    tied = np.flatnonzero(created == edge)
-    room = count - int(np.count_nonzero(taken))
-    taken[tied[np.argpartition(ids[tied], room - 1)[:room]]] = True
-    return taken
