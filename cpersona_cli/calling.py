@@ -11,6 +11,8 @@ from . import exits, reading
 from .output import to_json
 from .spec import PLAIN, argument, command, option
 
+_LONGEST_SECONDS = 10_000_000
+
 
 @command(
     "call",
@@ -93,13 +95,18 @@ def _request(line):
         raise ValueError('the line is not an object like {"id": 1, "method": "recall", "params": {}}')
     if not isinstance(request.get("params", {}), dict):
         raise ValueError("params must be an object")
+    if not isinstance(request.get("overrides", {}), dict):
+        raise ValueError("overrides must be an object")
+    limit = request.get("deadline_ms", 0)
+    if type(limit) is not int or not 0 <= limit < _LONGEST_SECONDS * 1000:
+        raise ValueError("deadline_ms must be a whole number of milliseconds, 0 or more")
     return request["id"], request
 
 
 def _milliseconds(deadline):
     if deadline is None:
         return None
-    if not 0 < deadline < 1e7:
+    if not 0 < deadline < _LONGEST_SECONDS:
         raise exits.Usage("--deadline takes seconds, more than 0")
     return int(deadline * 1000)
 

@@ -46,7 +46,9 @@ def test_each_line_is_answered_in_order_under_its_own_id(run_cli):
 
 
 @pytest.mark.parametrize("line", ["nope", "[]", "42", '"x"', '{"id": 1}', '{"method": "recall", "params": {}}', '{"id": 1, "method": 3, "params": {}}',
-                                  '{"id": 1, "method": "recall", "params": []}', '{"id": 1, "method": "store", "params": {"content": NaN}}', "[" * 50_000])
+                                  '{"id": 1, "method": "recall", "params": []}', '{"id": 1, "method": "store", "params": {"content": NaN}}', "[" * 50_000,
+                                  *(f'{{"id": 1, "method": "recall", "params": {{}}, {more}}}' for more in (
+                                      '"deadline_ms": "5"', '"deadline_ms": true', '"deadline_ms": -1', '"deadline_ms": 1e400', '"overrides": 1', '"overrides": []'))])
 def test_a_line_that_is_no_request_is_answered_with_a_null_id_and_the_next_is_read(run_cli, line):
     done = run_cli(["call", "--stdin"], input=line + '\n\n{"id": 2, "method": "get_profile", "params": {"agent_id": "a"}}')
     bad, good = answers(done)
