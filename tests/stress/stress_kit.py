@@ -74,6 +74,8 @@ class Writers:
     def __init__(self, environ: dict[str, str], threads: int, count: int, text: Callable[[int, int], str]):
         self.kept: dict[int, str] = {}
         self.refused: list[str] = []
+        self.unknown = 0
+        self._connections: dict[int, client.Connection] = {}
         self._environ, self._count, self._text = environ, count, text
         self._news = threading.Condition()
         self._threads = [threading.Thread(target=self._work, args=(number,)) for number in range(threads)]
@@ -100,19 +102,30 @@ class Writers:
             return len(self.kept) >= wanted
 
     def _work(self, number: int) -> None:
-        try:
-            with client.connect(load(self._environ), self._environ) as connection:
-                for turn in range(self._count):
-                    text = self._text(number, turn)
-                    answer, code = connection.call("store", {"agent_id": "a", "content": text})
-                    with self._news:
-                        if code is None and answer["result"] == "stored":
-                            self.kept[answer["id"]] = text
-                        else:
-                            self.refused.append(f"{code}: {answer}")
-                        self._news.notify_all()
-        except client.CallFailed as error:
-            self.refused.append(f"{error.code}: {error.message}")
+        for turn in range(self._count):
+            text = self._text(number, turn)
+            while True:
+                try:
+                    answer, code = self._connection(number).call("store", {"agent_id": "a", "content": text})
+                    break
+                except client.CallFailed as error:
+                    if "not known" not in error.message:
+                        self.refused.append(f"{error.code}: {error.message}")
+                        return
+                    # It says so itself: several daemons died over this one note. Asking again as a new request is safe.
+                    self.unknown += 1
+            with self._news:
+                if code is None and answer["result"] in ("stored", "skipped"):
+                    self.kept[answer["id"]] = text
+                else:
+                    self.refused.append(f"{code}: {answer}")
+                self._news.notify_all()
+        self._connection(number).close()
+
+    def _connection(self, number: int) -> client.Connection:
+        if number not in self._connections:
+            self._connections[number] = client.connect(load(self._environ), self._environ)
+        return self._connections[number]
 
 
 def contents(database: str) -> dict[int, str]:
