@@ -8,8 +8,7 @@ import sys
 
 from cpersona_daemon.wire import fields
 
-from . import exits
-from .output import to_json
+from . import exits, panel
 from .spec import PLAIN, command, option
 
 
@@ -67,6 +66,9 @@ def _stop(session, timeout):
 def status(session):
     """Show whether a daemon runs, and how it is. The exit status is the state: 0 running, 4 not running, 6 silent.
 
+    Versions, place, rows, indexes, calibration, embedder, queue, and for each method its calls with the median and
+    the slowest hundredth of the last 512 (p50, p99). --json has everything.
+
     Example:
       cpersona daemon status --json | jq .embedding
     """
@@ -104,34 +106,12 @@ def status(session):
     elif outcome:
         out.line(f"running\tpid {found.get('pid')}")
     else:
-        for fact in _facts(response):
-            out.record(fact)
+        panel.show(out, response)
         for warning in response.get("warnings", ()):
             out.warn(f"cpersona: {warning}")
     if outcome:
         out.warn("cpersona " + exits.failure_line("daemon status", response, code))
     return outcome
-
-
-def _facts(response):
-    """Return the state of a daemon as (name, value) pairs, what a person looks for first; --json has the rest."""
-    rows, embedding, backlog = (response.get(name) or {} for name in ("rows", "embedding", "backlog"))
-    facts = [("state", "leaving" if response.get("stopping") else "running")]
-    facts += [(name, response.get(name)) for name in ("pid", "version", "db", "socket", "log")]
-    facts.append(("up", f"{response.get('uptime_seconds', 0):.0f} s, leaves after {response.get('idle_timeout', 0):g} s without work" if response.get("idle_timeout")
-                  else f"{response.get('uptime_seconds', 0):.0f} s, stays"))
-    facts.append(("rows", ", ".join(f"{count} {name}" for name, count in rows.items())))
-    facts.append(("embedder", ", ".join(str(embedding[name]) for name in ("mode", "state", "identity", "problem") if embedding.get(name))))
-    facts.append(("to embed", backlog.get("pending")))
-    spool = response.get("spool") or {}
-    facts.append(("queued", f"{spool.get('waiting')} waiting, {spool.get('failed')} refused" + (f"; {spool['problem']}" if spool.get("problem") else "")))
-    facts.append(("connections", response.get("connections")))
-    if response.get("working"):
-        facts.append(("at work", ", ".join(map(str, response["working"]))))
-    for method, told in (response.get("methods") or {}).items():
-        facts.append((method, f"{told.get('count')} calls, {told.get('failed')} failed, p50 {told.get('p50_ms'):g} ms, p99 {told.get('p99_ms'):g} ms"))
-    facts += [("error", error if isinstance(error, str) else to_json(error)) for error in response.get("last_errors", ())]
-    return facts
 
 
 @command("daemon run", common=PLAIN)

@@ -16,6 +16,7 @@ ROW_FIELDS = ("rank", "ref", "age", "match", "signal", "score", "cosine", "cover
 
 # Columns that the text of a row gets on the narrowest terminal.
 _LEAST_ROOM = 12
+_NUMBERS = ("rank", "age", "calls", "failed", "p50 ms")
 
 
 def row_fields(rank, row, names):
@@ -89,13 +90,20 @@ def table(out, names, rows, whole=False):
     cells = [[one_line(str(v)) for v in row[:-1]] + [without_controls(str(row[-1])) if whole else " ".join(without_controls(str(row[-1])).split())] for row in rows]
     widths = [max(cell_len(row[at]) for row in [names, *cells]) for at in range(len(names) - 1)]
     room = max(_LEAST_ROOM, out.columns() - sum(widths) - 2 * len(widths))
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(names))
     for name, width in zip(names, widths):
-        drawn.add_column(name, width=width, no_wrap=True, justify="right" if name in ("rank", "age") else "left")
+        drawn.add_column(name, width=width, no_wrap=True, justify="right" if name in _NUMBERS else "left")
     drawn.add_column(names[-1], width=room, no_wrap=not whole, overflow="fold" if whole else "ellipsis")
     for row in cells:
         drawn.add_row(*map(Text, row))
     console(out).print(drawn)
+
+
+def heading(out, text):
+    """Print the title of a section on a terminal."""
+    from rich.text import Text
+
+    console(out).print(Text(text, style="bold"))
 
 
 def tree(out, title, branches):

@@ -13,7 +13,8 @@ from .output import to_json
 from .spec import AXES, argument, command, option
 
 # What one line of --jsonl may hold: store's parameters.
-LINE_KEYS = frozenset(("agent_id", "content", "id", "source", "timestamp", "metadata", "channel", "project_id", "associations", "lock", "on_conflict", "batch", "message"))
+LINE_KEYS = frozenset(("agent_id", "content", "id", "source", "timestamp", "metadata", "channel", "project_id", "associations", "lock", "on_conflict", "batch", "check_secrets",
+                       "message"))
 # Requests on their way at once: enough to fill the writer's group commits, below what a connection may have in flight.
 IN_FLIGHT = 64
 
@@ -30,11 +31,12 @@ IN_FLIGHT = 64
     option("--on-conflict", "What happens when the key exists already.", default="skip", choices=("skip", "update", "fail")),
     option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
     option("--queue", "Where no daemon can be reached, keep it for the next one and exit 0.", kind="flag", default=False),
+    option("--check-secrets", "Point out tokens, keys and passwords in it: warn stores it all the same, refuse does not.", choices=("warn", "refuse")),
     option("--fail-if-skipped", "Exit 3 when nothing new was stored.", kind="flag", default=False),
     option("--jsonl", "Store each line of a file: an object of these parameters, or a string.", metavar="FILE|-"),
     common=AXES,
 )
-def store(session, text, id, source, at, metadata, associations, lock, on_conflict, batch, queue, fail_if_skipped, jsonl):
+def store(session, text, id, source, at, metadata, associations, lock, on_conflict, batch, queue, check_secrets, fail_if_skipped, jsonl):
     """Keep one memory, or a file of them, and print its ref.
 
     A text that is already there is skipped, which is success: running the same command again is harmless.
@@ -61,6 +63,8 @@ def store(session, text, id, source, at, metadata, associations, lock, on_confli
         params["on_conflict"] = on_conflict
     if batch is not None:
         params["batch"] = batch
+    if check_secrets is not None:
+        params["check_secrets"] = check_secrets
     if jsonl is not None:
         for given, name in ((text, "TEXT"), (id, "--id"), (associations, "--associations")):
             if given is not None:
@@ -97,6 +101,9 @@ def _say(session, response):
         out.note(str(result))
     if response.get("truncated"):
         out.warn("cpersona: the text was too long and was cut; `cpersona config show` names the limit (max_content_length)")
+    for found in response.get("secrets", ()):
+        out.warn(f"cpersona: what looks like a secret is in the {found.get('in', 'text')}, {found.get('kind')} at character {found.get('at')}"
+                 + (f"; `cpersona delete mem:{number}` removes it" if isinstance(number, int) else ""))
     ahead = response.get("timestamp_ahead_of_clock")
     if isinstance(ahead, dict):
         out.warn(f"cpersona: the time {ahead.get('timestamp')} lies {ahead.get('ahead_by_seconds')} s ahead of the clock")
@@ -240,6 +247,8 @@ class Batch:
         for key in ("truncated", "content_differs"):
             if response.get(key):
                 outcome[key] = True
+        if response.get("secrets"):
+            outcome["secrets"] = response["secrets"]
         self._finish(line, outcome)
 
     def _lost(self, error):

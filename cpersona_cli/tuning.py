@@ -14,44 +14,67 @@ from .spec import AGENT, argument, command, option
     option("--percentile", "For --method percentile: the share of unrelated pairs below the threshold.", kind="float", metavar="P"),
     option("--z-factor", "For --method zscore: deviations above the mean.", kind="float", metavar="Z"),
     option("--all-agents", "Measure the whole store and set the threshold that agents without their own use.", kind="flag", default=False),
-    option("--dry-run", "Measure and show, keep nothing.", kind="flag", default=False),
+    option("--dry-run", "Measure and show, keep nothing; with --rollback show what it would return to.", kind="flag", default=False),
+    option("--rollback", "Return to the calibration before the last one; twice is forward again.", kind="flag", default=False),
     common=AGENT,
 )
-def calibrate(session, method, sample_size, percentile, z_factor, all_agents, dry_run):
+def calibrate(session, method, sample_size, percentile, z_factor, all_agents, dry_run, rollback):
     """Measure the similarities in a store and set the agent's thresholds from them.
 
-    Prints the threshold before and after, and the gates. `threshold` moves the floor of the vector search; a gate is what
-    a row's own signal must reach. Needs 10 memories with vectors.
+    Prints threshold and gates before and after, what was sampled, and how many canaries and recent recalls answer
+    otherwise. `threshold` moves the floor of the vector search; a gate is what a row's own signal must reach.
+    Needs 10 memories with vectors.
 
     Example:
-      cpersona calibrate
+      cpersona calibrate --dry-run
       cpersona calibrate --method percentile --percentile 0.99
+      cpersona calibrate --rollback
     """
-    params = {"method": method, "sample_size": sample_size}
-    if not all_agents:
-        params["agent_id"] = session.agent
-    for name, value in (("percentile", percentile), ("z_factor", z_factor)):
-        if value is not None:
-            params[name] = value
+    params = {} if all_agents else {"agent_id": session.agent}
+    if rollback:
+        params["rollback"] = True
+    else:
+        params |= {"method": method, "sample_size": sample_size}
+        for name, value in (("percentile", percentile), ("z_factor", z_factor)):
+            if value is not None:
+                params[name] = value
     if dry_run:
         params["dry_run"] = True
-    answer = session.ask("calibrate_threshold", params)
+    answer = session.ask("calibrate_threshold", params, hint="" if rollback else None)
     if session.show(answer):
         return answer.status
-    response, out = answer.response, session.out
-    out.record(("threshold", f"{number(response.get('old_threshold')) or '-'} -> {number(response.get('new_threshold')) or '-'}"))
-    gates, old = response.get("gates") or {}, response.get("old_gates")
-    for signal in {**(old or {}), **gates}:
-        before = "" if old is None else f"{number(old.get(signal)) or '-'} -> "
-        out.record((f"gate {signal}", before + (number(gates.get(signal)) or "-")))
-    said = [f"measured on {response.get('sampled_embeddings')} memories ({response.get('scope')}, {response.get('method')}"
-            + (f", positives by {response['proxy_source']}" if response.get("proxy_source") else "") + ")"]
-    if not gates and not all_agents:
-        said.append("no gate could be measured; the built-in minimum stays")
-    if dry_run:
-        said.append("a dry run: nothing was kept")
-    out.note("; ".join(said))
+    _show_calibration(session.out, answer.response, all_agents, dry_run)
     return answer.status
+
+
+def _show_calibration(out, response, all_agents, dry_run):
+    """Print before and after, one record each, and say the rest on stderr."""
+    out.record(("threshold", _before_after(response.get("old_threshold"), response.get("new_threshold"))))
+    gates, old = response.get("gates") or {}, response.get("old_gates") or {}
+    for signal in [*gates, *(signal for signal in old if signal not in gates)]:
+        out.record((f"gate {signal}", _before_after(old.get(signal), gates.get(signal))))
+    canaries, recent = response.get("canaries") or {}, response.get("recent_recalls") or {}
+    if canaries.get("total"):
+        out.record(("canaries", f"{canaries.get('changed')} of {canaries['total']} changed, {canaries.get('lost')} lost"))
+    if recent.get("total"):
+        out.record(("recent recalls", f"{recent.get('changed')} of {recent['total']} changed"))
+    for canary in canaries.get("newly_lost", ()):
+        out.warn(f"cpersona: canary {canary.get('id')} loses {canary.get('ref')}; `cpersona canary list` shows its question"
+                 + ("" if dry_run else ", `cpersona calibrate --rollback` undoes this"))
+    if "rolled_back" in response:
+        said = ["returned to the calibration before" if response["rolled_back"] else "this is the calibration before; --rollback alone returns to it"]
+    else:
+        said = [f"measured on {response.get('sampled_embeddings')} memories ({response.get('scope')}, {response.get('method')}"
+                + (f", positives by {response['proxy_source']}" if response.get("proxy_source") else "") + ")"]
+        if not gates and not all_agents:
+            said.append("no gate could be measured; the built-in minimum stays")
+        if dry_run:
+            said.append("a dry run: nothing was kept")
+    out.note("; ".join(said))
+
+
+def _before_after(old, new):
+    return f"{number(old) or '-'} -> {number(new) or '-'}"
 
 
 @command("precision get", common=AGENT)
