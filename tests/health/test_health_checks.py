@@ -197,3 +197,46 @@ def test_reindex_lists_what_has_no_vector(make_house):
     load(house, memory("x"), memory("y", embedding_b64=b64(1, 0)))
     answer = house.ask("reindex")
     assert answer["listed_for_embedding"] == 1 and answer["waiting_for_embedding"] == 1
+
+
+def test_what_a_recall_printed_and_somebody_stored_again_is_found_and_cleaned(house):
+    load(house, memory("plain"), memory("talks of [Memory from old] times"), memory("x", locked=1))
+    house.change("UPDATE memories SET content = '[Memory from 3 days ago] walnut', content_key = x'01' WHERE id = 1")
+    house.change("UPDATE memories SET content = '[Memory from 3 days ago] kept as it is', content_key = x'02' WHERE id = 3")
+    count = house.ask("check_health", checks=["contamination"])["issues"][0]["count"]
+    assert count == house.ask("check_health", checks=["contamination"], agent_id="a")["issues"][0]["count"] >= 2
+    house.ask("check_health", checks=["contamination"], fix=True)
+    assert house.sql("SELECT content FROM memories WHERE id = 1") == [("walnut",)] and walnuts(house) == 1
+    assert house.sql("SELECT content FROM memories WHERE id = 3") == [("[Memory from 3 days ago] kept as it is",)]
+    assert found(house, "contamination") == ("degraded", [("warn", 1)])
+
+
+def test_stamps_that_name_no_instant_or_one_to_come_are_told_without_alarm(house):
+    load(house, memory("x", timestamp="last summer"), memory("y", timestamp="2999-01-01T00:00:00Z"), memory("z", timestamp=""), memory("w", timestamp="2026-01-01"))
+    assert found(house, "timestamps") == ("healthy", [("info", 1), ("info", 1)])
+
+
+def test_an_instant_that_its_timestamp_does_not_name_is_found_by_a_deep_look_and_mended(house):
+    load(house, memory("x", timestamp="2026-01-01T00:00:00Z"))
+    house.change("UPDATE memories SET instant = 5")
+    assert found(house, "timestamps") == ("healthy", [])
+    assert found(house, "timestamps", deep=True) == ("degraded", [("warn", 1)])
+    assert house.ask("check_health", checks=["timestamps"], deep=True, fix=True)["status"] == "healthy"
+    assert house.sql("SELECT instant FROM memories") == [(1767225600.0,)]
+
+
+def test_a_created_at_of_another_form_is_found(house):
+    load(house, memory("x"))
+    house.change("UPDATE memories SET created_at = '2026-01-01T00:00:00Z'")
+    assert found(house, "timestamps") == ("degraded", [("warn", 1)])
+
+
+def test_a_calibration_of_another_model_or_of_long_ago_is_told(make_house):
+    house = make_house(**EMBEDDER)
+    house.ctx.calibration.update(lambda held: held.for_model("other-model", 4, "1-fusion"))
+    assert found(house, "calibration") == ("healthy", [])  # the service has not said which model it is
+    year_ago = house.ctx.clock.now() - 365 * 86_400
+    os.utime(house.places.calibration, (year_ago, year_ago))
+    assert found(house, "calibration") == ("healthy", [("info", None)])
+    house.ctx.calibration.update(lambda held: held.for_model("other-model", 4, "0-fusion"))
+    assert found(house, "calibration") == ("degraded", [("warn", None)])
