@@ -21,7 +21,8 @@ def test_the_response_is_ordered_by_ascending_score_and_the_final_element_is_the
 def test_candidates_are_cut_to_limit_from_the_best_end_and_then_reversed(agent):
     """§1: "recall sorts candidates best-to-worst internally, cuts to limit, then reverses the slice"."""
     rows = five(agent)
-    assert refs(agent.recall("something else entirely", limit=2)) == [rows[3], rows[1]]
+    # Five candidates before the cut: the depth of the channels does not follow the limit here.
+    assert refs(agent.recall("something else entirely", WIDE, limit=2)) == [rows[3], rows[1]]
 
 
 def test_hit_at_k_is_found_by_indexing_from_the_tail(agent):

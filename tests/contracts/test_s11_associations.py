@@ -71,6 +71,7 @@ def test_an_alias_adds_a_vote_and_lifts_a_record_that_the_other_search_voted_for
 
 def test_a_record_found_only_through_the_alias_stays_below_the_gate_exactly_as_without_it(agent):
     """§11: "An alias adds a vote, not a pass … is judged against that query and stays below the gate"."""
+    agent.crowd()  # in a pool of this size one vote by words would be enough
     only, = agent.load(memory("Polaris moved", 0.05))
     declare(agent, entities=[("Aurora", ["Polaris"])])
     answer = agent.reconstruct("news of Aurora", trace=True)
@@ -213,8 +214,10 @@ def test_a_wrong_declaration_stays_until_it_is_retracted(reader):
 def test_count_alone_never_moves_the_candidate_set(agent):
     """contracts.md §9: "count never moves the candidate set"."""
     agent.crowd()
-    agent.load(*(memory(f"row {n}", 0.9 - n / 32, at=n * 10) for n in range(6)))
+    rows = agent.load(*(memory(f"row {n}", 0.9 - n / 32, at=n * 10) for n in range(6)))
+    declare(agent, (rows[0], "goes with", rows[4]))
     whole = agent.reconstruct("a question", count=6)
+    assert set(claims(whole, rows[0])) == {rows[0], rows[4]}
     for count in range(1, 6):
         part = agent.reconstruct("a question", count=count)
         assert part["items"] == whole["items"][:count]
