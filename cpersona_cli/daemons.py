@@ -139,10 +139,15 @@ def logs(session, lines, follow):
 
     Example:
       cpersona daemon logs -n 20
+      cpersona daemon logs -f
     """
     from cpersona_daemon import paths
 
     log = paths.places(session.settings).log
+    if follow:
+        session.out.flush()
+        # tail knows how to wait for a file and to follow it across a rotation.
+        os.execvp("tail", ["tail", "-n", str(max(0, lines)), "-F", log])
     try:
         handle = open(log, "rb")
     except FileNotFoundError:
@@ -151,10 +156,6 @@ def logs(session, lines, follow):
     with handle:
         for line in _tail(handle, max(0, lines)):
             session.out.write(line)
-    if follow:
-        session.out.flush()
-        # tail knows how to wait for a file and to follow it across a rotation.
-        os.execvp("tail", ["tail", "-n", "0", "-F", log])
     return fields.EXIT_OK
 
 

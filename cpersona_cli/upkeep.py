@@ -9,7 +9,7 @@ from . import render, times
 from .output import to_json
 from .spec import PLAIN, command, option
 
-_MARKS = ("severity", "check")
+_MARKS = ("severity", "check", "fixable")
 
 
 @command(
@@ -23,11 +23,15 @@ _MARKS = ("severity", "check")
 def health(session, fix, deep, check, of):
     """Check the store and print its verdict: healthy, degraded or unhealthy.
 
-    Each issue is one line: severity, check, what was found. Exit 7 when a critical problem was found.
+    Looks at the database, the word and vector indexes against the rows, vectors that are missing, foreign or damaged,
+    permissions, duplicates, echoes of recalls, stamps, associations, embedder, calibration, canaries and queued
+    writes. Each issue is one line: severity (critical, warn, info), check, what was found. Exit 7 when a critical
+    problem is left. `doctor` looks at the installation.
 
     Example:
       cpersona health
       cpersona health --fix
+      cpersona health --deep --check vector_index --check lexical_index
     """
     params = {}
     for name, value in (("fix", fix), ("deep", deep)):
@@ -43,12 +47,15 @@ def health(session, fix, deep, check, of):
     response, out = answer.response, session.out
     out.record(("status", response.get("status")))
     out.record(("memories", response.get("total_memories")))
-    for issue in response.get("issues", ()):
-        out.record((issue.get("severity", ""), issue.get("check", ""), _found(issue)))
+    issues = response.get("issues", ())
+    render.table(out, ("", "check", "found"), [(issue.get("severity", ""), issue.get("check", ""), _found(issue)) for issue in issues], whole=True)
     for what in _listed(response.get("fixed")):
         out.record(("fixed", what))
-    if response.get("status") != "healthy" and not fix:
-        out.note("`cpersona health --fix` repairs what can be repaired")
+    fixable = sum(bool(issue.get("fixable")) for issue in issues)
+    said = [f"{len(response.get('checks_run', ()))} checks"]
+    if fixable and not fix:
+        said.append(f"`cpersona health --fix` repairs {fixable} of {len(issues)} findings")
+    out.note("; ".join(said))
     return answer.status
 
 

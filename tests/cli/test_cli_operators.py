@@ -176,3 +176,34 @@ def test_each_line_of_a_file_is_checked(run_cli):
     assert done.returncode == 1 and [outcome["result"] for outcome in outcomes] == ["stored", "rejected"] and TOKEN not in done.stdout
     warned = run_cli(["store", "--jsonl", "-", "--check-secrets", "warn"], input=json.dumps(f"bad {TOKEN}") + "\n")
     assert json.loads(warned.stdout)["secrets"][0]["kind"] == "github_token"
+
+
+# -- health and logs
+
+
+def test_health_exits_7_for_a_critical_finding_says_that_it_can_be_mended_and_mends_it(run_cli, home):
+    import apsw
+
+    row = {"_type": "memory", "agent_id": "default", "content": "x", "embedding_b64": base64.b64encode(struct.pack("<2f", 1, 0)).decode()}
+    run_cli(["import", "-"], input=json.dumps(row) + "\n")
+    conn = apsw.Connection(home["CPERSONA_DB_PATH"])
+    conn.execute("DELETE FROM memory_vectors")
+    conn.close()
+    done = run_cli(["health", "--check", "vector_index"])
+    assert done.returncode == 7 and done.stdout.splitlines()[2].startswith("critical\tvector_index\t") and "health --fix` repairs 1 of 1" in done.stderr
+    told = json.loads(run_cli(["health", "--check", "vector_index", "--json"]).stdout)
+    assert told["status"] == "unhealthy" and told["issues"][0]["fixable"] is True
+    fixed = run_cli(["health", "--fix", "--deep", "--check", "vector_index"])
+    assert fixed.returncode == 0 and fixed.stdout.splitlines()[-1].startswith("fixed\tvector_index")
+
+
+def test_logs_follow_what_is_written_from_now_on(run_cli, home):
+    run_cli(["store", "x"])
+    with subprocess.Popen([sys.executable, "-m", "cpersona_cli", "daemon", "logs", "-f", "-n", "1"], env=home, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert "serving" in process.stdout.readline()
+            run_cli(["daemon", "stop"])
+            assert "leaving" in process.stdout.readline()
+        finally:
+            process.kill()

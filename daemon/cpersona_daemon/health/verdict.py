@@ -34,7 +34,7 @@ def chosen(names: Sequence[str] | None) -> list[str]:
 async def check_health(ctx: Context, agent_id: str = "", names: Sequence[str] | None = None, fix: bool = False, deep: bool = False) -> dict:
     """Run the named checks and return check_health's answer.
 
-    With ``fix`` what can be repaired is, for the whole store; ``issues`` is then what is left, ``fixed`` says what was done.
+    ``fixable`` marks what a repair is known for. With ``fix`` what can be repaired is, for the whole store; ``issues`` is then what is left, ``fixed`` says what was done.
     """
     run = chosen(names)
     if "canaries" in run:
@@ -47,6 +47,9 @@ async def check_health(ctx: Context, agent_id: str = "", names: Sequence[str] | 
                 fixed += [f"{name}: {what}" for what in await REPAIRS[name](ctx)]
         if fixed:
             total, issues = await _looked(ctx, agent_id, run, deep)
+    for issue in issues:
+        if issue["severity"] in (CRITICAL, WARN) and issue["check"] in REPAIRS:
+            issue["fixable"] = True
     summary = {severity: sum(issue["severity"] == severity for issue in issues) for severity in SEVERITIES}
     status = "unhealthy" if summary[CRITICAL] else "degraded" if summary[WARN] else "healthy"
     return {"status": status, "total_memories": total, "issues": issues, "severity_summary": summary, "checks_run": run, "fixed": fixed}
