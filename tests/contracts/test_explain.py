@@ -131,6 +131,33 @@ def test_why_not_names_the_depth(agent):
         "channel": "memory_fts", "reason": "depth", "rank": 3, "depth": 2, "missed_by": 2}
 
 
+def test_the_depth_is_missed_in_the_list_that_memories_and_episodes_share(agent):
+    """Issue: "and the number it missed by"; contracts.md §3: "The two lists merge by similarity … and are cut to depth"."""
+    agent.crowd()
+    _, second, *_ = agent.load(memory("first", 0.9), memory("second", 0.6), episode("one", 0.8), episode("two", 0.7))
+    found = channels(dropped(agent, second, limit=2))["vector_near"]
+    assert (found["reason"], found["rank"], found["missed_by"]) == ("depth", 3, 2)
+
+
+def test_the_depth_of_the_far_list_is_its_own(agent):
+    """Issue: "what was cut where"; behavior-contracts §4 CPERSONA_VECTOR_FAR_LIMIT."""
+    agent.crowd()
+    rows = agent.load(*(memory(f"row {n}", 0.6 + n / 64, at=-n) for n in range(6)))
+    set = {"max_memories": 2, "vector_reach": 50, "vector_far_limit": 1}
+    found = channels(dropped(agent, rows[3], set=set))["vector_far"]
+    assert (found["reason"], found["rank"], found["depth"], found["missed_by"]) == ("depth", 2, 1, 2)
+    for off in ({"prior_far_weight": 0}, {"recall_mode": "cascade"}):
+        assert channels(dropped(agent, rows[3], set=set | off))["vector_near"]["reason"] == "window"
+
+
+def test_why_not_names_the_room_that_a_cascade_had_left_for_words(agent):
+    """Issue: "what was cut where": limit; contracts.md §4 "the first limit minus the rows already there"."""
+    agent.crowd()
+    *_, worded = agent.load(memory("one", 0.9), memory("two", 0.8), memory("heliotrope"))
+    found = dropped(agent, worded, "heliotrope", {"recall_mode": "cascade"}, limit=2)
+    assert (found["stage"], found["channel"], found["rank"]) == ("limit", "memory_fts", 0)
+
+
 def test_why_not_names_the_exclusion(agent):
     """Issue: "what was cut where": exclusion."""
     row, = agent.load(memory("known already", 0.9))

@@ -50,21 +50,28 @@ def _rids(kind: str, ids: list[int]) -> tuple[Rid, ...]:
     return tuple((kind, i) for i in ids)
 
 
+def vector_scans(settings: Settings, depth: int) -> list[tuple[str, int, int, int]]:
+    """Return the vector channels that are asked, each with the scan positions it begins and ends at and its cut."""
+    window, reach = settings.max_memories, settings.vector_reach
+    scans = [(NEAR, 0, window, depth)]
+    if reach > window and settings.prior_far_weight > 0 and settings.recall_mode in ("rrf", "rsf"):
+        scans.append((FAR, window, reach, min(depth, settings.vector_far_limit) if settings.vector_far_limit > 0 else depth))
+    return scans
+
+
 def _vector_lists(vectors: Any, settings: Settings, query: Query, vector: VectorQuery | None, depth: int) -> list[Ranked]:
     if vector is None:
         return []
-    window, reach = settings.max_memories, settings.vector_reach
-    near = _scan(vectors, query, vector, 0, window, depth)
-    lists = [Ranked(NEAR, tuple(r for r, _ in near), tuple(s for _, s in near))]
-    if reach > window and settings.prior_far_weight > 0 and settings.recall_mode in ("rrf", "rsf"):
-        at_most = min(depth, settings.vector_far_limit) if settings.vector_far_limit > 0 else depth
-        seen = {r for r, _ in near}
-        far = [(r, s) for r, s in _scan(vectors, query, vector, window, reach, at_most) if r not in seen]
-        lists.append(Ranked(FAR, tuple(r for r, _ in far), tuple(s for _, s in far)))
+    lists: list[Ranked] = []
+    seen: set[Rid] = set()
+    for channel, start, stop, cut in vector_scans(settings, depth):
+        found = [(rid, score) for rid, score in scan(vectors, query, vector, start, stop, cut) if rid not in seen]
+        seen.update(rid for rid, _ in found)
+        lists.append(Ranked(channel, tuple(rid for rid, _ in found), tuple(score for _, score in found)))
     return lists
 
 
-def _scan(vectors: Any, query: Query, vector: VectorQuery, start: int, stop: int, k: int) -> list[tuple[Rid, float]]:
+def scan(vectors: Any, query: Query, vector: VectorQuery, start: int, stop: int, k: int) -> list[tuple[Rid, float]]:
     """Scan memories and episodes each over their own window and merge them by similarity, a memory first on ties."""
     kinds = (MEMORY, EPISODE) if query.scope.sees_episodes else (MEMORY,)
     found = [

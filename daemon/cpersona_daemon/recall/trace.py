@@ -13,8 +13,9 @@ from ..storage import episodes, lexical, memories
 from ..storage.scope import Scope
 from ..vectors.changes import EPISODE, MEMORY, Rid
 from . import fusion
+from .channels import scan, vector_scans
 from .lexical import parse_query
-from .types import EPISODE_FTS, FAR, MEMORY_FTS, NEAR, Candidate, Query, Ranked, ref_of
+from .types import EPISODE_FTS, MEMORY_FTS, NEAR, Candidate, Query, Ranked, ref_of
 
 if TYPE_CHECKING:
     from .channels import VectorQuery
@@ -138,6 +139,10 @@ def why_not(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, que
         return answer | _fate_of(entry, rid, stages, query)
     if any(rid in r.excluded for r in stages.lists):
         return answer | {"stage": "exclusion", "text": "its text is among exclude_contents"}
+    held = next((r for r in stages.lists if rid in r.rids), None)
+    if held is not None:
+        text = "a cascade fills up with words only to the limit, and what stands before it filled it"
+        return answer | {"stage": "limit", "channel": held.channel, "rank": held.rids.index(rid), "limit": query.limit, "text": text}
     if query.blank:
         return answer | {"stage": "limit", "text": f"a blank query lists the newest {query.limit} memories and this is not among them"}
     return answer | {"stage": "retrieval", "channels": [_missed_by_vectors(bench, vector, query, rid), _missed_by_words(conn, bench, query, rid)]}
@@ -180,13 +185,11 @@ def _missed_by_vectors(bench: Bench, vector: VectorQuery | None, query: Query, r
     if cosine < vector.floor:
         return out | {"reason": "floor", "floor": vector.floor, "missed_by": vector.floor - cosine}
     s = bench.settings
-    depth = max(query.limit, s.recall_depth_floor)
-    for channel, start, stop in ((NEAR, 0, s.max_memories), (FAR, s.max_memories, max(s.vector_reach, s.max_memories))):
-        if stop > start:
-            hits = bench.vectors.search(vector.vector, rid[0], query.scope, start, stop, vector.floor, _DEEP_LOOK, vector.model)
-            rank = next((i for i, hit in enumerate(hits) if hit.id == rid[1]), None)
-            if rank is not None:
-                return out | {"channel": channel, "reason": "depth", "rank": rank, "depth": depth, "missed_by": rank - depth + 1}
+    for channel, start, stop, cut in vector_scans(s, max(query.limit, s.recall_depth_floor)):
+        ranked = scan(bench.vectors, query, vector, start, stop, _DEEP_LOOK)
+        rank = next((i for i, (found, _) in enumerate(ranked) if found == rid), None)
+        if rank is not None:
+            return out | {"channel": channel, "reason": "depth", "rank": rank, "depth": cut, "missed_by": rank - cut + 1}
     return out | {"reason": "window", "window": s.max_memories, "reach": s.vector_reach}
 
 
