@@ -173,3 +173,10 @@ def test_a_canary_that_a_calibration_would_lose_is_named_before_anything_is_kept
     assert told["canaries"]["lost"] == 0
     house.ask("update_memory", memory_id=1, content="gone from here")
     assert house.run(compare(before, strict))["canaries"]["lost"] == 1
+
+
+def test_rolling_back_the_first_calibration_returns_to_the_built_in_number(house):
+    bursts(house)
+    first = calibrate(house)
+    back = calibrate(house, rollback=True)
+    assert back["new_threshold"] == first["old_threshold"] == 0.3 and back["gates"] == {}

@@ -6,6 +6,7 @@ Contract: contracts.md §8, §13.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import msgspec
 
@@ -62,7 +63,8 @@ async def _roll_back(call: Call, agent: str, compare: run.Compare) -> dict:
     gates = {signal: value for signal in after.gates.get(agent, {}).get(mode, {}) if (value := after.gate(agent, mode, signal, model)) is not None}
     return {
         "ok": True, "rolled_back": not call.params.dry_run, "scope": "per_agent" if agent else "global", "agent_id": agent,
-        "old_threshold": before.threshold(agent, model), "new_threshold": after.threshold(agent, model), "gates": gates, **changes,
+        "old_threshold": run.in_force(replace(ctx, calibration=before), call.settings, agent),
+        "new_threshold": run.in_force(replace(ctx, calibration=after), call.settings, agent), "gates": gates, **changes,
         **({"dry_run": True} if call.params.dry_run else {}),
     }
 

@@ -120,7 +120,7 @@ async def _calibrate(
 
     answer = {
         "ok": True, "scope": "per_agent" if agent else "global", "agent_id": agent, "method": plan.method,
-        "sampled_embeddings": len(drawn.sample), "old_threshold": _in_force(ctx, settings, agent), "new_threshold": value, "gates": gates,
+        "sampled_embeddings": len(drawn.sample), "old_threshold": in_force(ctx, settings, agent), "new_threshold": value, "gates": gates,
     }
     if proxy is not None:
         answer["proxy_source"] = proxy
@@ -138,7 +138,7 @@ def _legacy(settings: Settings) -> bool:
     return settings.confidence_enabled and settings.confidence_ordering == "legacy"
 
 
-def _in_force(ctx: Context, settings: Settings, agent: str) -> float:
+def in_force(ctx: Context, settings: Settings, agent: str) -> float:
     """Return the threshold measured so far, else the one declared by the embedder, else the setting."""
     found = ctx.calibration.threshold(agent, ctx.embedding.identity)
     if found is not None:
