@@ -1,6 +1,6 @@
 """Run the command line as `python -m cpersona_cli`."""
 
-from .main import main
+from .main import entry
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    entry()
