@@ -122,6 +122,9 @@ class Repository:
     def branch(self, rebase=None):
         """Return the branch of this work tree, '' for a detached HEAD; during a rebase the one that is rebased."""
         path = os.path.join(rebase, "head-name") if rebase else os.path.join(self.git_dir, "HEAD")
+        if rebase and not os.path.exists(path):
+            # The apply backend notes the name only when it has to stop; the branch itself moves last of all.
+            return self.git.line("for-each-ref", "--points-at=ORIG_HEAD", "--format=%(refname:short)", "refs/heads").split("\n")[0]
         text = read_line(path).removeprefix("ref: ")
         if text == "refs/heads/.invalid":  # refs are kept in tables, which git alone reads
             try:

@@ -87,7 +87,7 @@ def _install(where, name, common):
         users = _users(found.group())
         follows = text.replace(found.group(), "").strip() not in ("", _FIRST.strip())
         fresh = _block(name, sorted({*users, common}), follows, os.path.lexists(aside))
-        if fresh == found.group():
+        if fresh == found.group() and os.access(path, os.X_OK):
             return "unchanged"
         _write(path, text.replace(found.group(), fresh), os.stat(path).st_mode)
         return "renewed"

@@ -282,7 +282,7 @@ def spool(view: View) -> list[Issue]:
 def _files(directory: str) -> int:
     try:
         with os.scandir(directory) as entries:
-            return sum(entry.is_file(follow_symlinks=False) and entry.name.endswith(".json") for entry in entries)
+            return sum(entry.name.endswith(".json") and not entry.name.startswith(".") for entry in entries)
     except FileNotFoundError:
         return 0
 

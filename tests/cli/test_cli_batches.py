@@ -1,0 +1,91 @@
+"""Named runs, taken back; reads of another time. Contract: interface.md, `--batch`, `undo`, `--since`, `--as-of`."""
+
+import json
+import os
+
+import apsw
+import pytest
+
+
+def test_a_run_is_taken_back_but_for_what_was_there_before_and_what_is_locked(run_cli, daemon):
+    run_cli(["store", "old"])
+    batch = '"old"\n"new 1"\n"new 2"\n{"content": "new 3", "lock": true}\n'
+    assert run_cli(["store", "--jsonl", "-", "--batch", "monday"], input=batch).returncode == 0
+    assert run_cli(["store", "single", "--batch", "monday"]).returncode == 0
+    done = run_cli(["undo", "monday"])
+    assert (done.returncode, done.stdout) == (0, "deleted_memories\t3\ndeleted_episodes\t0\nkept_locked\t1\n")
+    assert "locked and kept: mem:4" in done.stderr
+    assert {row.split("\t")[-1] for row in run_cli(["list"]).stdout.splitlines()} == {"old", "new 3"}
+    run_cli(["unlock", "mem:4"])
+    assert json.loads(run_cli(["undo", "monday", "--json"]).stdout) == {
+        "ok": True, "batch": "monday", "deleted_memories": 1, "deleted_episodes": 0, "kept_locked": 0}
+    again = run_cli(["undo", "monday"])
+    assert again.returncode == 3 and "no rows of batch 'monday'" in again.stderr
+
+
+def test_an_import_is_taken_back_with_its_episodes(run_cli, home, daemon):
+    run_cli(["store", "mine"])
+    run_cli(["episode", "archive", "what happened"])
+    path = os.path.join(home["HOME"], "out.jsonl")
+    run_cli(["export", path])
+    assert run_cli(["import", path, "--to-agent", "copy", "--batch", "b"]).returncode == 0
+    other = run_cli(["undo", "b"])
+    assert other.returncode == 3 and "2 more rows of this batch belong to other agents" in other.stderr
+    assert run_cli(["undo", "b", "--agent", "copy"]).stdout.splitlines()[:2] == ["deleted_memories\t1", "deleted_episodes\t1"]
+    assert len(run_cli(["list", "--all-agents"]).stdout.splitlines()) == 1
+
+
+def test_a_large_batch_goes_and_leaves_no_label_behind(daemon, home):
+    for n in range(450):
+        daemon.send("store", {"agent_id": "a", "content": f"row {n}", "batch": "big"})
+        if daemon.waiting >= 64:
+            daemon.receive()
+    while daemon.waiting:
+        daemon.receive()
+    daemon.call("delete_memory", {"memory_id": 1})
+    assert daemon.call("undo_batch", {"batch": "big", "agent_id": "a"})[0]["deleted_memories"] == 449
+    with apsw.Connection(home["CPERSONA_DB_PATH"], flags=apsw.SQLITE_OPEN_READONLY) as conn:
+        assert conn.execute("SELECT count(*) FROM batches").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("batch, said", [(" ", "not blank"), ("x" * 257, "at most 256"), (7, "a name")])
+def test_a_name_that_is_none_is_refused(daemon, batch, said):
+    answer = daemon.call("store", {"agent_id": "a", "content": "x", "batch": batch})[0]
+    assert answer["ok"] is False and said in answer["reason"] or "batch" in answer["reason"]
+
+
+@pytest.fixture
+def ages(daemon, home, run_cli):
+    """Rows stored on the first of each month of 2026, and one now, by way of an import: it keeps created_at."""
+    path = os.path.join(home["HOME"], "ages.jsonl")
+    with open(path, "w", encoding="utf-8") as handle:
+        for month in range(1, 7):
+            handle.write(json.dumps({"_type": "memory", "id": month, "agent_id": "default", "msg_id": "", "content": f"the deploy of month {month}", "source": {},
+                                     "timestamp": "", "metadata": {}, "created_at": f"2026-{month:02d}-01 12:00:00"}) + "\n")
+    assert run_cli(["import", path]).returncode == 0
+    run_cli(["store", "the deploy of today"])
+    return run_cli
+
+
+def texts(done):
+    assert done.returncode == 0, done.stderr
+    return [line.split("\t")[-1].split()[-1] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("options, expected", [
+    (["--since", "2026-04-01"], ["today", "6", "5", "4"]), (["--until", "2026-02-01"], ["2", "1"]), (["--until", "2026-02-01T11:59:59Z"], ["1"]),
+    (["--since", "2026-02-01T12:00:00Z", "--until", "2026-03-15"], ["3", "2"]), (["--as-of", "2026-01-31"], ["1"]), (["--since", "1h"], ["today"]),
+    (["--since", "2026-02-01T13:00:00+01:00", "--as-of", "2026-02-01"], ["2"]),
+])
+def test_a_list_is_bounded_by_when_rows_were_stored(ages, options, expected):
+    assert texts(ages(["list", *options])) == expected
+
+
+def test_a_recall_as_of_an_instant_knows_nothing_later_in_any_channel(ages, daemon):
+    daemon.call("update_profile", {"agent_id": "default", "profile": "written today"})
+    rows = ages(["recall", "deploy", "--deep", "--as-of", "2026-03-31", "--json"])
+    assert sorted(row["content"][-1] for row in json.loads(rows.stdout)["messages"]) == ["1", "2", "3"]
+    assert texts(ages(["recall", "", "--as-of", "2026-02-01", "--fields", "preview"])) == ["1", "2"]
+    assert ages(["context", "deploy", "--deep", "--as-of", "2025-12-31"]).stdout == ""
+    assert ages(["recall", "deploy", "--as-of", "noon"]).returncode == 2
+    assert daemon.call("recall", {"agent_id": "default", "query": "x", "as_of": "noon"})[1] == "invalid_params"
