@@ -6,6 +6,7 @@ Contract: contracts.md §3 "episode_fts, memory_fts", "memory_keyword"; seeds/be
 from __future__ import annotations
 
 import json
+import math
 import weakref
 from dataclasses import dataclass, field
 from itertools import chain
@@ -18,8 +19,9 @@ from .scope import Scope
 COMMON_ROWS = 20_000  # a term found in more rows finds none by itself beside a rarer one
 VOTING_ROWS = 100_000  # and beyond this it does not even vote: bm25 walks through all rows of every term that does
 HALF_FROM = 1_000  # from this size of the table on, a word in more than half of its rows says nothing
-RANKED_FIRST = 256  # the best of the whole table are ranked and then looked up in the scope; mostly that is enough
 SCAN_ROWS = 50_000
+WALK = 0.15  # what passing by a row costs beside ranking it
+_BM25_LIMIT = 2.2 * (1 + 1e-9)  # FTS5's k1 + 1, and room for the last bits
 
 _TABLES = {"mem": ("memory_fts", "memory_terms", "memories"), "ep": ("episode_fts", "episode_terms", "episodes")}
 
@@ -66,7 +68,6 @@ def search(
     common_rows: int = COMMON_ROWS,
     voting_rows: int = VOTING_ROWS,
     half_from: int = HALF_FROM,
-    ranked_first: int = RANKED_FIRST,
 ) -> list[tuple[int, float]]:
     """Return the best ``depth`` rows of ``kind`` in scope as (id, bm25), best (lowest) first, ties by id ascending.
 
@@ -81,44 +82,92 @@ def search(
     if depth <= 0:
         return []
     found: list[tuple[int, float]] = []
-    for expression, lowest in plan.attempts:
-        found = _ranked(conn, kind, expression, lowest, scope, depth, ranked_first)
-        if found:
-            if trace is not None and lowest:
-                trace["newest_rows_only"] = common_rows
-            break
+    if plan.rare:
+        found = _pruned(conn, kind, plan.rare, plan.voting, scope, depth)
+    if not found and plan.whole:
+        found = _ranked(conn, kind, plan.whole, 0, scope, depth)
+    if not found and plan.newest:
+        expression, lowest = plan.newest
+        found = _ranked(conn, kind, expression, lowest, scope, depth)
+        if found and trace is not None:
+            trace["newest_rows_only"] = common_rows
     return found
 
 
-def _ranked(conn: apsw.Connection, kind: str, expression: str, lowest: int, scope: Scope, depth: int, ranked_first: int) -> list[tuple[int, float]]:
+def _pruned(conn: apsw.Connection, kind: str, finding: list[_Bounded], voting: list[_Bounded], scope: Scope, depth: int) -> list[tuple[int, float]]:
+    """Return the same best rows as ranking all that hold one of ``finding`` would, mostly by ranking few of them.
+
+    Computing a bm25 costs ten times what finding the row does. A term lends a row no more than its bound, so once
+    ``depth`` rows are known, terms that cannot reach the last of them, alone or with all that come after, need not be
+    looked at. Terms go from the highest bound down: first the rows of a term that hold another one too, then, where
+    the term by itself may still matter, all of its rows. What a later query finds of a row again is less than the row
+    has, and so less than what keeps it out already.
+    """
+    terms = sorted(finding, key=lambda term: (-term.most, term.expression)) + voting
+    finders = len(finding)
+    reach = [sum(term.most for term in terms[place:]) for place in range(len(terms))]
+    best: dict[int, float] = {}
+
+    def merge(expression: str) -> float:
+        """Take in what an expression finds and return what a row must have from now on."""
+        for row_id, score in _ranked(conn, kind, expression, 0, scope, depth):
+            best[row_id] = min(score, best.get(row_id, 0.0))
+        for row_id in sorted(best, key=lambda row_id: (best[row_id], row_id))[depth:]:
+            del best[row_id]
+        return -max(best.values()) if len(best) == depth else 0.0
+
+    def with_another(place: int) -> str:
+        return f"({terms[place].expression}) AND ({' OR '.join(term.expression for term in terms[place + 1:])})"
+
+    least = merge(with_another(0)) if len(terms) > 1 else 0.0
+    wanted = [place for place in range(finders) if reach[place] >= least]
+    alone = [place for place in wanted if terms[place].most >= least]
+    rows = [term.rows for term in terms]
+    in_turn = sum(rows[place] for place in alone) + WALK * sum(sum(rows[place:]) for place in wanted[1:])
+    at_once = sum(rows[place] for place in wanted) + WALK * 2 * sum(rows)
+    if at_once <= in_turn:
+        # The terms left out stand after the wanted ones, or among those that only vote.
+        merge(_driven([terms[place].expression for place in wanted], [term.expression for term in terms[len(wanted):]]))
+    else:
+        for place in wanted:
+            if reach[place] < least:
+                break
+            if place and place + 1 < len(terms):
+                least = merge(with_another(place))
+            if terms[place].most >= least:
+                least = merge(terms[place].expression)
+    return sorted(best.items(), key=lambda pair: (pair[1], pair[0]))
+
+
+def _ranked(conn: apsw.Connection, kind: str, expression: str, lowest: int, scope: Scope, depth: int) -> list[tuple[int, float]]:
+    """Return the best rows of an expression. Each is looked up in the scope first, which costs less than ranking it."""
     fts, _, table = _TABLES[kind]
     axes, params = scope.memory_sql("m.") if kind == "mem" else scope.row_sql("m.")
-    match = f"{fts} MATCH ? AND f.rowid >= ?"
-    if depth < ranked_first:
-        best = conn.execute(
-            f"SELECT f.rowid, bm25({fts}) AS score FROM {fts} f WHERE {match} ORDER BY score, f.rowid LIMIT ?",
-            (expression, lowest, ranked_first),
-        ).fetchall()
-        ids = json.dumps([id for id, _ in best])
-        inside = {
-            id for (id,) in conn.execute(f"SELECT m.id FROM json_each(?) j CROSS JOIN {table} m ON m.id = j.value WHERE {axes}", (ids, *params))
-        }
-        found = [(id, score) for id, score in best if id in inside]
-        if len(found) >= depth or len(best) < ranked_first:
-            return found[:depth]
-    # The scope holds few of the best: filter by it first, so that only its own rows are ranked.
     return conn.execute(
         f"SELECT f.rowid, bm25({fts}) AS score FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid"
-        f" WHERE {match} AND {axes} ORDER BY score, f.rowid LIMIT ?",
+        f" WHERE {fts} MATCH ? AND f.rowid >= ? AND {axes} ORDER BY score, f.rowid LIMIT ?",
         (expression, lowest, *params, depth),
     ).fetchall()
 
 
+@dataclass(frozen=True, slots=True)
+class _Bounded:
+    """An expression, the most that it lends a row's score (as a positive number), and its rows where they were counted, else 0."""
+
+    expression: str
+    most: float
+    rows: int
+
+
 class _Plan:
-    """What to ask FTS5 for: ``attempts`` are (expression, lowest rowid), the next one only when the last found nothing."""
+    """What to ask FTS5 for, the next only when the last found nothing: ``whole``, one expression for all of a small
+    table, or ``rare`` terms that find rows while ``voting`` ones only count; then ``newest``, (expression, lowest rowid)."""
 
     def __init__(self, frequencies: _Frequencies, query: LexicalQuery, voting_rows: int, half_from: int):
-        self.attempts: list[tuple[str, int]] = []
+        self.whole = ""
+        self.rare: list[_Bounded] = []
+        self.voting: list[_Bounded] = []
+        self.newest: tuple[str, int] | None = None
         self.trace: dict = {"terms": [term.text for term in query.terms]}
         if query.stop_words:
             self.trace["stop_words"] = list(query.stop_words)
@@ -135,12 +184,15 @@ class _Plan:
             self._sort_in(frequencies, term, rare, common)
         common.sort()
         votes = [token for count, token, _ in common if count <= voting_rows]
-        if rare:
-            self.attempts.append((_driven(rare, votes), 0))
+        if frequencies.matter:
+            self.rare = [frequencies.bounded(expression) for expression in rare]
+            self.voting = [frequencies.bounded(token) for token in votes]
+        else:
+            self.whole = " OR ".join(rare)
         if common:
             # No rarer term: the rarest of the common ones finds the candidates, among its newest rows.
             _, driver, _ = common[0]
-            self.attempts.append((_driven([driver], [token for token in votes if token != driver]), frequencies.common(driver).lowest))
+            self.newest = (_driven([driver], [token for token in votes if token != driver]), frequencies.common(driver).lowest)
             self.trace["common_terms"] = [text for _, _, text in common]
             if silent := [text for count, _, text in common if count > voting_rows]:
                 self.trace["terms_without_vote"] = silent
@@ -245,6 +297,15 @@ class _Frequencies:
             f"SELECT count(*) FROM (SELECT 1 FROM {self._fts} WHERE {self._fts} MATCH ? LIMIT ?)", (expression, self.limit + 1)
         ).fetchall()
         return count if count <= self.limit else self.common(expression).rows
+
+    def bounded(self, expression: str) -> _Bounded:
+        """Return what an expression lends a row's bm25 at most: its weight times the limit of what repetition gives.
+
+        One that is not a counted word (a phrase, a prefix) may be as rare as can be.
+        """
+        rows, found = self.rows(), self._values.get((self._fts, self.limit, "count", expression), 0)
+        least = min(found, self.limit + 1)  # beyond the limit the count is an estimate
+        return _Bounded(expression, _BM25_LIMIT * max(math.log((rows - least + 0.5) / (least + 0.5)), 1e-6), found)
 
     def common(self, expression: str) -> _Common:
         return self._keep("common", expression, lambda: self._stretch(expression))

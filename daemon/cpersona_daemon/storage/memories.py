@@ -269,8 +269,9 @@ def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, ag
         condition, params = "agent_id = ?", [agent_id]
     else:
         condition, params = "1", []
+    # Left to itself SQLite would walk through the whole index of the agent and look each row up in the list.
     found = conn.execute(
-        f"SELECT {_FULL} FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND {condition}", (json.dumps(ids), *params)
+        f"SELECT {_FULL} FROM memories NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {condition}", (json.dumps(ids), *params)
     )
     return {row[0]: Memory(*row) for row in found}
 

@@ -1,0 +1,261 @@
+"""Every statement on a hot path, as it is really sent: which index it takes, and how much of a large store it walks.
+
+The store has 20,000 rows of one agent and no ANALYZE, as every real one. Contract: quality.md "look at every query plan".
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from contextlib import contextmanager
+
+import apsw
+import numpy as np
+import pytest
+
+from cpersona_daemon.recall.lexical import parse_query
+from cpersona_daemon.storage import backlog, candidates, episodes, idempotency, lexical, memories, profiles, schema, transfer
+from cpersona_daemon.storage import calibration as measuring
+from cpersona_daemon.storage.database import Transaction
+from cpersona_daemon.storage.memories import NewMemory
+from cpersona_daemon.storage.scope import Scope
+from cpersona_daemon.vectors.changes import EPISODE, MEMORY
+
+ROWS = 20_000
+EPISODES = 2_000
+NOW = 1_700_000_000.0
+# What a bounded statement may walk: the limits of the reads are below 1,000 rows, a step of SQLite's machine is less than a row.
+STEPS = 60_000
+# What a plan may say: searches by key or index, the rows of a parameter, of FTS5 or of a subquery, and walks along an
+# index that end at a limit (their cost is measured).
+ALLOWED = re.compile(
+    r"SEARCH |SCAN (j|json_each|f|memory_fts|episode_fts|memory_terms|episode_terms) VIRTUAL TABLE|SCAN \(subquery|CO-ROUTINE|LIST SUBQUERY|SCALAR SUBQUERY"
+    r"|CREATE BLOOM|SCAN CONSTANT ROW|MULTI-INDEX OR|INDEX \d|COMPOUND|LEFT-MOST|UNION ALL|MERGE|LEFT$|RIGHT$|SCAN memories USING (COVERING )?INDEX memories_created$"
+    r"|SCAN b$|REUSE|CORRELATED|USE TEMP B-TREE FOR (RIGHT PART OF|LAST TERM OF) ORDER BY"
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    conn = apsw.Connection(str(tmp_path_factory.mktemp("plans") / "t.db"))
+    conn.execute("PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON")
+    schema.migrate(conn, 0.0)
+    conn.execute("BEGIN")
+    projects, channels = ("", "a", "b"), ("", "x", "y", "z")
+    stamp = lambda i: f"2025-{i // 2000 % 12 + 1:02}-{i // 60 % 28 + 1:02} {i // 3600 % 24:02}:{i // 60 % 60:02}:{i % 60:02}"  # noqa: E731
+    rows = [(f"id{i}", projects[i % 3], channels[i % 4], f"user:{i % 50}", stamp(i), float(i), i.to_bytes(16, "big"), f"note {i} word{i % 700}") for i in range(ROWS)]
+    conn.executemany(
+        "INSERT INTO memories (agent_id, msg_id, project_id, channel, source_id, created_at, instant, content_key, content) VALUES ('kit',?,?,?,?,?,?,?,?)", rows)
+    conn.executemany("INSERT INTO memory_fts (rowid, body) VALUES (?, ?)", [(i + 1, row[-1]) for i, row in enumerate(rows)])
+    conn.executemany("INSERT INTO memory_vectors VALUES (?, 'm', ?)", [(i + 1, b"\0\0\x80?") for i in range(0, ROWS, 2)])
+    conn.executemany("INSERT INTO embedding_backlog VALUES (?, ?)", [("mem", i + 1) for i in range(1, ROWS, 2)] + [("ep", i + 1) for i in range(EPISODES)])
+    conn.executemany(
+        "INSERT INTO episodes (agent_id, project_id, channel, created_at, summary) VALUES ('kit',?,?,?,?)",
+        [(projects[i % 3], channels[i % 4], stamp(i), f"episode {i}") for i in range(EPISODES)])
+    conn.executemany("INSERT INTO episode_fts (rowid, summary, keywords) VALUES (?, ?, '')", [(i + 1, f"episode {i}") for i in range(EPISODES)])
+    conn.executemany("INSERT INTO idempotency VALUES (?, ?, x'00')", [(f"key{i}", NOW + i) for i in range(9_000)])
+    conn.execute("COMMIT")
+    assert not conn.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'").fetchall()
+    yield conn
+    conn.close()
+
+
+class Looked:
+    """What was sent while looking: each statement with its plan, and the steps that all of them took."""
+
+    def __init__(self):
+        self.sent: list[str] = []
+        self.plans: dict[str, list[str]] = {}
+        self.steps = 0
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for plan in self.plans.values() for line in plan]
+
+    def uses(self, index: str) -> bool:
+        return any(index in line for line in self.lines)
+
+
+@contextmanager
+def looking(conn):
+    """Note every statement, count SQLite's steps, and explain each statement afterwards."""
+    looked, sent = Looked(), []
+
+    def step() -> bool:
+        looked.steps += 100
+        return False
+
+    conn.exec_trace = lambda cursor, sql, bindings: sent.append((sql, bindings)) or True
+    conn.set_progress_handler(step, 100)
+    try:
+        yield looked
+    finally:
+        conn.exec_trace = None
+        conn.set_progress_handler(None)
+    for sql, bindings in sent:
+        if sql.lstrip().split()[0] in ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH"):
+            looked.sent.append(sql)
+            looked.plans[sql] = [row[3] for row in conn.execute("EXPLAIN QUERY PLAN " + sql, bindings)]
+
+
+def bounded(conn, act):
+    """Do something inside a transaction that is taken back; every plan must be sound and the whole must be cheap."""
+    conn.execute("BEGIN")
+    try:
+        with looking(conn) as looked:
+            act(Transaction(conn, NOW))
+    finally:
+        conn.execute("ROLLBACK")
+    bad = [(sql, line) for sql, plan in looked.plans.items() for line in plan if not ALLOWED.match(line)]
+    assert not bad, bad
+    assert looked.sent and looked.steps <= STEPS, (looked.steps, looked.plans)
+    return looked
+
+
+SCOPES = {
+    "no filter": Scope("kit"), "the global pool": Scope("kit", ""), "a project": Scope("kit", "a"), "a channel": Scope("kit", None, "x"),
+    "a project and a channel": Scope("kit", "b", "y"), "a day": Scope("kit", as_of="2025-06-01 00:00:00"), "nobody": Scope("nobody"),
+}
+in_every_scope = pytest.mark.parametrize("scope", SCOPES.values(), ids=SCOPES)
+
+
+@in_every_scope
+def test_the_pool_is_counted_no_further_than_it_matters(store, scope):
+    bounded(store, lambda tx: (memories.count_in_scope(tx.conn, scope, 500), episodes.count_in_scope(tx.conn, scope, 500)))
+
+
+@in_every_scope
+def test_a_blank_recall_reads_the_newest_rows_and_no_others(store, scope):
+    looked = bounded(store, lambda tx: lexical.recent(tx.conn, scope, 100))
+    assert looked.uses("INDEX memories_recent")
+
+
+@in_every_scope
+def test_the_span_of_a_scope_is_read_from_both_ends_of_an_index(store, scope):
+    looked = bounded(store, lambda tx: memories.span(tx.conn, scope))
+    assert looked.uses("INDEX memories_instant") and not any("TEMP B-TREE" in line for line in looked.lines)
+
+
+@in_every_scope
+def test_the_boundary_of_the_episode_penalty_is_one_step_into_an_index(store, scope):
+    assert bounded(store, lambda tx: episodes.boundary(tx.conn, scope)).uses("INDEX episodes_recent")
+
+
+@in_every_scope
+def test_words_are_looked_up_and_their_rows_are_found_by_id(store, scope):
+    def search(tx):
+        for text, kind in itertools.product(("word7 word8", "note", "id:7/x word9"), (MEMORY, EPISODE)):
+            lexical.search(tx.conn, kind, parse_query(text), scope, 10, common_rows=500)
+
+    looked = bounded_in_words(store, search)
+    assert looked.uses("SEARCH m USING INTEGER PRIMARY KEY")
+
+
+def bounded_in_words(conn, act):
+    """Words cost what they find: the plans are held, the steps are those of the rows."""
+    with looking(conn) as looked:
+        act(Transaction(conn, NOW))
+    assert all(ALLOWED.match(line) or re.match(r"SCAN (memories|episodes) USING COVERING INDEX", line) for line in looked.lines), looked.plans
+    return looked
+
+
+@pytest.mark.parametrize("project", ["", "a", "unknown"])
+@pytest.mark.parametrize("channel", ["", "x"])
+def test_both_dedup_probes_read_one_row_with_an_id_and_without(store, project, channel):
+    with_id = bounded(store, lambda tx: memories.find_by_msg_id(tx.conn, "kit", project, "id77"))
+    assert with_id.uses("INDEX memories_msg_id") and with_id.steps <= 500
+    for n, key in ((77, (77).to_bytes(16, "big")), (0, b"\xff" * 16)):
+        by_content = bounded(store, lambda tx: memories.find_by_content(tx.conn, "kit", project, channel, key))  # noqa: B023
+        assert by_content.uses("INDEX memories_content (agent_id=? AND content_key=?") and by_content.steps <= 500, n
+
+
+def test_an_id_that_many_projects_have_is_still_one_step(store):
+    looked = bounded(store, lambda tx: memories.find_msg_id_in_project(tx.conn, "kit", "a", "id77"))
+    assert any("memories_msg_id (agent_id=? AND msg_id=? AND project_id=?)" in line for line in looked.lines)
+    looked = bounded(store, lambda tx: memories.find_in_bucket(tx.conn, "kit", "a", "x", b"\0" * 16))
+    assert any("memories_content (agent_id=? AND content_key=? AND project_id=? AND channel=?)" in line for line in looked.lines)
+
+
+def test_writing_a_row_with_its_vector_and_postings_costs_the_row_alone(store):
+    def write(tx):
+        row = memories.insert(tx, NewMemory("kit", "a fresh text", msg_id="fresh"))
+        backlog.enqueue(tx, MEMORY, row)
+        backlog.attach_vector(tx, MEMORY, row, "m", np.ones(4, "<f4") / 2)
+        memories.replace_content(tx, row, "another text")
+        memories.set_locked(tx, row, True)
+        memories.bump_recalls(tx, [row, 5, 6])
+        memories.delete(tx, row)
+
+    bounded(store, write)
+
+
+def test_deleting_an_episode_touches_its_own_rows(store):
+    bounded(store, lambda tx: episodes.delete(tx, 100))
+
+
+@pytest.mark.parametrize("agent", ["", "kit", "nobody"])
+@pytest.mark.parametrize("project", [None, "", "a"])
+def test_a_list_reads_as_many_rows_as_it_shows(store, agent, project):
+    looked = bounded(store, lambda tx: memories.newest(tx.conn, agent, project, 500))
+    assert looked.uses("INDEX memories_recent" if agent else "INDEX memories_created")
+    looked = bounded(store, lambda tx: memories.newest(tx.conn, agent, project, 500, since="2025-05-01 00:00:00", until="2025-05-03 00:00:00"))
+    assert looked.uses("INDEX memories_recent" if agent else "INDEX memories_created")
+
+
+def test_rows_named_by_their_ids_are_found_by_their_ids(store):
+    ids = list(range(5, 100))
+
+    def read(tx):
+        for scope in SCOPES.values():
+            memories.by_ids(tx.conn, ids, scope)
+            episodes.by_ids(tx.conn, ids, scope)
+        memories.find(tx.conn, 7)
+        memories.without_vector(tx.conn, ids)
+        rids = [(kind, i) for kind in (MEMORY, EPISODE) for i in ids]
+        candidates.facts(tx.conn, rids)
+        candidates.texts(tx.conn, rids)
+        profiles.get(tx.conn, "kit")
+
+    bounded(store, read)
+
+
+def test_the_backlog_gives_its_newest_rows_without_looking_at_the_others(store):
+    looked = bounded(store, lambda tx: backlog.next_batch(tx.conn, 32))
+    assert all("TEMP B-TREE" not in line for line in looked.lines)
+    bounded(store, lambda tx: backlog.next_batch(tx.conn, 32, frozenset((MEMORY, i) for i in range(40))))
+    with looking(store) as looked:
+        backlog.count(store, 256)
+    assert looked.steps <= 2_000
+
+
+def test_a_kept_answer_is_one_step_and_old_ones_are_found_by_their_age(store):
+    assert bounded(store, lambda tx: idempotency.known(tx.conn, "key5")).steps <= 200
+
+
+def test_an_import_probes_the_unique_indexes(store):
+    new = NewMemory("kit", "text", "a", "x", "id77")
+    looked = bounded(store, lambda tx: transfer.find_memory(tx.conn, new))
+    assert looked.uses("memories_msg_id (agent_id=? AND msg_id=? AND project_id=?)")
+
+
+def test_a_calibration_finds_neighbours_in_time_by_the_index(store):
+    def neighbours(tx):
+        sample = measuring.embedded(tx.conn, list(range(1, 200)))
+        measuring.next_in_time(tx.conn, sample, 1800)
+
+    with looking(store) as looked:
+        neighbours(Transaction(store, NOW))
+    assert looked.uses("memories_instant (agent_id=? AND instant>? AND instant<?)") and all(ALLOWED.match(line) for line in looked.lines), looked.plans
+
+
+def test_agents_are_found_by_one_step_each(store):
+    with looking(store) as looked:
+        assert measuring.agents(store) == ["kit"]
+    assert looked.steps <= 500
+
+
+def test_json_lists_are_walked_from_the_outside(store):
+    with looking(store) as looked:
+        store.execute("SELECT m.id FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value", (json.dumps([1, 2]),)).fetchall()
+    assert looked.lines == ["SCAN j VIRTUAL TABLE INDEX 1:", "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)"]
