@@ -312,10 +312,10 @@ def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
 def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
     """Return the oldest and the newest instant among dated memories in the axes of a scope, or None without any."""
     condition, params = scope.row_sql()
-    low = conn.execute(f"SELECT instant FROM memories WHERE {condition} AND instant IS NOT NULL ORDER BY instant LIMIT 1", tuple(params)).fetchone()
+    low = conn.execute(f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY instant LIMIT 1", tuple(params)).fetchone()
     if low is None:
         return None
-    high = conn.execute(f"SELECT instant FROM memories WHERE {condition} AND instant IS NOT NULL ORDER BY instant DESC LIMIT 1", tuple(params)).fetchone()
+    high = conn.execute(f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY instant DESC LIMIT 1", tuple(params)).fetchone()
     return low[0], high[0]
 
 
