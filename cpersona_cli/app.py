@@ -187,7 +187,7 @@ def _signature(parameter):
 
 def help_screen():
     """Return what `cpersona --help` prints: every command in its group, within 80 columns and one screen."""
-    lines = ["Usage: cpersona [OPTIONS] COMMAND [ARGS]...", "", *_wrapped(_INTRODUCTION), ""]
+    lines = ["Usage: cpersona [OPTIONS] COMMAND [ARGS]...", *_wrapped(_INTRODUCTION), ""]
     for title, entries in catalogue.GROUPS:
         cells = [f"{name:<12} {phrase}" for name, _, phrase in entries]
         for at in range(0, len(cells), 2):

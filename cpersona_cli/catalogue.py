@@ -50,6 +50,7 @@ GROUPS = (
         ("config", "configuration", "values and origins"),
         ("call", "calling", "any method, raw JSON"),
         ("git", "committing", "notes of commits"),
+        ("help", "topics", "the concepts, a page each"),
     )),
 )
 # What `cpersona GROUP --help` says about a command that has commands of its own.

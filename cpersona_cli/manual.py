@@ -1,0 +1,280 @@
+"""The manual pages and the shell completions, written from the command tree and the settings table.
+
+`python -m cpersona_cli.manual` rewrites `man/` and `completions/` of a checkout; a test holds what is
+there to what this module would write, so the two cannot drift apart.
+"""
+
+import inspect
+import os
+import sys
+
+from cpersona_daemon import __version__, settings
+from cpersona_daemon.wire import fields
+
+from . import catalogue, spec
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_SCOPES = {
+    settings.PLACE: ("Where things live", "Read before a daemon can be found."),
+    settings.CLIENT: ("The command line", "Read by the command line alone."),
+    settings.RETRIEVAL: ("Retrieval", "May also change for one request: `recall --set NAME=VALUE`, or `overrides` on the wire."),
+    settings.DAEMON: ("The daemon", "Fixed when the daemon starts; `cpersona daemon restart` applies a change."),
+}
+_EXITS = (
+    (fields.EXIT_OK, "done: stored, skipped as a duplicate, queued, rows, or an honestly empty recall"),
+    (fields.EXIT_FAILED, "refused or failed; in a batch: any line was rejected"),
+    (fields.EXIT_USAGE, "the command line is wrong"),
+    (fields.EXIT_NOTHING, "nothing found (--fail-empty), or skipped (--fail-if-skipped)"),
+    (fields.EXIT_UNREACHABLE, "the daemon cannot be started or reached"),
+    (fields.EXIT_DENIED, "permission denied"),
+    (fields.EXIT_RETRY, "timed out or busy: try again"),
+    (fields.EXIT_CRITICAL, "health found a critical problem"),
+    (fields.EXIT_INTERRUPTED, "interrupted"),
+)
+_DAEMON = """
+The daemon of cpersona holds one SQLite database and a mapped vector index, and answers requests on a
+Unix socket. The client starts it on demand; it leaves after CPERSONA_IDLE_TIMEOUT seconds without work.
+One daemon serves one database. SIGTERM lets it finish what it accepted and leave.
+
+With socket activation (the units cpersonad.socket and cpersonad.service) a service manager starts it.
+"""
+
+
+def names():
+    """Return the entries of the catalogue in its order."""
+    return list(catalogue.ENTRIES)
+
+
+def tree():
+    """Return every declared command, in the order of the catalogue."""
+    return [command for name in names() for command in catalogue.declared(name)]
+
+
+# -- manual pages
+
+def _roff(text):
+    """Escape text for roff: backslashes, hyphens that must stay hyphens, and dots that would begin a request."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\n".join("\\&" + line if line.startswith((".", "'")) else line for line in text.split("\n"))
+
+
+def _paragraphs(text):
+    """Render a docstring: examples and indented lines stay as they are, everything else is filled."""
+    out = []
+    for block in inspect.cleandoc(text).split("\n\n"):
+        if block.startswith("Example") or block.startswith(" "):
+            head, _, rest = block.partition("\n")
+            out += [".PP", _roff(head)] if rest else [".PP"]
+            out += [".nf", _roff(inspect.cleandoc(rest or head)), ".fi"]
+        else:
+            out += [".PP", _roff(" ".join(block.split("\n")))]
+    return out
+
+
+def _head(title, section, summary):
+    return [f'.TH {title.upper()} {section} "" "cpersona {__version__}" "cpersona manual"', ".SH NAME", f"{_roff(title)} \\- {_roff(summary)}"]
+
+
+def _flag(parameter):
+    value = "" if parameter.kind == "flag" else " " + (parameter.metavar or "|".join(parameter.choices) or parameter.kind.upper())
+    return ", ".join(parameter.flags) + value
+
+
+def _parameters(parameters):
+    out = []
+    for parameter in parameters:
+        out += [".TP", f"\\fB{_roff(_flag(parameter) if parameter.flags else parameter.metavar)}\\fR", _roff(parameter.help or "")]
+    return out
+
+
+def _synopsis(command):
+    words = ["cpersona", *command.path, "[OPTIONS]"]
+    for p in command.parameters:
+        if not p.flags:
+            name = p.metavar + ("..." if p.many else "")
+            words.append(name if p.required else f"[{name}]")
+    return " ".join(words)
+
+
+def _command(command):
+    out = [f".SS {_roff(' '.join(('cpersona', *command.path)))}", ".PP", f"\\fB{_roff(_synopsis(command))}\\fR", *_paragraphs(command.help)]
+    return out + _parameters([*command.parameters, *(spec.COMMON[name] for name in command.common)])
+
+
+def _exit_section():
+    out = [".SH EXIT STATUS"]
+    for status, meaning in _EXITS:
+        out += [".TP", f"\\fB{status}\\fR", _roff(meaning)]
+    return out
+
+
+def _see_also(*pages):
+    return [".SH SEE ALSO", ", ".join(f"\\fB{_roff(page)}\\fR({section})" for page, section in pages)]
+
+
+def _main_page():
+    out = _head("cpersona", 1, "a durable memory for agents, scripts and people")
+    out += [".SH SYNOPSIS", "\\fBcpersona\\fR [OPTIONS] COMMAND [ARGS]...", ".SH DESCRIPTION",
+            _roff("cpersona stores what it is told and gives the right thing back, by meaning and by words. A daemon that starts by itself holds "
+                  "one database. Data goes to standard output, everything else to standard error. The best row of a recall is the last one; "
+                  "a skipped duplicate is a success; an empty recall is an answer.")]
+    for title, entries in catalogue.GROUPS:
+        out += [f".SH {_roff(title.upper())}"]
+        for name, _, phrase in entries:
+            out += [".TP", f"\\fBcpersona\\-{_roff(name)}\\fR(1)", _roff(phrase)]
+    out += [".SH OPTIONS", *_parameters(spec.COMMON.values()), *_exit_section()]
+    return out + _see_also(("cpersona-config", 5), ("cpersonad", 8))
+
+
+def _family_page(name):
+    commands = catalogue.declared(name)
+    phrase = catalogue.ENTRIES[name][1]
+    out = _head(f"cpersona-{name}", 1, phrase)
+    out += [".SH SYNOPSIS", *(line for command in commands for line in (f"\\fB{_roff(_synopsis(command))}\\fR", ".br"))]
+    if name in catalogue.FAMILIES:
+        out += [".SH DESCRIPTION", _roff(catalogue.FAMILIES[name])]
+    out += [".SH COMMANDS" if len(commands) > 1 else ".SH COMMAND"]
+    for command in commands:
+        out += _command(command)
+    return out + _exit_section() + _see_also(("cpersona", 1), ("cpersona-config", 5))
+
+
+def _config_page():
+    out = _head("cpersona-config", 5, "settings of cpersona")
+    out += [".SH DESCRIPTION", _roff(
+        "Every setting is an environment variable CPERSONA_NAME and a key `name` of $XDG_CONFIG_HOME/cpersona/config.toml "
+        "(~/.config/cpersona/config.toml). An option wins over the environment, the environment over the file, the file over the default. "
+        "Values are trimmed and case-folded, an empty one means the default, a malformed one falls back to the default with a warning; "
+        "values that contradict each other refuse to start. `cpersona config show` prints each with its origin.")]
+    for scope, (title, text) in _SCOPES.items():
+        out += [f".SH {_roff(title.upper())}", _roff(text)]
+        for name in settings.SCOPED[scope]:
+            s = settings.BY_NAME[name]
+            default = "unset" if s.default is None else "empty" if s.default == "" else str(s.default).lower() if s.kind == "bool" else str(s.default)
+            out += [".TP", f"\\fB{s.variable}\\fR", _roff(f"{s.meaning[:1].upper()}{s.meaning[1:]}. Takes {s.range_text}; default {default}.")]
+    return out + _see_also(("cpersona", 1), ("cpersonad", 8))
+
+
+def _daemon_page():
+    out = _head("cpersonad", 8, "the daemon of cpersona")
+    out += [".SH SYNOPSIS", f"\\fBcpersonad\\fR {_roff('[--foreground]')}", ".SH DESCRIPTION", *_paragraphs(_DAEMON), ".SH OPTIONS",
+            ".TP", f"\\fB{_roff('--foreground')}\\fR", "Stay in the foreground and log to standard error.",
+            ".SH FILES", ".TP", "\\fB<db>.sock\\fR", "The socket, beside the database.", ".TP", "\\fB<db>.daemon.json\\fR",
+            "Process id, version and socket of the daemon that serves the database."]
+    return out + _see_also(("cpersona", 1), ("cpersona-config", 5))
+
+
+def pages():
+    """Return every manual page: path below `man/` -> text."""
+    out = {"man1/cpersona.1": _main_page(), "man5/cpersona-config.5": _config_page(), "man8/cpersonad.8": _daemon_page()}
+    out |= {f"man1/cpersona-{name}.1": _family_page(name) for name in names()}
+    return {path: "\n".join(lines) + "\n" for path, lines in out.items()}
+
+
+# -- completions
+
+def _words():
+    """Return what may follow each path: {path: (subcommands, [parameters with flags])}."""
+    found = {(): (names(), list(spec.COMMON.values()))}
+    for name in catalogue.FAMILIES:
+        found[(name,)] = ([command.path[1] for command in catalogue.declared(name)], [])
+    for command in tree():
+        found[command.path] = ([], [p for p in (*command.parameters, *(spec.COMMON[c] for c in command.common)) if p.flags])
+    return found
+
+
+def _bash():
+    out = ["# bash completion for cpersona; written by `python -m cpersona_cli.manual`, starts no program", "_cpersona() {",
+           '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" at="" i known',
+           "  for ((i = 1; i < COMP_CWORD; i++)); do", '    case "${COMP_WORDS[i]}" in -*) continue ;; esac', '    case "$at ${COMP_WORDS[i]}" in']
+    paths = sorted(" ".join(path) for path in _words() if path)
+    out += ["      " + "|".join(f'" {path}"' for path in paths) + ') at="$at ${COMP_WORDS[i]}" ;;', "    esac", "  done", '  case "$at:$before" in']
+    for path, (_, parameters) in sorted(_words().items()):
+        label = "".join(" " + word for word in path)
+        for p in parameters:
+            if p.choices:
+                out.append("    " + "|".join(f'"{label}:{flag}"' for flag in p.flags) + f') COMPREPLY=($(compgen -W "{" ".join(p.choices)}" -- "$word")); return ;;')
+    out += ["  esac", '  case "$at" in']
+    for path, (commands, parameters) in sorted(_words().items()):
+        label = "".join(" " + word for word in path)
+        offered = [*commands, *(flag for p in parameters for flag in p.flags), "--help"]
+        out.append(f'    "{label}") known="{" ".join(offered)}" ;;')
+    return out + ["  esac", '  COMPREPLY=($(compgen -W "$known" -- "$word"))', "}", "complete -o default -F _cpersona cpersona"]
+
+
+def _quoted(text):
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _first(text):
+    return " ".join(inspect.cleandoc(text or "").split("\n\n")[0].split()).rstrip(".").replace("[", "(").replace("]", ")").replace(":", "")
+
+
+def _zsh():
+    out = ["#compdef cpersona", "# zsh completion for cpersona; written by `python -m cpersona_cli.manual`, starts no program", "_cpersona() {",
+           '  local at="" i', "  for ((i = 2; i < CURRENT; i++)); do", '    case "$at ${words[i]}" in']
+    paths = sorted(" ".join(path) for path in _words() if path)
+    out += ["      " + "|".join(f"({_quoted(' ' + path)})" for path in paths) + ') at="$at ${words[i]}" ;;', "    esac", "  done", '  case "$at" in']
+    for path, (commands, parameters) in sorted(_words().items()):
+        label = "".join(" " + word for word in path)
+        out.append(f"    {_quoted(label)})")
+        if commands:
+            described = [_quoted(f"{c}:{_phrase((*path, c))}") for c in commands]
+            out += ["      local -a known", f"      known=({' '.join(described)})", "      _describe command known"]
+        else:
+            specs = []
+            for p in parameters:
+                value = "" if p.kind == "flag" else f":{(p.metavar or p.name).replace(':', '')}:" + (f"({' '.join(p.choices)})" if p.choices else "_files")
+                specs += [_quoted(f"{'*' if p.many else ''}{flag}[{_first(p.help)}]{value}") for flag in p.flags]
+            out.append(f"      _arguments {' '.join(specs)} '*:argument:_files'")
+        out.append("      ;;")
+    return out + ["  esac", "}", '_cpersona "$@"']
+
+
+def _phrase(path):
+    if len(path) == 1:
+        return catalogue.ENTRIES[path[0]][1]
+    return next(_first(command.help) for command in catalogue.declared(path[0]) if command.path == tuple(path))
+
+
+def _fish():
+    out = ["# fish completion for cpersona; written by `python -m cpersona_cli.manual`, starts no program"]
+    for path, (commands, parameters) in sorted(_words().items()):
+        seen = " ".join(path)
+        if not path:
+            condition = "__fish_use_subcommand"
+        elif commands:
+            condition = f"__fish_seen_subcommand_from {seen}; and not __fish_seen_subcommand_from {' '.join(commands)}"
+        else:
+            condition = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in path)
+        for c in commands:
+            out.append(f"complete -c cpersona -f -n {_quoted(condition)} -a {c} -d {_quoted(_phrase((*path, c)))}")
+        for p in parameters if path else ():
+            flags = " ".join(f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in p.flags)
+            value = "" if p.kind == "flag" else " -x -a " + _quoted(" ".join(p.choices)) if p.choices else " -r"
+            out.append(f"complete -c cpersona -n {_quoted(condition)} {flags}{value} -d {_quoted(_first(p.help))}")
+    return out
+
+
+def completions():
+    """Return the completion script of each shell: path below `completions/` -> text."""
+    return {path: "\n".join(lines) + "\n" for path, lines in (("cpersona.bash", _bash()), ("_cpersona", _zsh()), ("cpersona.fish", _fish()))}
+
+
+def write(root=ROOT):
+    """Write every page and script below ``root``, and remove those of commands that are gone."""
+    for folder, texts in (("man", pages()), ("completions", completions())):
+        base = os.path.join(root, folder)
+        for directory, _, files in os.walk(base):
+            for name in files:
+                if os.path.relpath(os.path.join(directory, name), base) not in texts:
+                    os.remove(os.path.join(directory, name))
+        for path, text in texts.items():
+            target = os.path.join(base, path)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "w", encoding="utf-8") as handle:
+                handle.write(text)
+
+
+if __name__ == "__main__":
+    write(*sys.argv[1:2])

@@ -1,0 +1,75 @@
+"""Manual pages, completions and topics say what the command tree says. Contract: issue "A tool to live in"."""
+
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cpersona_cli import catalogue, manual, topics
+from cpersona_daemon import settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def on_disk(folder):
+    base = ROOT / folder
+    return {str(p.relative_to(base)): p.read_text(encoding="utf-8") for p in base.rglob("*") if p.is_file()}
+
+
+def test_the_manual_pages_are_what_the_command_tree_and_the_settings_table_say():
+    assert on_disk("man") == manual.pages(), "run `python -m cpersona_cli.manual`"
+
+
+def test_the_completion_scripts_are_what_the_command_tree_says():
+    assert on_disk("completions") == manual.completions(), "run `python -m cpersona_cli.manual`"
+
+
+def test_every_command_has_a_page_and_every_setting_an_entry():
+    pages = manual.pages()
+    assert {f"man1/cpersona-{name}.1" for name in catalogue.ENTRIES} <= set(pages)
+    assert all(s.variable in pages["man5/cpersona-config.5"] for s in settings.TABLE)
+
+
+@pytest.mark.parametrize("command", manual.tree(), ids=lambda c: " ".join(c.path))
+def test_every_command_has_help_with_an_example(command):
+    assert "Example:" in command.help and "cpersona " + " ".join(command.path) in command.help
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+def test_groff_has_nothing_to_complain_about():
+    for path in sorted(manual.pages()):
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", "-K", "utf8", str(ROOT / "man" / path)], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, ""), path
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [(("rec",), "recall reconstruct"), (("daemon", "sto"), "stop"), (("store", "--on-conflict", ""), "skip update fail"), (("recall", "--expl"), "--explain")],
+)
+def test_bash_completes_commands_options_and_choices_without_starting_anything(words, offered):
+    script = (
+        'source "$1"; shift; COMP_WORDS=(cpersona "$@"); COMP_CWORD=$#; _cpersona; echo "${COMPREPLY[*]}"'
+    )
+    done = subprocess.run(["bash", "-c", script, "bash", str(ROOT / "completions" / "cpersona.bash"), *words], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == (offered, "")
+
+
+@pytest.mark.parametrize("name", topics.TOPICS)
+def test_every_example_of_a_topic_runs(name, run_cli, tmp_path):
+    examples = [line.strip()[2:] for line in topics.TOPICS[name][1].splitlines() if line.strip().startswith("$ ")]
+    assert examples
+    for example in examples:
+        words = [w.replace("/tmp/", f"{tmp_path}/") for w in shlex.split(example)]
+        assert words[0] == "cpersona"
+        done = run_cli(words[1:])
+        assert done.returncode == 0, (example, done.stderr)
+
+
+def test_help_lists_its_topics_and_refuses_one_that_it_does_not_have(run_cli):
+    assert [line.split()[0] for line in run_cli(["help"]).stdout.splitlines()] == list(topics.TOPICS)
+    assert run_cli(["help", "order"]).stdout.startswith("order: ")
+    missing = run_cli(["help", "nonsense"])
+    assert missing.returncode == 2 and "topics are order" in missing.stderr
