@@ -325,20 +325,20 @@ def test_many_late_rows_are_put_in_order_by_a_rebuild(house, monkeypatch):
 def test_commits_during_a_rebuild_are_not_lost(house, monkeypatch):
     house.add(*some(1200))
     halfway, go_on = threading.Event(), threading.Event()
-    read = VectorStore._built.__globals__["rows"].with_vectors
+    read = VectorStore._built.__globals__["rows"].in_bulk
     reads = []
 
     def slow(*arguments):
         reads.append(1)
         if len(reads) == 2:
             halfway.set()
-            go_on.wait()
+            go_on.wait(60)
         return read(*arguments)
 
-    monkeypatch.setattr(VectorStore._built.__globals__["rows"], "with_vectors", slow)
+    monkeypatch.setattr(VectorStore._built.__globals__["rows"], "in_bulk", slow)
     rebuilding = threading.Thread(target=house.store.rebuild, args=(house.db,))
     rebuilding.start()
-    halfway.wait()
+    assert halfway.wait(60)
     assert house.store.status()["mem"]["state"] == "rebuilding"
     house.add(*some(50))
     for row_id in (1, 600, 1199, 1210):

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from ..errors import translate
-from ..vectors.changes import EPISODE, MEMORY, VectorPut
+from ..vectors.changes import EPISODE, MEMORY, VectorPut, VectorRows
 from ..vectors.codes import created_column
 from .scope import Scope
 
@@ -97,10 +97,20 @@ def scan_order(conn: apsw.Connection, kind: str, scope: Scope | None = None) -> 
 
 def with_vectors(conn: apsw.Connection, kind: str, ids: np.ndarray) -> list[VectorPut]:
     """Return the rows among ``ids`` that have a vector, in the order asked for. Unusable bytes count as no vector."""
+    return [VectorPut(kind, *row[:-1], np.frombuffer(row[-1], "<f4")) for row in _found(conn, kind, ids)]
+
+
+def in_bulk(conn: apsw.Connection, kind: str, ids: np.ndarray) -> VectorRows | None:
+    """Return what ``with_vectors`` returns in the form that an index takes in quickly; None when no row is left."""
+    found = _found(conn, kind, ids)
+    return VectorRows(*zip(*found, strict=True)) if found else None
+
+
+def _found(conn: apsw.Connection, kind: str, ids: np.ndarray) -> list[tuple]:
     rows, vectors, source = _TABLES[kind]
-    found = conn.execute(
+    return conn.execute(
         f"SELECT v.id, m.created_at, m.agent_id, m.project_id, m.channel, {source}, v.model, v.vector"
-        f" FROM json_each(?) j CROSS JOIN {vectors} v ON v.id = j.value CROSS JOIN {rows} m ON m.id = v.id",
+        f" FROM json_each(?) j CROSS JOIN {vectors} v ON v.id = j.value CROSS JOIN {rows} m ON m.id = v.id"
+        " WHERE length(v.vector) > 0 AND length(v.vector) % 4 = 0",
         (json.dumps(ids.tolist()),),
-    )
-    return [VectorPut(kind, *row[:-1], np.frombuffer(row[-1], "<f4")) for row in found if row[-1] and len(row[-1]) % 4 == 0]
+    ).fetchall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,25 @@ class VectorDrop:
 
     kind: str
     id: int
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRows:
+    """Many rows of one kind with their vectors, a sequence per property. ``vectors`` are the bytes of float32, or arrays."""
+
+    ids: Sequence[int]
+    created: Sequence[str]
+    agents: Sequence[str]
+    projects: Sequence[str]
+    channels: Sequence[str]
+    sources: Sequence[str | None]
+    models: Sequence[str]
+    vectors: Sequence[bytes | np.ndarray]
+
+    @classmethod
+    def of(cls, puts: list[VectorPut]) -> VectorRows:
+        return cls(*zip(*((p.id, p.created_at, p.agent_id, p.project_id, p.channel, p.source_id, p.model, np.ascontiguousarray(p.vector, "<f4"))
+                          for p in puts), strict=True))
 
 
 Change = VectorPut | VectorDrop

@@ -261,4 +261,5 @@ class RowsFile:
         sealed, length = _SEAL.unpack_from(view, _SEAL_AT)
         if length == at and _CRC.unpack_from(view, _SEAL_AT + _SEAL.size)[0] == zlib.crc32(view[_SEAL_AT:_SEAL_AT + _SEAL.size]):
             generation = max(generation, sealed)
-        return Batch(texts, np.frombuffer(b"".join(rows), ROW), np.frombuffer(b"".join(dead), "<i4"), max_norm), generation
+        whole = rows[0] if len(rows) == 1 else b"".join(rows)
+        return Batch(texts, np.frombuffer(whole, ROW), np.frombuffer(b"".join(dead), "<i4"), max_norm), generation

@@ -15,11 +15,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 
 from ..instants import created_seconds
-from .changes import VectorPut
+from .changes import VectorPut, VectorRows
 from .codes import Codes, SlotMap, created_column
 from .files import MATRIX, ROW, ROW_PACKING, ROWS, SKETCHES, SUFFIXES, Batch, Identity, MatrixFile, RowsFile, Unusable
 from .sketch import sketch, sketch_one
@@ -126,22 +127,24 @@ class Index:
         self.width = width
         self._publish()
 
-    def apply(self, puts: Iterable[VectorPut], gone: Iterable[int], generation: int) -> None:
+    def apply(self, puts: Iterable[VectorPut] | VectorRows, gone: Iterable[int], generation: int) -> None:
         """Bring one commit in: ``gone`` names every row whose earlier vector is void, ``puts`` what stands now.
 
         Each id occurs once in ``puts``. A vector that is not finite or is zero counts as none. Readers see
         all of it or nothing. Raises OSError when it cannot be written; the index is of no use after that.
         """
         doomed = [slot for slot in map(self.slots.get, gone) if slot >= 0]
-        first, puts = self.count, list(puts)
-        if len(puts) <= _FEW:
+        first = self.count
+        if isinstance(puts, VectorRows):
+            self._write(puts)
+            added = self._journal_rows(first)
+        elif len(puts := list(puts)) <= _FEW:
             added = np.frombuffer(b"".join(map(self._write_one, puts)), ROW)
-            count = self.count
         else:
             for at in range(0, len(puts), WRITE_CHUNK):
-                self._write(puts[at:at + WRITE_CHUNK])
-            count = self.count
-            added = self._journal_rows(first, count)
+                self._write(VectorRows.of(puts[at:at + WRITE_CHUNK]))
+            added = self._journal_rows(first)
+        count = self.count
         if self._rows is not None:
             if count > first or doomed:
                 dead = np.array(doomed, np.int32) if doomed else _NO_SLOTS
@@ -190,7 +193,7 @@ class Index:
     def _write_one(self, put: VectorPut) -> bytes:
         """Write one row into the next slot, invisible as yet, and return what the journal says of it. ``_write`` does the same for many."""
         width, slot = put.vector.size, self.count
-        if put.vector.ndim != 1 or not width or (width != self.width and not is_usable(put.vector)):
+        if width != self.width and not is_usable(put.vector):
             return b""
         if not self.width:
             self.fix_width(width)
@@ -220,27 +223,27 @@ class Index:
         self.count = slot + 1
         return ROW_PACKING.pack(*entries)
 
-    def _write(self, puts: list[VectorPut]) -> None:
+    def _write(self, rows: VectorRows) -> None:
         """Write rows into the next slots, invisible as yet."""
-        puts = [put for put in puts if put.vector.ndim == 1 and put.vector.size]
-        widths = np.array([put.vector.size for put in puts], np.int32)
+        sizes = np.array([memoryview(vector).nbytes // 4 for vector in rows.vectors], np.int32)
         if not self.width:
-            fit = next((put for put in puts if is_usable(put.vector)), None)
+            fit = next((row for row, vector in enumerate(rows.vectors) if _is_usable(vector)), None)
             if fit is None:
                 return
-            self.fix_width(fit.vector.size)
-        usable = widths == self.width
-        block = np.zeros((len(puts), self._matrix.stride), "<f4")
-        for row, put in enumerate(puts):
-            if usable[row]:
-                block[row, :self.width] = put.vector
+            self.fix_width(int(sizes[fit]))
+        usable = sizes == self.width
+        block = np.frombuffer(b"".join(compress(rows.vectors, usable)), "<f4").reshape(-1, self.width)
+        if len(block) < len(sizes) or self.width < self._matrix.stride:
+            padded = np.zeros((len(sizes), self._matrix.stride), "<f4")
+            padded[usable, :self.width] = block
+            block = padded
         good = np.isfinite(block).all(axis=1) & block.any(axis=1)
         for row in np.flatnonzero(~usable).tolist():
-            good[row] = is_usable(puts[row].vector)
+            good[row] = _is_usable(rows.vectors[row])
         if not good.all():
-            keep = np.flatnonzero(good)
-            puts, block, widths, usable = [puts[row] for row in keep.tolist()], np.ascontiguousarray(block[keep]), widths[keep], usable[keep]
-        first, count = self.count, self.count + len(puts)
+            rows = VectorRows(*(tuple(compress(getattr(rows, name), good)) for name in VectorRows.__slots__))
+            sizes, block = sizes[good], block[good]
+        first, count = self.count, self.count + len(sizes)
         if count == first:
             return
         self._make_room(count)
@@ -248,15 +251,12 @@ class Index:
         if usable.any():
             self._matrix.write(first, block)
             self._sketches.write(first, sketched)
-        columns, code = self.columns, self.codes.add
-        columns.id[first:count] = [put.id for put in puts]
-        columns.created[first:count] = created_column([put.created_at for put in puts])
-        columns.agent[first:count] = [code(put.agent_id) for put in puts]
-        columns.project[first:count] = [code(put.project_id) for put in puts]
-        columns.channel[first:count] = [code(put.channel) for put in puts]
-        columns.source[first:count] = [code(put.source_id) for put in puts]
-        columns.model[first:count] = [code(put.model) for put in puts]
-        columns.width[first:count] = widths
+        columns = self.columns
+        columns.id[first:count], columns.created[first:count], columns.width[first:count] = rows.ids, created_column(rows.created), sizes
+        for column, texts in ((columns.agent, rows.agents), (columns.project, rows.projects), (columns.channel, rows.channels),
+                              (columns.source, rows.sources), (columns.model, rows.models)):
+            known = {text: self.codes.add(text) for text in dict.fromkeys(texts)}
+            column[first:count] = [known[text] for text in texts]
         columns.sum[first:count], columns.sketch_sum[first:count] = row_sums(block), row_sums(sketched)
         columns.scale[first:count], columns.residual[first:count] = scales, residuals
         columns.verified[first:count] = columns.sketch_verified[first:count] = True
@@ -331,42 +331,44 @@ class Index:
         self.view = View(self.columns, matrix, sketches, self.codes, self.width, self.count, np.uint32(self._change),
                          self._late[:self._late_count], self._max_norm, self.widths, self.models)
 
-    def _journal_rows(self, first: int, count: int) -> np.ndarray:
-        rows = np.empty(count - first, ROW)
+    def _journal_rows(self, first: int) -> np.ndarray:
+        rows = np.empty(self.count - first, ROW)
         for name, column in zip(ROW.names, self.columns.journalled, strict=True):
-            rows[name] = column[first:count]
+            rows[name] = column[first:self.count]
         return rows
 
     def _checkpointed(self, old: RowsFile) -> RowsFile:
         """Replace the journal by one of a single batch that says the same, and return it."""
         fresh = RowsFile.create(self.path + ROWS + ".new", old.identity)
         dead = np.flatnonzero(self.columns.died[:self.count] != ALIVE)
-        fresh.append(Batch(self.codes.since(1), self._journal_rows(0, self.count), dead, self._max_norm), self.generation)
+        fresh.append(Batch(self.codes.since(1), self._journal_rows(0), dead, self._max_norm), self.generation)
         os.rename(self.path + ROWS + ".new", self.path + ROWS)
         old.close()
         return fresh
 
     def _take(self, whole: Batch) -> None:
         """Fill the empty index from the journal. Raises Unusable where the numbers do not fit together."""
-        rows, dead = whole.rows, whole.dead
+        count, dead = len(whole.rows), whole.dead
         self.codes = Codes(whole.texts)
         self._written_codes = len(self.codes)
-        axes = [rows[name] for name in ("agent", "project", "channel", "source", "model")]
-        if len(rows) and (min(a.min() for a in axes) < 0 or max(a.max() for a in axes) >= len(self.codes) or rows["id"].min() < 0):
-            raise Unusable("journal with impossible codes")
-        if len(dead) and not 0 <= dead.min() <= dead.max() < len(rows):
+        self.columns = Columns(max(_MIN_CAPACITY, count + count // 8))
+        for name, column in zip(ROW.names, self.columns.journalled, strict=True):
+            column[:count] = whole.rows[name]
+        columns = self.columns
+        for axis in (columns.agent, columns.project, columns.channel, columns.source, columns.model):
+            if count and not 0 <= axis[:count].min() <= axis[:count].max() < len(self.codes):
+                raise Unusable("journal with impossible codes")
+        if count and columns.id[:count].min() < 0:
+            raise Unusable("journal with impossible ids")
+        if len(dead) and not 0 <= dead.min() <= dead.max() < count:
             raise Unusable("journal with impossible slots")
-        self.width, self.count, self._max_norm = self._matrix.identity.width, len(rows), whole.max_norm
-        self.columns = Columns(max(_MIN_CAPACITY, len(rows) + len(rows) // 8))
-        for name in ROW.names:
-            getattr(self.columns, name)[:len(rows)] = rows[name]
+        self.width, self.count, self._max_norm = self._matrix.identity.width, count, whole.max_norm
         self.live = 0
         self._settle(0, [])
-        slots = np.unique(dead)
-        living = np.ones(len(rows), bool)
-        living[slots] = False
-        self.columns.died[slots] = self._change
-        if len(slots):  # a row may have lived in several slots, one after another: only the living one counts
+        if len(dead):  # a row may have lived in several slots, one after another: only the living one counts
+            living = np.ones(count, bool)
+            living[dead] = False
+            columns.died[dead] = self._change
             self.slots, self.widths, self.models, self.live = SlotMap(), {}, {}, int(living.sum())
             alive = np.flatnonzero(living)
             self.slots.put(self.columns.id[alive], alive)
@@ -374,10 +376,16 @@ class Index:
         self._publish()
 
 
+def _is_usable(vector: bytes | np.ndarray) -> bool:
+    return memoryview(vector).nbytes > 0 and is_usable(np.frombuffer(vector, "<f4"))
+
+
 def _with(counts: dict[int, int], values: np.ndarray, sign: int) -> dict[int, int]:
     """Return counts with these values added or taken away; a reader may hold the old ones."""
-    keys, numbers = np.unique(values, return_counts=True)
-    changed = dict(counts)
-    for key, number in zip(keys.tolist(), numbers.tolist(), strict=True):
-        changed[key] = changed.get(key, 0) + sign * number
+    changed, ordered = dict(counts), np.sort(values)  # np.unique would import half of numpy first
+    edges = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(ordered)]
+    for first, end in zip(edges, edges[1:], strict=False):
+        if first < end:
+            key = ordered.item(first)
+            changed[key] = changed.get(key, 0) + sign * (end - first)
     return {key: count for key, count in changed.items() if count}

@@ -319,7 +319,9 @@ class VectorStore:
                 for at in range(0, len(order), rows.CHUNK):
                     if self._closed:
                         raise Abandoned
-                    fresh.apply(rows.with_vectors(conn, part.kind, order[at:at + rows.CHUNK]), (), 0)
+                    found = rows.in_bulk(conn, part.kind, order[at:at + rows.CHUNK])
+                    if found is not None:
+                        fresh.apply(found, (), 0)
                     part.done = min(at + rows.CHUNK, len(order))
                 fresh.apply((), (), generation)
             except BaseException:
