@@ -24,6 +24,7 @@ from ..memory.text import sanitise
 from ..storage import backlog, health, vectors
 from ..storage import canaries as saved
 from ..vectors.changes import EPISODE, MEMORY
+from ..vectors.files import SUFFIXES
 
 CRITICAL, WARN, INFO = "critical", "warn", "info"
 SEVERITIES = (CRITICAL, WARN, INFO)
@@ -164,7 +165,8 @@ def permissions(view: View) -> list[Issue]:
 def open_to_others(ctx: Context) -> list[tuple[str, int]]:
     """Return the store's own files that have bits for others, with their modes."""
     places, out = ctx.places, []
-    beside = (places.lock, places.daemon_json, places.calibration, places.calibration + ".previous", places.memory_vectors, places.episode_vectors)
+    indexes = (path + suffix for path in (places.memory_vectors, places.episode_vectors) for suffix in SUFFIXES)
+    beside = (places.lock, places.daemon_json, places.calibration, places.calibration + ".previous", *indexes)
     for path in (places.db, places.db + "-wal", places.db + "-shm", *beside):
         try:
             info = os.lstat(path)
