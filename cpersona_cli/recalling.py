@@ -190,7 +190,10 @@ def _nothing(response):
     missed, considered = response.get("best_missed"), response.get("considered")
     if not considered and not missed:
         return "nothing found: no row came into question" if considered is not None else "nothing found"
-    said = f"nothing found: {considered} {'row' if considered == 1 else 'rows'} came into question, {response.get('gated', 0)} did not pass the gate"
+    if considered:
+        said = f"nothing found: {considered} {'row' if considered == 1 else 'rows'} came into question, {response.get('gated', 0)} did not pass the gate"
+    else:
+        said = "nothing found: no row was near enough to come into question"
     if missed:
         said += (f"; the nearest, {missed.get('ref')}, has {missed.get('signal')} {render.number(missed.get('score'))}"
                  f" where {render.number(missed.get('threshold'))} is asked")
