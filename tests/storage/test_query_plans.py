@@ -172,7 +172,7 @@ def test_both_dedup_probes_read_one_row_with_an_id_and_without(store, project, c
     assert with_id.uses("INDEX memories_msg_id") and with_id.steps <= 500
     for n, key in ((77, (77).to_bytes(16, "big")), (0, b"\xff" * 16)):
         by_content = bounded(store, lambda tx: memories.find_by_content(tx.conn, "kit", project, channel, key))  # noqa: B023
-        assert by_content.uses("INDEX memories_content (agent_id=? AND content_key=?") and by_content.steps <= 500, n
+        assert by_content.uses("INDEX memories_content (agent_id=? AND content_key=? AND project_id=? AND channel=?)") and by_content.steps <= 500, n
 
 
 def test_an_id_that_many_projects_have_is_still_one_step(store):

@@ -1,7 +1,9 @@
 """Connections and transactions: one writer thread with group commit, readers on connections of their own.
 
-Whatever waits for the writer is committed together, each job inside its own savepoint, so that one
-refused job costs the others nothing and one fsync serves them all. A job's answer is given only after
+Whatever waits for the writer is committed together, so that one fsync serves all. A job that fails costs the
+others nothing: mostly it fails before it wrote; where it did write, the group is run again with each job
+inside a savepoint of its own (a savepoint makes FTS5 write out what it gathers, which costs as much as the
+row, so it is not the rule). A job may therefore run twice, and does nothing outside its transaction. A job's answer is given only after
 its commit is durable and the vector index has seen it: who is answered can read what was written.
 
 Contract: contracts.md §1 (WAL, durable against kill -9, files 0600), interface.md "The wire" (idempotency keys).
@@ -52,12 +54,33 @@ class Transaction:
 WriteJob = Callable[[Transaction], Any]
 
 
-class _Pending:
-    __slots__ = ("job", "key", "future", "keep")
+class _HalfDone(Exception):
+    """A job failed after it had written something; ``error`` is what its caller is told."""
 
-    def __init__(self, job: WriteJob, key: str | None, keep: Callable[[Any], bool] | None):
-        self.job, self.key, self.keep = job, key, keep
+    def __init__(self, error: BaseException):
+        super().__init__(str(error))
+        self.error = error
+
+
+class _Pending:
+    """A job that waits, and who is told its outcome: the future, or the ``waiter`` of an event loop."""
+
+    __slots__ = ("job", "key", "future", "keep", "waiter")
+
+    def __init__(self, job: WriteJob, key: str | None, keep: Callable[[Any], bool] | None, waiter: asyncio.Future | None = None):
+        self.job, self.key, self.keep, self.waiter = job, key, keep, waiter
         self.future: Future = Future()
+
+
+def _tell(outcomes: list[tuple[asyncio.Future, Any, BaseException | None]]) -> None:
+    """Give each waiter of a loop its outcome; one that was cancelled meanwhile wants none."""
+    for waiter, result, error in outcomes:
+        if waiter.done():
+            continue
+        if error is None:
+            waiter.set_result(result)
+        else:
+            waiter.set_exception(error)
 
 
 class Database:
@@ -178,17 +201,28 @@ class Database:
         is known answers the kept result without running. ``keep(result)`` false keeps it out.
         """
         pending = _Pending(job, key, keep)
+        try:
+            self._put(pending)
+        except ShuttingDown as error:
+            pending.future.set_exception(error)
+        return pending.future
+
+    def _put(self, pending: _Pending) -> None:
         with self._guard:
             if self._closing:
-                pending.future.set_exception(ShuttingDown("the daemon is stopping"))
-                return pending.future
+                raise ShuttingDown("the daemon is stopping")
             self._in_flight += 1
         self._queue.put(pending)
-        return pending.future
 
     async def write(self, job: WriteJob, key: str | None = None) -> Any:
         """Run ``job(tx)`` in the next group commit and return its durable result."""
-        return await asyncio.wrap_future(self.submit(job, key))
+        pending = _Pending(job, key, None, asyncio.get_running_loop().create_future())
+        self._put(pending)
+        try:
+            return await pending.waiter
+        except asyncio.CancelledError:
+            pending.future.cancel()  # a job that has not begun is left out
+            raise
 
     def write_now(self, job: WriteJob, key: str | None = None) -> Any:
         """The same for a thread that may block."""
@@ -220,11 +254,15 @@ class Database:
         return False
 
     def _commit(self, group: list[_Pending]) -> None:
-        conn, outcomes, changes = self._writer_conn, [], []
+        conn = self._writer_conn
         try:
-            conn.execute("BEGIN IMMEDIATE")
-            for pending in group:
-                outcomes.append(self._run(conn, pending, changes))
+            try:
+                outcomes, changes = self._run_all(group, apart=False)
+            except _HalfDone as half:
+                conn.execute("ROLLBACK")
+                if len(group) == 1:
+                    raise half.error from None
+                outcomes, changes = self._run_all(group, apart=True)
             generation = 0
             if changes:
                 ((generation,),) = conn.execute("UPDATE meta SET value = value + 1 WHERE key = 'vector_generation' RETURNING value").fetchall()
@@ -242,29 +280,55 @@ class Database:
                 self.on_commit(changes, generation)
         with self._guard:
             self._in_flight -= len(group)
+        told: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future, Any, BaseException | None]]] = {}
         for pending, (result, error) in zip(group, outcomes, strict=True):
-            if error is None:
+            if pending.waiter is not None:
+                told.setdefault(pending.waiter.get_loop(), []).append((pending.waiter, result, error))
+            elif error is None:
                 pending.future.set_result(result)
             else:
                 pending.future.set_exception(error)
+        for loop, outcome in told.items():
+            try:
+                loop.call_soon_threadsafe(_tell, outcome)  # one wake-up for the whole group
+            except RuntimeError:
+                pass  # the loop is closed, nobody waits any more
 
-    def _run(self, conn: apsw.Connection, pending: _Pending, changes: list[Change]) -> tuple[Any, BaseException | None]:
+    def _run_all(self, group: list[_Pending], apart: bool) -> tuple[list[tuple[Any, BaseException | None]], list[Change]]:
+        """Run the jobs in a new transaction; with ``apart`` each in a savepoint, else it raises _HalfDone for one that failed after writing."""
+        self._writer_conn.execute("BEGIN IMMEDIATE")
+        changes: list[Change] = []
+        run = self._run_apart if apart else self._run
+        return [run(pending, changes) for pending in group], changes
+
+    def _run_apart(self, pending: _Pending, changes: list[Change]) -> tuple[Any, BaseException | None]:
+        conn = self._writer_conn
+        conn.execute("SAVEPOINT job")
+        try:
+            outcome = self._run(pending, changes)
+        except _HalfDone as half:
+            conn.execute("ROLLBACK TO job")
+            outcome = None, half.error
+        conn.execute("RELEASE job")
+        return outcome
+
+    def _run(self, pending: _Pending, changes: list[Change]) -> tuple[Any, BaseException | None]:
+        conn = self._writer_conn
         if pending.key is not None:
             row = conn.execute("SELECT answer FROM idempotency WHERE key = ?", (pending.key,)).fetchone()
             if row is not None:
                 return _decode(row[0]), None
-        tx = Transaction(conn, self._clock.now())
-        conn.execute("SAVEPOINT job")
+        tx, before = Transaction(conn, self._clock.now()), conn.total_changes()
         try:
             result = pending.job(tx)
             if pending.key is not None and (pending.keep is None or pending.keep(result)):
                 conn.execute("INSERT INTO idempotency VALUES (?, ?, ?)", (pending.key, tx.now, _encode(result)))
-            conn.execute("RELEASE job")
         except Exception as error:
             if not conn.in_transaction:
                 # SQLite gave up the whole transaction (disk full): the jobs before this one are gone too.
                 raise
-            conn.execute("ROLLBACK TO job; RELEASE job")
+            if conn.total_changes() != before:
+                raise _HalfDone(translate(error)) from error
             return None, translate(error)
         changes.extend(tx.changes)
         return result, None

@@ -82,12 +82,16 @@ def source_id(source: str) -> str | None:
     return found if isinstance(found, str) else json.dumps(found)
 
 
-_EXISTING = "SELECT id, agent_id, project_id, channel, locked, content_key FROM memories "
+_EXISTING = "SELECT id, agent_id, project_id, channel, locked, content_key FROM memories"
 
 
 def _existing(conn: apsw.Connection, where: str, params: tuple) -> Existing | None:
-    row = conn.execute(_EXISTING + where, params).fetchone()
-    return None if row is None else Existing(row[0], row[1], row[2], row[3], bool(row[4]), row[5])
+    row = conn.execute(f"{_EXISTING} {where}", params).fetchone()
+    return None if row is None else _as_existing(row)
+
+
+def _as_existing(row: tuple) -> Existing:
+    return Existing(row[0], row[1], row[2], row[3], bool(row[4]), row[5])
 
 
 def find(conn: apsw.Connection, memory_id: int) -> Existing | None:
@@ -97,22 +101,17 @@ def find(conn: apsw.Connection, memory_id: int) -> Existing | None:
 
 def find_by_msg_id(conn: apsw.Connection, agent_id: str, project_id: str, msg_id: str) -> Existing | None:
     """Return the row that a store with this message id is skipped against: same agent, own project or global, any channel."""
-    if not msg_id:
-        return None
-    return _existing(
-        conn,
-        "WHERE agent_id = ? AND msg_id = ? AND msg_id <> '' AND project_id IN (?, '') ORDER BY project_id = ? DESC, id LIMIT 1",
-        (agent_id, msg_id, project_id, project_id),
-    )
+    found = find_msg_id_in_project(conn, agent_id, project_id, msg_id)
+    return found if found is not None or not project_id else find_msg_id_in_project(conn, agent_id, "", msg_id)
 
 
 def find_by_content(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, key: bytes) -> Existing | None:
     """Return the row that a store of this content is skipped against: own bucket or a global one."""
-    return _existing(
-        conn,
-        "WHERE agent_id = ? AND content_key = ? AND project_id IN (?, '') AND channel IN (?, '') ORDER BY id LIMIT 1",
-        (agent_id, key, project_id, channel),
-    )
+    # One step into the unique index for each bucket; IN lists and a sort would cost several times that.
+    buckets = [(project, axis) for project in dict.fromkeys((project_id, "")) for axis in dict.fromkeys((channel, ""))]
+    each = f"{_EXISTING} WHERE agent_id = ? AND content_key = ? AND project_id = ? AND channel = ?"
+    rows = conn.execute(" UNION ALL ".join([each] * len(buckets)), [value for bucket in buckets for value in (agent_id, key, *bucket)]).fetchall()
+    return _as_existing(min(rows)) if rows else None
 
 
 def find_in_bucket(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, key: bytes) -> Existing | None:

@@ -1,0 +1,113 @@
+"""Writes that share a commit: what one does to the others, and who is told what. Contract: contracts.md §1, §2."""
+
+import asyncio
+import threading
+
+import pytest
+
+from cpersona_daemon.clock import SystemClock
+from cpersona_daemon.errors import Refused, ShuttingDown
+from cpersona_daemon.storage import memories
+from cpersona_daemon.storage.database import Database
+from cpersona_daemon.storage.memories import NewMemory
+from cpersona_daemon.vectors.changes import MEMORY, VectorDrop
+
+
+class House:
+    """A database whose writer can be held, so that what is asked meanwhile becomes one group."""
+
+    def __init__(self, path):
+        self.commits = []
+        self.db = Database(str(path), SystemClock(), lambda changes, generation: self.commits.append([change.id for change in changes]))
+        self.db.open()
+
+    def together(self, *jobs):
+        """Run jobs in one group and return for each its result or its error."""
+        begun, go = threading.Event(), threading.Event()
+        held = self.db.submit(lambda tx: (begun.set(), go.wait(30)))
+        assert begun.wait(30)
+        asked = [self.db.submit(*job) if isinstance(job, tuple) else self.db.submit(job) for job in jobs]
+        go.set()
+        held.result(30)
+        return [one.exception(30) or one.result(30) for one in asked]
+
+    def texts(self):
+        return [text for (text,) in self.db.read_now(lambda conn: conn.execute("SELECT content FROM memories ORDER BY id").fetchall())]
+
+
+@pytest.fixture
+def house(tmp_path):
+    house = House(tmp_path / "t.db")
+    yield house
+    house.db.close()
+
+
+def storing(text):
+    def job(tx):
+        tx.changes.append(VectorDrop(MEMORY, len(text)))
+        return memories.insert(tx, NewMemory("a", text))
+
+    return job
+
+
+def refusing(text=None):
+    """A job that is refused, after writing a row where it has a text."""
+
+    def job(tx):
+        if text:
+            storing(text)(tx)
+        raise Refused("no")
+
+    return job
+
+
+def test_a_job_that_is_refused_before_it_wrote_costs_the_others_nothing(house):
+    first, refused, second = house.together(storing("one"), refusing(), storing("two!"))
+    assert (first, second) == (1, 2) and isinstance(refused, Refused)
+    assert house.texts() == ["one", "two!"] and house.commits == [[3, 4]]
+
+
+def test_a_job_that_fails_after_it_wrote_leaves_nothing_and_the_others_stay(house):
+    first, refused, second = house.together(storing("one"), refusing("half"), storing("two!!"))
+    assert (first, second) == (1, 2) and isinstance(refused, Refused)
+    assert house.texts() == ["one", "two!!"] and house.commits == [[3, 5]]
+    assert house.db.read_now(lambda conn: conn.execute("SELECT rowid FROM memory_fts WHERE memory_fts MATCH 'half'").fetchall()) == []
+
+
+def test_a_job_alone_that_fails_after_it_wrote_leaves_nothing(house):
+    with pytest.raises(Refused):
+        house.db.write_now(refusing("half"))
+    assert house.texts() == [] and house.commits == [] and house.db.write_now(storing("next")) == 1
+
+
+def test_a_known_key_answers_what_was_kept_and_a_refusal_is_not_kept(house):
+    answers = house.together((storing("one"), "key"), (storing("again"), "key"), (refusing("half"), "other"), (storing("two"), "other"))
+    assert answers[:2] == [1, 1] and isinstance(answers[2], Refused) and answers[3] == 2
+    assert house.texts() == ["one", "two"]
+
+
+def test_waiters_of_a_loop_are_told_and_one_that_left_is_not_missed(house):
+    async def main():
+        begun, go = threading.Event(), threading.Event()
+        held = asyncio.ensure_future(house.db.write(lambda tx: (begun.set(), go.wait(30))))
+        await asyncio.to_thread(begun.wait, 30)
+        stays, leaves, fails = (asyncio.ensure_future(house.db.write(job)) for job in (storing("stays"), storing("leaves"), refusing()))
+        await asyncio.sleep(0)
+        leaves.cancel()
+        await asyncio.gather(leaves, return_exceptions=True)
+        go.set()
+        await held
+        assert await stays == 1
+        with pytest.raises(Refused):
+            await fails
+
+    asyncio.run(main())
+    assert house.texts() == ["stays"] and house.db.writes_in_flight == 0
+
+
+def test_a_closed_database_takes_no_more(house):
+    house.db.close()
+    with pytest.raises(ShuttingDown):
+        house.db.write_now(storing("late"))
+    with pytest.raises(ShuttingDown):
+        asyncio.run(house.db.write(storing("late")))
