@@ -85,6 +85,7 @@ def first_pass(request, simd_pass, monkeypatch):
         monkeypatch.setattr(simd, "_SHARED_FROM_BYTES", 0)
         monkeypatch.setattr(simd, "_PIECE_BYTES", 1)
         monkeypatch.setattr(simd, "_GATHER_CHUNK", 7)
+        monkeypatch.setattr(simd, "_PIECES", 1000)
     return float32_scan if request.param == "float32" else simd_pass
 
 

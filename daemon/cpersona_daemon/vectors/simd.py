@@ -21,8 +21,9 @@ from .view import View
 
 _LOG = logging.getLogger(__name__)
 _GATHER_CHUNK = 512  # rows copied at a time: they stay in the processor's cache until they are multiplied
-_PIECE_BYTES = 6 << 20  # what a thread takes at once: well above what handing over costs
-_SHARED_FROM_BYTES = 24 << 20
+_PIECE_BYTES = 4 << 20  # what a thread takes at once at least: half a millisecond, well above what handing over costs
+_PIECES = 8  # and no more pieces than needed: after each one a thread waits for its turn in the interpreter
+_SHARED_FROM_BYTES = _PIECE_BYTES
 
 
 def _kernel():
@@ -78,7 +79,7 @@ class SimdPass:
         if self._pool is None or count * row_bytes < _SHARED_FROM_BYTES:
             return self._piece(sketches, slots, codes)
         products = np.empty(count, np.int32)
-        step = max(_GATHER_CHUNK, _PIECE_BYTES // row_bytes)
+        step = max(_GATHER_CHUNK, _PIECE_BYTES // row_bytes, count // _PIECES)
         pieces = deque(range(0, count, step))
 
         def work() -> None:
