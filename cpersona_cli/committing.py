@@ -45,8 +45,7 @@ def install(session):
     if session.out.as_json:
         session.out.json({"ok": True, "hooks_directory": where, "hooks": done, "repository": repository.name, "root": state.get("root", "")})
     else:
-        for name in hooks.NAMES:
-            session.out.record((name, done[name], os.path.join(where, name)))
+        session.out.records((name, done[name], os.path.join(where, name)) for name in hooks.NAMES)
     inside = _inside_work_tree(repository, where)
     if inside:
         session.out.note(f"core.hooksPath lies in the work tree ({inside}): do not commit the marked block, it holds paths of this machine")
@@ -97,8 +96,7 @@ def uninstall(session):
     if session.out.as_json:
         session.out.json({"ok": True, "hooks_directory": where, "hooks": done})
     else:
-        for name in hooks.NAMES:
-            session.out.record((name, done[name], os.path.join(where, name)))
+        session.out.records((name, done[name], os.path.join(where, name)) for name in hooks.NAMES)
 
 
 @command("git status", common=_COMMON)
@@ -132,12 +130,10 @@ def status(session):
     if session.out.as_json:
         session.out.json(facts)
     else:
-        for name in ("state", "repository", "branch", "root"):
-            session.out.record((name, facts[name]))
-        for name in hooks.NAMES:
-            session.out.record((name, found[name], os.path.join(where, name)))
-        for name in ("agent", "project", "db", "queued", "refused"):
-            session.out.record((name, facts[name]))
+        rows = [(name, facts[name]) for name in ("state", "repository", "branch", "root")]
+        rows += [(name, found[name], os.path.join(where, name)) for name in hooks.NAMES]
+        rows += [(name, facts[name]) for name in ("agent", "project", "db", "queued", "refused")]
+        session.out.records(rows)
     if facts["state"] == "damaged":
         session.out.warn("cpersona git status: the hooks are not as they should be; run `cpersona git install` again")
         return fields.EXIT_FAILED
@@ -210,8 +206,7 @@ def backfill(session, range, all, batch):
     if session.out.as_json:
         session.out.json({"ok": not run.counts["rejected"], "commits": total, **run.counts})
     else:
-        for name, count in run.counts.items():
-            session.out.record((name, count))
+        session.out.records(run.counts.items())
     return run.status
 
 

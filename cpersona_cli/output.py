@@ -85,6 +85,17 @@ class Output:
         shown = [str(v) if v not in (None, "") else "-" for v in values]
         self.write("\t".join(shown if end == "\0" else map(one_line, shown)) + end)
 
+    def records(self, rows):
+        """Write a few records that belong together: as ``record`` does, and with their columns aligned on a terminal."""
+        rows = [[one_line(str(v)) if v not in (None, "") else "-" for v in row] for row in rows]
+        widths = {}
+        for row in rows:
+            for at, cell in enumerate(row[:-1]):
+                widths[at] = max(widths.get(at, 0), len(cell))
+        for row in rows:
+            cells = [cell.ljust(widths[at]) for at, cell in enumerate(row[:-1])] + row[-1:] if self.draws else row
+            self.line(("  " if self.draws else "\t").join(cells))
+
     def json(self, value):
         self.line(to_json(value))
 

@@ -117,11 +117,9 @@ def _import(session, params):
         out.warn(f"cpersona import: {line}")
     counted = "imported_memories" in response
     if counted and not shown:
-        for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes"):
-            out.record((name, response.get(name, 0)))
-        out.record(("profile_updated", str(bool(response.get("profile_updated"))).lower()))
-        for name, count in (response.get("associations") or {}).items():
-            out.record((f"imported_{name}", count))
+        rows = [(name, response.get(name, 0)) for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes")]
+        rows.append(("profile_updated", str(bool(response.get("profile_updated"))).lower()))
+        out.records([*rows, *((f"imported_{name}", count) for name, count in (response.get("associations") or {}).items())])
     if answer.status:
         hint = "correct the file and import it again, what is stored already is skipped"
         raise exits.Stop(exits.failure_line("import", response, answer.code, hint), answer.status)

@@ -28,8 +28,7 @@ def undo(session, name, all_agents):
     response, out = answer.response, session.out
     deleted = response.get("deleted_memories", 0) + response.get("deleted_episodes", 0)
     if not session.show(answer):
-        for key in ("deleted_memories", "deleted_episodes", "kept_locked"):
-            out.record((key, response.get(key, 0)))
+        out.records((key, response.get(key, 0)) for key in ("deleted_memories", "deleted_episodes", "kept_locked"))
     if response.get("persisted") is False:
         out.warn(f"cpersona: nothing was taken back: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again")
         return answer.status
