@@ -29,6 +29,7 @@ MAX_AXIS_LENGTH = 256
 MAX_TIMESTAMP_LENGTH = 64
 CLOCK_ALLOWANCE_SECONDS = 300
 PATIENCE_SECONDS = 5.0  # what a store waits for its vector before the background takes over
+_as_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 ON_CONFLICT = ("skip", "update", "fail")
 
 
@@ -82,7 +83,7 @@ def prepare(
 
 def _serialised(value: Any, what: str, settings: Settings) -> str:
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text = _as_json(value)
     except ValueError as error:
         raise Refused(f"{what} cannot be written as JSON: {error}") from None
     if len(text) > settings.max_metadata_length:

@@ -63,13 +63,17 @@ class _HalfDone(Exception):
 
 
 class _Pending:
-    """A job that waits, and who is told its outcome: the future, or the ``waiter`` of an event loop."""
+    """A job that waits, and who is told its outcome: the ``waiter`` of an event loop, or a future that a thread may wait for."""
 
     __slots__ = ("job", "key", "future", "keep", "waiter")
 
-    def __init__(self, job: WriteJob, key: str | None, keep: Callable[[Any], bool] | None, waiter: asyncio.Future | None = None):
+    def __init__(self, job: WriteJob, key: str | None, keep: Callable[[Any], bool] | None = None, waiter: asyncio.Future | None = None):
         self.job, self.key, self.keep, self.waiter = job, key, keep, waiter
-        self.future: Future = Future()
+        self.future: Future | None = Future() if waiter is None else None
+
+    def begins(self) -> bool:
+        """Tell whether somebody still wants it done; from here on it cannot be cancelled."""
+        return self.future.set_running_or_notify_cancel() if self.waiter is None else not self.waiter.cancelled()
 
 
 def _tell(outcomes: list[tuple[asyncio.Future, Any, BaseException | None]]) -> None:
@@ -216,13 +220,9 @@ class Database:
 
     async def write(self, job: WriteJob, key: str | None = None) -> Any:
         """Run ``job(tx)`` in the next group commit and return its durable result."""
-        pending = _Pending(job, key, None, asyncio.get_running_loop().create_future())
-        self._put(pending)
-        try:
-            return await pending.waiter
-        except asyncio.CancelledError:
-            pending.future.cancel()  # a job that has not begun is left out
-            raise
+        waiter = asyncio.get_running_loop().create_future()  # cancelled with the caller; a job that has not begun is then left out
+        self._put(_Pending(job, key, waiter=waiter))
+        return await waiter
 
     def write_now(self, job: WriteJob, key: str | None = None) -> Any:
         """The same for a thread that may block."""
@@ -244,7 +244,7 @@ class Database:
                     leaving = True
                     break
                 group.append(more)
-            group = [p for p in group if p.future.set_running_or_notify_cancel() or self._forget()]
+            group = [p for p in group if p.begins() or self._forget()]
             if group:
                 self._commit(group)
 
