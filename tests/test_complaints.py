@@ -177,8 +177,10 @@ def test_a_row_just_under_a_threshold_is_said_to_have_been_cut(cli):
 
 
 @pytest.mark.parametrize("text, query", [
-    ("run it with --no-cache today", "--no-cache"), ("the build-farm is slow", "build-farm"), ("see http://ci:8080/x", "ci:8080"), ("don't push on friday", "don't"),
-    ("look in src/app/main.py", "src/app/main.py"), ("grep for foo* there", "foo*"), ("do NOT restart it", "NOT restart"), ('he said "later" twice', 'said "later'),
+    ("run it with --no-cache today", "--no-cache"), ("the build-farm is slow", "build-farm"), ("see http://ci:8080/x", "ci:8080"),
+    ("don't push on friday", "don't"),
+    ("look in src/app/main.py", "src/app/main.py"), ("grep for foo* there", "foo*"), ("do NOT restart it", "NOT restart"),
+    ('he said "later" twice', 'said "later'),
     ("a AND b OR c NEAR d", "NEAR(d"), ("price (net) ^2 {x}", "(net) ^2"), ("alpha: beta", "alpha:"), ("set content:column first", "content:column"),
 ], ids=str)
 def test_a_query_with_punctuation_finds_what_it_says(cli, text, query):
@@ -274,8 +276,8 @@ def test_the_socket_is_the_owners_alone(shared_daemon):
 def test_no_ansi_code_and_no_spinner_reach_a_file_or_a_pipe(cli):
     exported = HEADER + json.dumps({"_type": "memory", "agent_id": cli.environ["CPERSONA_AGENT"], "content": "red \x1b[31m row"}) + "\n"
     shown = [cli("import", "-", input=exported, TERM="xterm-256color")]
-    shown += [cli(*words, TERM="xterm-256color", COLUMNS="30") for words in
-              (["recall", "row"], ["recall", "row", "--explain"], ["list"], ["get", "mem:1"], ["health"], ["daemon", "status"], ["--help"], ["recall", "--help"], ["reindex"])]
+    plain = (["recall", "row"], ["recall", "row", "--explain"], ["list"], ["get", "mem:1"], ["health"], ["daemon", "status"], ["--help"], ["recall", "--help"], ["reindex"])
+    shown += [cli(*words, TERM="xterm-256color", COLUMNS="30") for words in plain]
     for done in shown:
         assert "\x1b" not in done.stdout + done.stderr and "\r" not in done.stdout + done.stderr, done.args
 
@@ -283,7 +285,8 @@ def test_no_ansi_code_and_no_spinner_reach_a_file_or_a_pipe(cli):
 @pytest.mark.parametrize("words", [
     ["get", "mem:999999"], ["update", "mem:999999", "x"], ["delete", "mem:999999"], ["lock", "mem:999999"], ["store", ""], ["import", "no-such-file"],
     ["call", "recall", '{"agent_id": 5}'], ["call", "nothing", "{}"], ["store", "x", "--metadata", "[]"], ["restore", "no-such-file"], ["git", "status"],
-    ["canary", "remove", "999999"], ["recall", "x", "--set", "recall_mode=best"], ["list", "--since", "soon"], ["store", "--jsonl", "no-such-file"],
+    ["canary", "remove", "999999"], ["recall", "x", "--set", "recall_mode=best"], ["list", "--since", "soon"],
+    ["store", "--jsonl", "no-such-file"],
 ], ids=" ".join)
 def test_an_error_never_exits_0(cli, words):
     done = cli(*words)
