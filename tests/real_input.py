@@ -54,7 +54,7 @@ ABSENT = ("how do penguins raise their young", "recipe for sourdough bread", "wh
 
 
 def lines() -> list[str]:
-    """Return every commit message, as the README's hook stores it, and every note, one JSON object of `store --jsonl` each."""
+    """Return every commit message, as a one-line note per commit, and every note, one JSON object of `store --jsonl` each."""
     out = []
     for row in map(json.loads, HISTORY.read_text(encoding="utf-8").splitlines()):
         out.append({"id": f"git-{row['commit'][:9]}", "content": f"{row['commit']} {row['message']}", "timestamp": row["date"], "source": {"System": "git"}})
