@@ -236,3 +236,46 @@ def test_a_large_store_with_gaps_equals_the_contract_too(house, monotone):
     before = [house.search(pool[5], k=50)]
     house.store.rebuild(house.db)
     assert [house.search(pool[5], k=50)] == before
+
+
+def test_the_vectors_of_given_rows_leave_out_what_cannot_be_compared(house):
+    plain, other, gone = house.add(Row(at(0.5)), Row(at(0.5), model="x"), Row(at(0.25)))
+    house.delete(("mem", gone))
+    (episode,) = house.add(Row(at(0.75), kind="ep"))
+    asked = [("mem", plain), ("mem", other), ("mem", gone), ("ep", episode)]
+    rids, block = house.store.rows_of(asked, len(E0), "m")
+    assert rids == [("mem", plain), ("ep", episode)] and block.tolist() == [at(0.5).tolist(), at(0.75).tolist()]
+    assert house.store.rows_of(asked, len(E0) + 1, "m")[0] == []
+
+
+def test_the_background_is_the_mean_of_rows_evenly_spaced_in_the_window(house):
+    cosines = (0.25, 0.5, 0.75, 0.5, 0.25, 0.125)
+    house.add(*(Row(at(c), second) for second, c in enumerate(cosines)), Row(at(1.0), 9, agent="b"), Row(at(1.0), 9, model="x"))
+    rows, total, mean = house.store.background(Scope("a"), 100, len(E0), "m", 3)
+    assert (rows, total) == (3, 6) and mean[0] == np.mean([cosines[i] for i in (5, 3, 0)])
+    assert house.store.background(Scope("a"), 3, len(E0), "m")[:2] == (2, 2)
+    assert house.store.background(Scope("nobody"), 100, len(E0), "m") is None
+
+
+def test_the_background_follows_every_commit(house):
+    house.add(Row(at(0.5)))
+    assert house.store.background(Scope("a"), 100, len(E0), "m")[:2] == (1, 1)
+    (late,) = house.add(Row(at(0.25)))
+    assert house.store.background(Scope("a"), 100, len(E0), "m")[:2] == (2, 2)
+    house.delete(("mem", late))
+    assert house.store.background(Scope("a"), 100, len(E0), "m")[2][0] == 0.5
+
+
+def test_without_an_index_vectors_and_background_are_read_from_the_database(house):
+    rng = np.random.default_rng(3)
+    ids = house.add(*(Row(unit(rng.normal(size=len(E0))), second // 3) for second in range(40)))
+    asked = [("mem", i) for i in ids[::7]]
+    whole = house.store.rows_of(asked, len(E0), "m"), house.store.background(Scope("a"), 30, len(E0), "m", 7)
+    part = house.store._parts["mem"]
+    index, part.index = part.index, None
+    try:
+        bare = house.store.rows_of(asked, len(E0), "m"), house.store.background(Scope("a"), 30, len(E0), "m", 7)
+    finally:
+        part.index = index
+    assert bare[0][0] == whole[0][0] and np.array_equal(bare[0][1], whole[0][1])
+    assert bare[1][:2] == whole[1][:2] and np.array_equal(bare[1][2], whole[1][2])

@@ -14,13 +14,28 @@ from ..errors import EmbeddingFailure
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The numbers [start, stop) of a vector that are a vector of their own, and the share they have of a cosine."""
+
+    start: int
+    stop: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
-    """Where an embedder's cosines lie: used where neither a person nor a measurement gives the number."""
+    """Where an embedder's cosines lie: used where neither a person nor a measurement gives the number.
+
+    ``background`` is the mean cosine of texts that have nothing to do with each other. ``part`` is the part of the
+    vectors that compares texts of different languages, None where the whole vector does.
+    """
 
     admission: float
     min_similarity: float
     cosine_floor: float
     cosine_ceil: float
+    background: float = 0.2
+    part: Part | None = None
 
 
 class Batch(NamedTuple):

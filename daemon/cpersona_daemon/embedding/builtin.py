@@ -21,7 +21,7 @@ import numpy as np
 
 from ..errors import EmbeddingFailure
 from . import parts as model_parts
-from .base import Batch, Profile, unit_rows
+from .base import Batch, Part, Profile, unit_rows
 from .blas import OneThread
 from .parts import Parts
 from .windows import embed_windows
@@ -102,7 +102,10 @@ class BuiltinEmbedder:
     """Both models, or none: a failure of either part is a failure of the whole."""
 
     name = "builtin"
-    profile = Profile(admission=0.26, min_similarity=0.20, cosine_floor=0.10, cosine_ceil=0.60)
+    profile = Profile(
+        admission=0.26, min_similarity=0.20, cosine_floor=0.10, cosine_ceil=0.60, background=0.12,
+        part=Part(_MINILM_WIDTH, _MINILM_WIDTH + _ENCODER_WIDTH, _ENCODER_WEIGHT),
+    )
     resident = True
     slice_size = 1
     query_threads = 1

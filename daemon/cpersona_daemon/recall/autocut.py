@@ -39,6 +39,6 @@ def _comparable(rows: Sequence[Candidate], legacy: bool) -> list[float] | None:
     if legacy:
         scores = [c.confidence for c in rows]
         return None if None in scores else scores
-    if rows[0].rrf is not None or rows[0].rsf is not None or any(c.cosine is None for c in rows):
+    if any(getattr(rows[0], fused) is not None for fused in ("blend", "rrf", "rsf")) or any(c.cosine is None for c in rows):
         return None
     return [c.cosine for c in rows]

@@ -5,7 +5,7 @@ Contract: contracts.md §3; seeds/behavior-contracts §4 (window and reach).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import apsw
@@ -14,36 +14,47 @@ import numpy as np
 from ..settings import Settings
 from ..storage import candidates, lexical
 from ..vectors.changes import EPISODE, MEMORY, Rid
+from .blend import DEPTH
 from .exclusion import matcher
 from .lexical import parse_query
-from .types import EPISODE_FTS, FAR, KEYWORD, MEMORY_FTS, NEAR, RECENT, Query, Ranked
+from .types import EPISODE_FTS, FAR, KEYWORD, MEMORY_FTS, NEAR, PART, RECENT, Query, Ranked
 
 
 @dataclass(frozen=True, slots=True)
 class VectorQuery:
-    """The query as a vector, and the floor below which a row is no candidate."""
+    """The query as a vector, and the floor below which a row is no candidate.
+
+    ``part`` is the query with nothing but its multilingual part, of unit length; None where it has none or the mode asks for none.
+    """
 
     vector: np.ndarray
     model: str
     floor: float
+    part: np.ndarray | None = None
 
 
 @dataclass(slots=True)
 class Notes:
-    """What the channels did beside their lists, for the trace: skipped terms, fallbacks."""
+    """What the channels did beside their lists: skipped terms, fallbacks, and whether the question names what no row holds."""
 
     lexical: dict[str, Any] = field(default_factory=dict)
     keyword_reason: str | None = None
+    names_unknown: bool = False
 
 
 def retrieve(conn: apsw.Connection, vectors: Any, settings: Settings, query: Query, vector: VectorQuery | None, notes: Notes) -> list[Ranked]:
-    """Return the ranked lists in fusion order: near, far, episode, memory (or recent, for a blank query). Empty lists are left out."""
+    """Return the ranked lists in fusion order: near, part, far, episode, memory (or recent, for a blank query). Empty lists are left out."""
     if query.blank:
         lists = [Ranked(RECENT, _rids(MEMORY, lexical.recent(conn, query.scope, query.limit)), None)]
     else:
-        depth = max(query.limit, settings.recall_depth_floor)
+        depth = depth_of(settings, query)
         lists = [*_vector_lists(vectors, settings, query, vector, depth), *_word_lists(conn, settings, query, depth, notes)]
     return _mark_excluded(conn, [r for r in lists if r.rids], query.exclude)
+
+
+def depth_of(settings: Settings, query: Query) -> int:
+    """Return how many rows each channel hands over. A blend reorders by what no channel sees alone, so it looks deeper."""
+    return max(query.limit, settings.recall_depth_floor, DEPTH if settings.recall_mode == "blend" else 0)
 
 
 def _rids(kind: str, ids: list[int]) -> tuple[Rid, ...]:
@@ -54,7 +65,7 @@ def vector_scans(settings: Settings, depth: int) -> list[tuple[str, int, int, in
     """Return the vector channels that are asked, each with the scan positions it begins and ends at and its cut."""
     window, reach = settings.max_memories, settings.vector_reach
     scans = [(NEAR, 0, window, depth)]
-    if reach > window and settings.prior_far_weight > 0 and settings.recall_mode in ("rrf", "rsf"):
+    if reach > window and settings.prior_far_weight > 0 and settings.recall_mode in ("blend", "rrf", "rsf"):
         scans.append((FAR, window, reach, min(depth, settings.vector_far_limit) if settings.vector_far_limit > 0 else depth))
     return scans
 
@@ -68,6 +79,9 @@ def _vector_lists(vectors: Any, settings: Settings, query: Query, vector: Vector
         found = [(rid, score) for rid, score in scan(vectors, query, vector, start, stop, cut) if rid not in seen]
         seen.update(rid for rid, _ in found)
         lists.append(Ranked(channel, tuple(rid for rid, _ in found), tuple(score for _, score in found)))
+        if channel == NEAR and vector.part is not None:
+            found = scan(vectors, query, replace(vector, vector=vector.part), start, stop, cut)
+            lists.append(Ranked(PART, tuple(rid for rid, _ in found), tuple(score for _, score in found)))
     return lists
 
 

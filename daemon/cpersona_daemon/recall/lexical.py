@@ -18,7 +18,7 @@ SHORT_WORD = 3  # below it the bare word of C++ or 5% says nothing, and only the
 
 # Han with its iteration marks, kana with the long-vowel mark, bopomofo, jamo and hangul syllables.
 _CJK = "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U000323af"
-_CJK_RUN = re.compile(f"[{_CJK}]+")
+CJK_RUN = re.compile(f"[{_CJK}]+")
 # A short number set into CJK text (56回, 第12版) counts something; alone it names nothing and stands in half the rows.
 _COUNT = re.compile(f"(?<=[{_CJK}])[0-9]{{1,3}}(?![^\\s{_CJK}])|(?<![^\\s{_CJK}])[0-9]{{1,3}}(?=[{_CJK}])")
 # Dashes and ellipses that writers set without spaces stand between words, never inside a name.
@@ -26,7 +26,7 @@ _LOOSE = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "\u2013": "-", "—":
 _ANY_LOOSE = re.compile("[" + "".join(map(chr, _LOOSE)) + "]")  # translating a long text costs more than all the rest; few hold one
 
 _QUOTES = "\"'`()[]{}<>*,;:!?“”„‚«»‹›、。「」『』【】《》〈〉〔〕¿¡"
-_LEADING, _TRAILING = _QUOTES, _QUOTES + "."
+LEADING, TRAILING = _QUOTES, _QUOTES + "."
 
 # A dot of an identifier must not end its token, so punctuation becomes a private-use letter, which unicode61 keeps.
 # Vowels and s become such letters too: the porter stemmer then finds no ending to cut, and the stored token keeps
@@ -75,8 +75,8 @@ def index_text(text: str) -> str:
     if body.isascii():
         pieces = body.split()
     else:
-        pieces = _CJK_RUN.sub(" ", body).split()
-        body = _CJK_RUN.sub(lambda run: f" {' '.join(_bigrams(run[0]))} ", body)
+        pieces = CJK_RUN.sub(" ", body).split()
+        body = CJK_RUN.sub(lambda run: f" {' '.join(_bigrams(run[0]))} ", body)
     tokens = [_token(piece) for raw in pieces if not raw.isalpha() and _is_identifier(piece := _strip(raw)) and not _COMPOUND.fullmatch(piece)]
     # A number is its own token where it stands among the words.
     tokens = [token for token in tokens if not token.isalnum()]
@@ -93,7 +93,7 @@ def parse_query(text: str, limit: int = TERM_LIMIT) -> LexicalQuery:
     """
     found: dict[str, Term] = {}
     stops: dict[str, Term] = {}
-    for piece in _CJK_RUN.sub(lambda run: f" {run[0]} ", _COUNT.sub(" ", normalise(text))).split():
+    for piece in CJK_RUN.sub(lambda run: f" {run[0]} ", _COUNT.sub(" ", normalise(text))).split():
         for term in _terms(piece):
             (stops if term.text in ENGLISH else found).setdefault(term.text, term)
     chosen = list((found or stops).values())
@@ -114,7 +114,7 @@ def normalise(text: str) -> str:
 
 
 def _terms(piece: str) -> list[Term]:
-    if _CJK_RUN.match(piece):
+    if CJK_RUN.match(piece):
         if len(piece) == 1:
             return [Term("bigram", piece, quoted(piece), prefix=piece)]
         return [Term("bigram", pair, quoted(pair)) for pair in _bigrams(piece)[:-1]]
@@ -152,7 +152,7 @@ def _bigrams(run: str) -> list[str]:
 
 
 def _strip(piece: str) -> str:
-    return piece.lstrip(_LEADING).rstrip(_TRAILING)
+    return piece.lstrip(LEADING).rstrip(TRAILING)
 
 
 def _is_identifier(piece: str) -> bool:

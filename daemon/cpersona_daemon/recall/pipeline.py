@@ -15,6 +15,7 @@ import apsw
 import numpy as np
 
 from ..context import Context
+from ..embedding.base import Profile
 from ..errors import EmbeddingFailure
 from ..instants import parse_instant
 from ..settings import Settings
@@ -23,7 +24,7 @@ from ..storage import episodes, memories, profiles
 from ..storage.candidates import Facts
 from ..vectors.changes import EPISODE, MEMORY, Rid
 from . import autocut as cutting
-from . import fusion, gate, penalty, prior
+from . import blend, evidence, fusion, gate, penalty, prior
 from . import trace as tracing
 from .channels import Notes, VectorQuery, retrieve
 from .confidence import Frame, confidence
@@ -51,6 +52,8 @@ class Bench:
     measured: dict[str, float]
     cosine_floor: float
     cosine_ceil: float
+    profile: Profile | None = None
+    beta: float = 1.0
 
 
 @dataclass(slots=True)
@@ -124,7 +127,7 @@ def _bench(ctx: Context, settings: Settings, query: Query) -> Bench:
     legacy = settings.confidence_enabled and settings.confidence_ordering == "legacy"
     profile, measured = ctx.embedding.profile, {}
     if settings.fused_gate_enabled:
-        for signal in ("confidence", "rsf", "cosine", "rrf"):
+        for signal in ("confidence", "blend", "rsf", "cosine", "rrf"):
             value = ctx.calibration.gate(query.scope.agent_id, mode, signal, ctx.embedding.identity)
             if value is not None:
                 measured[signal] = value
@@ -133,6 +136,7 @@ def _bench(ctx: Context, settings: Settings, query: Query) -> Bench:
         admission=profile.admission if profile else None, measured=measured,
         cosine_floor=_number(settings, "cosine_floor", None, profile.cosine_floor if profile else None),
         cosine_ceil=_number(settings, "cosine_ceil", None, profile.cosine_ceil if profile else None),
+        profile=profile, beta=ctx.calibration.beta(query.scope.agent_id),
     )
 
 
@@ -140,11 +144,24 @@ def _vector_query(ctx: Context, settings: Settings, query: Query, vector: np.nda
     if vector is None:
         return None
     profile = ctx.embedding.profile
+    if settings.recall_mode == "blend":
+        # Nothing but the gate decides, so only what points the other way is left out.
+        return VectorQuery(vector, ctx.embedding.identity, 0.0, _part_of(vector, profile))
     threshold = _number(
         settings, "vector_min_similarity", ctx.calibration.threshold(query.scope.agent_id, ctx.embedding.identity), profile.min_similarity if profile else None
     )
     floor = threshold if settings.recall_mode == "cascade" else threshold * settings.rrf_threshold_factor
     return VectorQuery(vector, ctx.embedding.identity, floor)
+
+
+def _part_of(vector: np.ndarray, profile: Profile | None) -> np.ndarray | None:
+    """Return the query with nothing but its multilingual part, of unit length."""
+    if profile is None or profile.part is None or len(vector) < profile.part.stop:
+        return None
+    alone = np.zeros_like(vector)
+    alone[profile.part.start:profile.part.stop] = vector[profile.part.start:profile.part.stop]
+    norm = float(np.linalg.norm(alone))
+    return alone / np.float32(norm) if norm > 0 else None
 
 
 class _Lookups:
@@ -175,6 +192,8 @@ def _gather(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, que
     stages.lists = retrieve(conn, bench.vectors, s, query, vector, stages.notes)
     if query.blank or bench.mode == "cascade":
         rows = fusion.cascade(stages.lists, query.limit)
+    elif bench.mode == "blend":
+        rows = evidence.weigh(conn, bench, vector, query, stages.lists, stages.notes)
     else:
         rows = fusion.fuse(stages.lists, bench.mode, s.rrf_k, s.prior_far_weight)
     rows = _usable_vectors(bench, vector, rows)
@@ -221,11 +240,13 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
 
     pool = memories.count_in_scope(conn, query.scope, POOL_COUNTED) + episodes.count_in_scope(conn, query.scope, POOL_COUNTED)
     stages.limits = gate.thresholds(
-        pool, k=s.rrf_k, deep=query.deep, blank=query.blank, admission=bench.admission, measured=bench.measured
+        pool, k=s.rrf_k, deep=query.deep, blank=query.blank, admission=bench.admission, measured=bench.measured,
+        blend_gate=blend.gate_of(bench.measured.get("blend"), bench.beta, stages.notes.names_unknown),
     )
+    asked, stages.limits = stages.limits, stages.limits.opened(rows)
     stages.kept, stages.below = gate.split(rows, stages.limits, bench.legacy)
     if query.also_lexical:
-        admitted = _admitted_as_written(conn, bench, vector, query, stages, look)
+        admitted = _admitted_as_written(conn, bench, vector, query, asked, look)
         stages.kept, stages.below = [c for c in rows if c.rid in admitted], [c for c in rows if c.rid not in admitted]
     rows = stages.kept
     if bench.legacy and not any(not c.is_profile for c in rows):
@@ -251,12 +272,12 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
 
 
 def _admitted_as_written(
-    conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, stages: Stages, look: _Lookups
+    conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, limits: gate.Thresholds, look: _Lookups
 ) -> set[Rid]:
     """Return what passes the gate for the query as written: another name adds a vote to a row, never a pass."""
     written = Stages()
     _gather(conn, bench, vector, replace(query, also_lexical=()), written, look)
-    kept, _ = gate.split([*written.weighed, Candidate(PROFILE)], stages.limits, bench.legacy)
+    kept, _ = gate.split([*written.weighed, Candidate(PROFILE)], limits.opened(written.weighed), bench.legacy)
     return {c.rid for c in kept}
 
 
@@ -297,12 +318,12 @@ def _with_display_cosines(bench: Bench, vector: VectorQuery | None, final: list[
 
 
 def match_reason(candidate: Candidate, legacy: bool) -> dict | None:
-    """Return `{signal, score, cosine?, rrf?, rsf?, prior?}`, None for a row that no branch scored."""
+    """Return `{signal, score, cosine?, rrf?, rsf?, coverage?, prior?}`, None for a row that no branch scored."""
     signal = candidate.signal(legacy)
     if signal is None:
         return None
     reason: dict[str, Any] = {"signal": signal[0], "score": signal[1]}
-    for name in ("cosine", "rrf", "rsf"):
+    for name in ("cosine", "rrf", "rsf", "coverage"):
         value = getattr(candidate, name)
         if value is not None:
             reason[name] = value

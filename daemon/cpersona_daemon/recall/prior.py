@@ -38,7 +38,7 @@ def apply(
     Nothing changes where the rate is 0, the scope has no dated memory, or some row lacks the mode's fused score.
     """
     rows = [c for c in candidates if not c.is_profile]
-    if rate <= 0 or span is None or mode not in ("rrf", "rsf") or any(getattr(c, mode) is None for c in rows):
+    if rate <= 0 or span is None or mode not in ("blend", "rrf", "rsf") or any(getattr(c, mode) is None for c in rows):
         return list(candidates)
     start = now if anchor == "now" else span[1]
     weighed = [c.with_(prior=age_weight(age_hours(_instant(facts, c.rid), start, span), rate, floor)) for c in rows]

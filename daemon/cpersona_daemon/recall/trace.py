@@ -13,7 +13,7 @@ from ..storage import episodes, lexical, memories
 from ..storage.scope import Scope
 from ..vectors.changes import EPISODE, MEMORY, Rid
 from . import fusion
-from .channels import scan, vector_scans
+from .channels import depth_of, scan, vector_scans
 from .lexical import parse_query
 from .types import EPISODE_FTS, MEMORY_FTS, NEAR, Candidate, Query, Ranked, ref_of
 
@@ -31,12 +31,12 @@ def draw(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
     out: dict[str, Any] = {
         "mode": "recency" if query.blank else bench.mode,
         "limit": query.limit,
-        "depth": max(query.limit, s.recall_depth_floor),
+        "depth": depth_of(s, query),
         "window": s.max_memories,
         "reach": s.vector_reach,
         "vector_floor": vector.floor if vector else None,
         "pool": stages.limits.pool,
-        "thresholds": {n: {"value": getattr(stages.limits, n), "from": stages.limits.origins[n]} for n in ("cosine", "rrf", "rsf", "confidence")}
+        "thresholds": {n: {"value": getattr(stages.limits, n), "from": stages.limits.origins[n]} for n in ("blend", "cosine", "rrf", "rsf", "confidence")}
         | {"rrf_words_only": {"value": stages.limits.word_rrf, "from": "smaller of rrf and 1/(k+1)"}},
         "channels": [_channel(r, stages) for r in stages.lists],
         "stages": {
@@ -49,6 +49,8 @@ def draw(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
         },
         "rows": rows(bench, query, stages),
     }
+    if stages.notes.names_unknown:
+        out["names_unknown"] = True
     if stages.notes.keyword_reason:
         out["keyword_fallback"] = stages.notes.keyword_reason
     if query.why_not is not None:
@@ -68,7 +70,7 @@ def _channel(ranked: Ranked, stages: Stages) -> dict:
 def votes(bench: Bench, query: Query, stages: Stages) -> tuple[dict[Rid, list[tuple[str, float]]], int]:
     """Return what each list contributed to each row, and the divisor of the sum."""
     s = bench.settings
-    if query.blank or bench.mode == "cascade":
+    if query.blank or bench.mode in ("blend", "cascade"):
         return {}, 1
     if bench.mode == "rrf":
         return fusion.rrf_votes(stages.lists, s.rrf_k, s.prior_far_weight), 1
@@ -103,18 +105,29 @@ def _row(
     contributions = {channel: value / divisor for channel, value in parts}
     entry["lists"] = [_place(ranked, candidate.rid, contributions) for ranked in stages.lists if candidate.rid in ranked.rids]
     before = fused or candidate
-    score = before.rsf if before.rsf is not None else before.rrf
+    score = _fused(before)
     if score is not None:
         entry["fused"] = score
-        after = candidate.rsf if candidate.rsf is not None else candidate.rrf
+        after = _fused(candidate)
         if after != score:
             entry["episode_penalty"] = after / score if score else 1.0
+    if before.scored is not None:
+        parts_of = before.scored
+        entry["blend"] = {"similarity": parts_of.similarity, "words": parts_of.words, "neighbours": parts_of.lent, "coverage": parts_of.coverage}
+        if parts_of.cosine is not None:
+            entry["blend"]["cosine"] = parts_of.cosine
+        if before.identified:
+            entry["blend"]["identifier"] = True
     signal = candidate.signal(bench.legacy)
     if signal is not None:
         entry |= {"signal": signal[0], "score": signal[1], "threshold": stages.limits.of(candidate, signal[0])}
     if final is not None and final.prior is not None:
         entry["prior"] = final.prior
     return entry
+
+
+def _fused(candidate: Candidate) -> float | None:
+    return next((value for value in (candidate.blend, candidate.rsf, candidate.rrf) if value is not None), None)
 
 
 def _place(ranked: Ranked, rid: Rid, contributions: dict[str, float]) -> dict:
@@ -185,7 +198,7 @@ def _missed_by_vectors(bench: Bench, vector: VectorQuery | None, query: Query, r
     if cosine < vector.floor:
         return out | {"reason": "floor", "floor": vector.floor, "missed_by": vector.floor - cosine}
     s = bench.settings
-    for channel, start, stop, cut in vector_scans(s, max(query.limit, s.recall_depth_floor)):
+    for channel, start, stop, cut in vector_scans(s, depth_of(s, query)):
         ranked = scan(bench.vectors, query, vector, start, stop, _DEEP_LOOK)
         rank = next((i for i, (found, _) in enumerate(ranked) if found == rid), None)
         if rank is not None:
@@ -202,5 +215,5 @@ def _missed_by_words(conn: apsw.Connection, bench: Bench, query: Query, rid: Rid
     rank = next((i for i, (hit, _) in enumerate(hits) if hit == row_id), None)
     if rank is None:
         return out | {"reason": "no_word_in_common"}
-    depth = max(query.limit, bench.settings.recall_depth_floor)
+    depth = depth_of(bench.settings, query)
     return out | {"reason": "depth", "rank": rank, "depth": depth, "missed_by": rank - depth + 1}

@@ -10,10 +10,11 @@ from typing import Any
 
 from ..storage.scope import Scope
 from ..vectors.changes import EPISODE, MEMORY, Rid
+from .blend import Scored
 
 PROFILE: Rid = ("profile", 0)
 
-NEAR, FAR, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = "vector_near", "vector_far", "episode_fts", "memory_fts", "memory_keyword", "recent"
+NEAR, PART, FAR, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = "vector_near", "vector_part", "vector_far", "episode_fts", "memory_fts", "memory_keyword", "recent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ class Ranked:
 class Candidate:
     """One row on its way through fusion, penalty, gate, autocut and prior. Absent values are None.
 
+    ``coverage``, ``identified`` and ``scored`` belong to a blend: the share of the question that the row holds, whether
+    it holds an identifier of it that few rows hold, and the parts of the score.
     ``has_vector`` false: no vector list could have held the row. ``shown_only``: the cosine was computed for
     display after everything was decided, so it is no signal.
     """
@@ -64,11 +67,15 @@ class Candidate:
     cosine: float | None = None
     rrf: float | None = None
     rsf: float | None = None
+    blend: float | None = None
     confidence: float | None = None
     has_vector: bool = True
     lexical: bool = False
     shown_only: bool = False
     prior: float | None = None
+    coverage: float | None = None
+    identified: bool = False
+    scored: Scored | None = None
 
     @property
     def is_profile(self) -> bool:
@@ -78,10 +85,10 @@ class Candidate:
         return replace(self, **changes)
 
     def signal(self, legacy: bool) -> tuple[str, float] | None:
-        """Return the name and value that the gate compares: confidence (legacy only), rsf, cosine, rrf; None for an unscored row."""
+        """Return the name and value that the gate compares: confidence (legacy only), blend, rsf, cosine, rrf; None for an unscored row."""
         if legacy and self.confidence is not None:
             return "confidence", self.confidence
-        for name in ("rsf", "cosine", "rrf"):
+        for name in ("blend", "rsf", "cosine", "rrf"):
             value = getattr(self, name)
             if value is not None and not (name == "cosine" and self.shown_only):
                 return name, value

@@ -14,6 +14,7 @@ import apsw
 from ..instants import parse_instant
 from ..vectors.changes import EPISODE, MEMORY, Rid
 
+_NEAR_IDS = 8  # rows of other agents and sources that may have been stored in between
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -42,6 +43,38 @@ def facts(conn: apsw.Connection, rids: list[Rid]) -> dict[Rid, Facts]:
     ):
         out[EPISODE, row_id] = Facts(parse_instant(start or created), resolved=bool(resolved), is_episode=True)
     return out
+
+
+def readings(conn: apsw.Connection, rids: Iterable[Rid]) -> dict[Rid, tuple[str, float | None]]:
+    """Return the indexed text of those rows that exist and the instant they tell of: epoch seconds, None where they name none."""
+    rids, out = list(rids), {}
+    for row_id, content, instant in conn.execute("SELECT id, content, instant FROM memories WHERE id IN (SELECT value FROM json_each(?))", (_ids(rids, MEMORY),)):
+        out[MEMORY, row_id] = content, instant
+    for row_id, summary, keywords, start, created in conn.execute(
+        "SELECT id, summary, keywords, start_time, created_at FROM episodes WHERE id IN (SELECT value FROM json_each(?))", (_ids(rids, EPISODE),)
+    ):
+        out[EPISODE, row_id] = f"{summary}\n{keywords}", parse_instant(start or created)
+    return out
+
+
+def beside(conn: apsw.Connection, ids: Iterable[int], seconds: float) -> list[tuple[int, int]]:
+    """Return pairs of memories: each of ``ids`` with the one stored just before it and the one just after.
+
+    Neighbours share all axes and the source, their instants lie within ``seconds``, and at most ``_NEAR_IDS`` ids apart.
+    """
+    nearest: dict[tuple[int, bool], int] = {}
+    rows = conn.execute(
+        "SELECT m.id, n.id FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value"
+        " CROSS JOIN memories n ON n.id BETWEEN m.id - ? AND m.id + ?"
+        " WHERE n.id <> m.id AND n.agent_id = m.agent_id AND n.project_id = m.project_id AND n.channel = m.channel"
+        " AND n.source_id IS m.source_id AND abs(n.instant - m.instant) <= ?",
+        (json.dumps(list(ids)), _NEAR_IDS, _NEAR_IDS, seconds),
+    )
+    for row, other in rows:
+        side = (row, other > row)
+        if side not in nearest or abs(other - row) < abs(nearest[side] - row):
+            nearest[side] = other
+    return [(row, other) for (row, _), other in nearest.items()]
 
 
 def texts(conn: apsw.Connection, rids: list[Rid]) -> dict[Rid, str]:

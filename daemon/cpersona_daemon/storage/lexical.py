@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -235,6 +236,49 @@ def _driven(finding: list[str], voting: list[str]) -> str:
         return found
     votes = " OR ".join(voting)
     return f"(({found}) NOT ({votes})) OR (({found}) AND ({votes}))"
+
+
+# -- what a question weighs
+
+
+def holding(conn: apsw.Connection, kinds: Sequence[str], terms: Sequence[Term], *, common_rows: int = COMMON_ROWS) -> tuple[int, list[int]]:
+    """Return the number of rows of ``kinds`` and in how many of them each term stands, estimated beyond ``common_rows``."""
+    tables = [_Frequencies(conn, *_TABLES[kind], common_rows) for kind in kinds]
+    return sum(t.rows() for t in tables), [sum(t.of(_asked(t, term)) for t in tables) for term in terms]
+
+
+def _asked(frequencies: _Frequencies, term: Term) -> str:
+    """Return the term with its other forms, less those that are dear to count in a large table."""
+    forms = [term.token]
+    if term.prefix and (not frequencies.matter or frequencies.prefix_is_rare(term.prefix)):
+        forms.append(quoted(term.prefix) + "*")
+    if term.phrase and (not frequencies.matter or min(map(frequencies.of, term.words)) <= frequencies.limit):
+        forms.append(term.phrase)
+    return " OR ".join(forms)
+
+
+_TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # what the tables are made with, see schema
+_STEMS_KEPT = 20_000
+_tokenizers: weakref.WeakKeyDictionary[apsw.Connection, apsw.FTS5Tokenizer] = weakref.WeakKeyDictionary()
+_stems: dict[str, tuple[str, ...]] = {}
+
+
+def stemmer(conn: apsw.Connection) -> Callable[[str], tuple[str, ...]]:
+    """Return a function from a text to its tokens as the index holds them."""
+    tokenizer = _tokenizers.get(conn)
+    if tokenizer is None:
+        tokenizer = _tokenizers[conn] = conn.fts5_tokenizer(*_TOKENIZER)
+
+    def stem(text: str) -> tuple[str, ...]:
+        found = _stems.get(text)
+        if found is None:
+            found = tuple(tokenizer(text.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False))
+            if len(_stems) >= _STEMS_KEPT:
+                _stems.clear()
+            _stems[text] = found
+        return found
+
+    return stem
 
 
 # -- document frequencies

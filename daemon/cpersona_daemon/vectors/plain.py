@@ -9,7 +9,7 @@ import numpy as np
 
 from ..storage import vectors as rows
 from ..storage.scope import Scope
-from .changes import VectorPut
+from .changes import MEMORY, VectorPut
 from .view import is_usable
 from .topk import exact
 
@@ -36,6 +36,40 @@ def plain_cosines(conn: apsw.Connection, query: np.ndarray, kind: str, ids: list
     """Return (id, cosine) of the given rows that have a vector comparable with the query."""
     puts = rows.with_vectors(conn, kind, np.array(list(dict.fromkeys(ids)), np.int64))
     return [(put.id, score) for put, score in _scored(puts, query, model) if score is not None]
+
+
+def plain_rows(conn: apsw.Connection, kind: str, ids: list[int], width: int, model: str) -> tuple[list[int], np.ndarray]:
+    """Return the ids that have a vector comparable with ``width`` and ``model``, and these vectors."""
+    puts = [put for put in rows.with_vectors(conn, kind, np.array(list(dict.fromkeys(ids)), np.int64)) if _fits(put, width, model)]
+    return [put.id for put in puts], np.array([put.vector for put in puts], np.float32).reshape(len(puts), width)
+
+
+def plain_background(conn: apsw.Connection, scope: Scope, window: int, width: int, model: str, size: int) -> tuple[int, int, np.ndarray] | None:
+    """Return what ``VectorStore.background`` returns, by reading the window's vectors."""
+    conn.execute("BEGIN")
+    ids: list[int] = []
+    position = 0
+    order = rows.scan_order(conn, MEMORY, scope)
+    for at in range(0, len(order), rows.CHUNK):
+        if position >= window:
+            break
+        puts = [put for put in rows.with_vectors(conn, MEMORY, order[at:at + rows.CHUNK]) if is_usable(put.vector)][:window - position]
+        position += len(puts)
+        ids += [put.id for put in puts if _fits(put, width, model)]
+    if not ids:
+        return None
+    taken = [ids[i] for i in spaced(len(ids), size)]
+    _, block = plain_rows(conn, MEMORY, taken, width, model)
+    return len(block), len(ids), block.mean(axis=0, dtype=np.float64)
+
+
+def spaced(count: int, size: int) -> np.ndarray:
+    """Return at most ``size`` of ``count`` places, evenly spaced from the first to the last."""
+    return np.linspace(0, count - 1, size).astype(np.int64) if count > size else np.arange(count)
+
+
+def _fits(put: VectorPut, width: int, model: str) -> bool:
+    return put.vector.size == width and is_usable(put.vector) and (not model or not put.model or put.model == model)
 
 
 def _scored(puts: list[VectorPut], query: np.ndarray, model: str) -> list[tuple[VectorPut, float | None]]:

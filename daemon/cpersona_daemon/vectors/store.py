@@ -26,7 +26,7 @@ from ..storage.scope import Scope
 from .changes import EPISODE, MEMORY, Change, Rid, VectorPut
 from .files import Unusable
 from .index import Index
-from .plain import plain_cosines, plain_search
+from .plain import plain_background, plain_cosines, plain_rows, plain_search, spaced
 from .simd import SimdPass, first_pass
 from .topk import DamagedRows, as_slice, best, exact, verify
 from .window import window
@@ -75,6 +75,7 @@ class VectorStore:
         self._worker = ThreadPoolExecutor(1, "vector-rebuild")
         self._first_pass = first_pass()
         self._closed = False
+        self._means: tuple = (None, {})  # the view they were taken from, and the mean vectors asked for since
 
     # -- life
 
@@ -206,10 +207,7 @@ class VectorStore:
         part = self._parts[kind]
         index = part.index
         if index is not None and len(query) == index.width:
-            view, slots = _slots_of(index, ids)
-            if view is None:  # a commit came in between; hold the next one off and look again
-                with self._lock:
-                    view, slots = _slots_of(index, ids)
+            view, slots = self._living(index, ids)
             slots = _comparable(view, slots, model)
             try:
                 verify(view, slots)
@@ -218,6 +216,70 @@ class VectorStore:
                 self._distrust(part, index)
         with rows.reader(self._db_path) as conn:
             return plain_cosines(conn, query, kind, ids, model)
+
+    def _living(self, index: Index, ids: list[int]):
+        view, slots = _slots_of(index, ids)
+        if view is None:  # a commit came in between; hold the next one off and look again
+            with self._lock:
+                view, slots = _slots_of(index, ids)
+        return view, slots
+
+    def rows_of(self, rids: Iterable[Rid], width: int, model: str) -> tuple[list[Rid], np.ndarray]:
+        """Return those of the rows that have a vector comparable with ``width`` and ``model``, and these vectors: float32, a row each."""
+        wanted = {MEMORY: [], EPISODE: []}
+        for kind, row_id in rids:
+            wanted[kind].append(row_id)
+        found: list[Rid] = []
+        blocks = [np.zeros((0, width), np.float32)]
+        for kind, ids in wanted.items():
+            if ids:
+                kept, block = self._rows_of(kind, ids, width, model)
+                found += [(kind, row_id) for row_id in kept]
+                blocks.append(block)
+        return found, np.concatenate(blocks)
+
+    def _rows_of(self, kind: str, ids: list[int], width: int, model: str) -> tuple[list[int], np.ndarray]:
+        part = self._parts[kind]
+        index = part.index
+        if index is not None and width == index.width:
+            view, slots = self._living(index, ids)
+            slots = _comparable(view, slots, model)
+            try:
+                verify(view, slots)
+                return view.columns.id[slots].tolist(), view.matrix[slots, :width]
+            except DamagedRows:
+                self._distrust(part, index)
+        with rows.reader(self._db_path) as conn:
+            return plain_rows(conn, kind, ids, width, model)
+
+    def background(self, scope: Scope, window_rows: int, width: int, model: str, size: int = 512) -> tuple[int, int, np.ndarray] | None:
+        """Return (rows averaged, rows there are, mean vector) over memories evenly spaced in the scan window of a scope.
+
+        At most ``size`` are averaged, in float64; None where no memory can be compared. The same rows give the same mean,
+        and it is kept until the next commit that changes vectors.
+        """
+        part = self._parts[MEMORY]
+        index = part.index
+        if index is not None and width == index.width:
+            view = index.view
+            key = (scope, window_rows, width, model, size)
+            stamp, means = self._means
+            if stamp is not view:
+                stamp, means = self._means = (view, {})
+            if key not in means:
+                slots = window(view, scope, 0, window_rows)
+                slots = _comparable(view, slots, model)
+                slots = slots[np.lexsort((view.columns.id[slots], -view.columns.created[slots]))]  # scan order, as the plain scan has it
+                taken = slots[spaced(len(slots), size)]
+                try:
+                    verify(view, taken)
+                except DamagedRows:
+                    self._distrust(part, index)
+                    return None
+                means[key] = (len(taken), len(slots), view.matrix[taken, :width].mean(axis=0, dtype=np.float64)) if len(taken) else None
+            return means[key]
+        with rows.reader(self._db_path) as conn:
+            return plain_background(conn, scope, window_rows, width, model, size)
 
     def count(self, kind: str) -> int:
         """Return how many rows of a kind have a vector, of whatever width."""

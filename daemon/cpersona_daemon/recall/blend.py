@@ -1,0 +1,130 @@
+"""The blend: one absolute score from meaning and words, comparable across questions, and what it must reach.
+
+    score = similarity + WORDS x coverage^2 + LENT x the better of what the rows stored just before and after have
+
+Similarity is the cosine above what unrelated texts of this store have anyway: a share of the question's mean cosine
+with the store and of the row's mean cosine with it. Notes of one person lie at 0.1, chat lies at 0.4; what stands out
+is the same in both. Coverage enters squared: a few shared common words are next to nothing, a whole identifier is
+enough by itself.
+
+Pure functions of numbers. The constants were chosen on some of the evaluation's sets and checked on the others.
+
+Contract: issue "Honest recall", items 1 to 3; contracts.md §13 "blend".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..embedding.base import Part, Profile
+from ..vectors.changes import Rid
+
+BACKGROUND_SHARE = 0.75  # of the question's and of the row's mean cosine each
+PART_WORTH = 0.7  # a cosine of the multilingual part, beside one of the whole vector
+WORDS = 0.8
+WORDS_ALONE = 1.5  # where there is no vector to compare, 0.3 of the question's words are as good as the gate
+LENT = 0.3
+NEIGHBOUR_SECONDS = 1800.0
+LEADERS = 20  # rows whose neighbours are looked at
+DEPTH = 50  # rows that each list hands over at least
+
+GATE = 0.135
+UNKNOWN_NAME = 1.6  # a question that names what no row holds must be met this much better
+FOLLOWING = 0.5  # once a row has reached the gate, others need this share of it
+PRECISION_POWER = 0.4  # strict (beta 2) asks for 1.32 x the gate, lenient (0.5) for 0.76 x
+
+PRIOR_BACKGROUND = 0.2
+PRIOR_ROWS = 8  # the background expected beforehand counts like this many rows
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What a store is about in the mean. ``rows`` were averaged, of ``total`` there are; ``centre`` is their mean vector, float64."""
+
+    rows: int
+    total: int
+    centre: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The parts of a row's score; they add up to it unless that would be below 0. ``cosine`` is None where there is no vector."""
+
+    cosine: float | None
+    similarity: float
+    coverage: float
+    words: float
+    lent: float = 0.0
+
+    @property
+    def own(self) -> float:
+        return max(0.0, self.similarity + self.words)
+
+    @property
+    def score(self) -> float:
+        return self.own + self.lent
+
+
+def similarities(vectors: np.ndarray, query: np.ndarray, background: Background | None, profile: Profile | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return (cosine, similarity) of each row of ``vectors``, float64. Rows and ``query`` are of unit length.
+
+    An embedder whose vectors hold a multilingual part is asked twice, and the better answer counts: across languages
+    only that part speaks.
+    """
+    rows, question = vectors.astype(np.float64), query.astype(np.float64)
+    expected = PRIOR_BACKGROUND if profile is None else profile.background
+    cosines = rows @ question
+    best = _above(rows, question, cosines, background, expected, None)
+    if profile is not None and profile.part is not None and len(question) >= profile.part.stop:
+        part = profile.part
+        own = rows[:, part.start:part.stop] @ question[part.start:part.stop] / part.share
+        best = np.maximum(best, PART_WORTH * _above(rows, question, own, background, expected, part))
+    return cosines, best
+
+
+def _above(rows: np.ndarray, question: np.ndarray, cosines: np.ndarray, background: Background | None, expected: float, part: Part | None) -> np.ndarray:
+    """Return how far the cosines stand above the share of the background that question and rows each have."""
+    if background is None or not background.rows:
+        return cosines - 2 * BACKGROUND_SHARE * expected
+    centre, n = background.centre, background.rows
+    if part is not None:
+        rows, question, centre = rows[:, part.start:part.stop], question[part.start:part.stop], centre[part.start:part.stop] / part.share
+    of_question, of_rows = float(question @ centre), rows @ centre
+    others = n
+    if background.total == n:
+        # Every row was averaged, each with itself among them.
+        of_rows, others = of_rows * n - 1.0, n - 1
+    else:
+        of_rows = of_rows * n
+    of_question = (of_question * n + PRIOR_ROWS * expected) / (n + PRIOR_ROWS)
+    of_rows = (of_rows + PRIOR_ROWS * expected) / (others + PRIOR_ROWS)
+    return cosines - BACKGROUND_SHARE * (of_question + of_rows)
+
+
+def scored(cosine: float | None, similarity: float | None, coverage: float) -> Scored:
+    """Return a row's own score, without what its neighbours lend it."""
+    if similarity is None:
+        return Scored(None, 0.0, coverage, WORDS_ALONE * coverage**2)
+    return Scored(cosine, similarity, coverage, WORDS * coverage**2)
+
+
+def with_lent(scored: Scored, lent: float) -> Scored:
+    return replace(scored, lent=lent) if lent else scored
+
+
+def lend(scores: Mapping[Rid, Scored], pairs: Iterable[tuple[Rid, Rid]]) -> dict[Rid, float]:
+    """Return what each row is lent by the better of its neighbours. ``pairs`` name two neighbours once, in either order."""
+    best: dict[Rid, float] = {}
+    for one, other in pairs:
+        if one in scores and other in scores:
+            best[one] = max(best.get(one, 0.0), scores[other].own)
+            best[other] = max(best.get(other, 0.0), scores[one].own)
+    return {rid: LENT * value for rid, value in best.items() if value > 0}
+
+
+def gate_of(measured: float | None, beta: float, names_unknown: bool) -> float:
+    """Return what the best row must reach: the gate, moved by the precision and by a name in the question that no row holds."""
+    return (GATE if measured is None else measured) * beta**PRECISION_POWER * (UNKNOWN_NAME if names_unknown else 1.0)

@@ -1,0 +1,203 @@
+"""How much of a question a row holds: the IDF-weighted share of its content words, absolute and between 0 and 1.
+
+Pure functions of texts. A row is read the way the full-text index reads it: the same stems, the same pairs of CJK
+characters, the same whole identifiers; so that a row counts as holding what a search for it would have found. Beyond
+that a row holds a date of the question when it was written on it.
+
+Contract: issue "Honest recall", items 2 and 3; contracts.md §3 (what matches), §13 "blend".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from .lexical import CJK_RUN, LEADING, TRAILING, LexicalQuery, Term, normalise
+
+# An identifier that stands in more rows than either of these names no row in particular.
+TELLING_ROWS, TELLING_SHARE = 10, 0.01
+# From this many English stop words on a question is English, where a capital inside the sentence marks a name.
+ENGLISH_STOP_WORDS = 2
+
+Stem = Callable[[str], Sequence[str]]
+Date = tuple[int | None, int | None, int | None]
+
+_MONTHS = {m: i for i, m in enumerate("january february march april may june july august september october november december".split(), 1)}
+_DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
+_SPOKEN = re.compile(rf"(?:(?<!\d){_DAY}\s+)?\b({'|'.join(m.capitalize() for m in _MONTHS)})\b(?:\s+{_DAY}(?!\d))?(?:,?\s+((?:19|20)\d\d)(?!\d))?")
+_YEAR = re.compile(r"(?<![\w.:/#-])((?:19|20)\d\d)(?![\w:/#-])")
+_ISO = re.compile(r"(?<![\w.:/-])((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?(?![\w:/-])")
+_AMBIGUOUS = ("may", "march")  # words of their own where neither a day nor a year stands beside them
+_WORDS = re.compile(r"[^\W_]+")
+_PLAIN_COMPOUND = re.compile(r"[^\W\d_]+(?:[-/'][^\W\d_]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a row holds of a question. ``identified``: it holds an identifier of the question that few rows hold."""
+
+    coverage: float
+    identified: bool
+
+
+class Reading:
+    """A row as the matching sees it: its text in the forms that the kinds of terms are looked for in, and its day (UTC)."""
+
+    __slots__ = ("body", "folded", "pieces", "day")
+
+    def __init__(self, text: str, instant: float | None):
+        self.body = normalise(text)
+        self.folded = fold(self.body)
+        self.pieces = self.body.lower() if self.body.isascii() else CJK_RUN.sub(" ", self.body).lower()
+        self.day = day_of(instant)
+
+
+class Question:
+    """The terms of one question with their weights, ready to be looked for in many rows.
+
+    ``rows`` is the number of rows in the store and ``found`` in how many of them each term stands; both may be
+    empty (0 and ()), every term then weighs the same. ``also`` holds terms that are not in the question as written:
+    they add to what a row covers and never to what there is to cover.
+    """
+
+    def __init__(self, text: str, query: LexicalQuery, stem: Stem, rows: int = 0, found: Sequence[int] = (), also: Sequence[Term] = (), also_found: Sequence[int] = ()):
+        dates = dates_of(text)
+        terms = (*query.terms, *also)
+        counts = (*found, *also_found) if rows else (0,) * len(terms)
+        self._sought = [_Sought(term, dates.get(term.text), stem) for term in terms]
+        self._weights = [idf(count, rows) for count in counts]
+        self._whole = sum(self._weights[:len(query.terms)])
+        few = max(TELLING_ROWS, rows * TELLING_SHARE)
+        self._telling = [s.telling and count <= few for s, count in zip(self._sought, counts, strict=True)]
+        names = inner_names(text, query)
+        self.names_unknown = bool(rows) and any(
+            count == 0 and s.date is None and (s.telling or s.text in names) for s, count in zip(self._sought, found, strict=False)
+        )
+
+    def held(self, reading: Reading) -> Held:
+        """Return what a row holds; nothing at all for a question without terms."""
+        if not self._whole:
+            return Held(0.0, False)
+        total, identified = 0.0, False
+        for sought, weight, telling in zip(self._sought, self._weights, self._telling, strict=True):
+            if sought.in_text(reading):
+                total += weight
+                identified = identified or telling
+            elif sought.date is not None and reading.day is not None and agrees(sought.date, reading.day):
+                total += weight
+        return Held(min(1.0, total / self._whole), identified)
+
+
+class _Sought:
+    """One term and how it is looked for."""
+
+    __slots__ = ("text", "date", "telling", "_pair", "_literal", "_whole", "_sequence", "_stems", "_stem")
+
+    def __init__(self, term: Term, date: Date | None, stem: Stem):
+        self.text, self.date, self._stem = term.text, date, stem
+        self.telling = date is None and term.kind == "identifier" and not _PLAIN_COMPOUND.fullmatch(term.text) and not (term.text.isdigit() and len(term.text) < 4)
+        self._pair = term.text if term.kind == "bigram" else None
+        self._literal = self._whole = self._sequence = None
+        self._stems: tuple[str, ...] = ()
+        if self._pair is not None:
+            return
+        if term.prefix:
+            self._literal, self._whole = term.text, _piece(term.text, True)
+        if term.kind == "word" or term.phrase or term.text.isalnum() or _PLAIN_COMPOUND.fullmatch(term.text):
+            self._stems = tuple(stem(term.text))
+            self._sequence = _sequence(self._stems) if self._stems else None
+        elif not term.prefix:
+            self._literal, self._whole = term.text, _piece(term.text, False)
+
+    def in_text(self, reading: Reading) -> bool:
+        if self._pair is not None:
+            return self._pair in reading.body
+        if self._literal is not None and self._literal in reading.pieces and self._whole.search(reading.pieces):
+            return True
+        if self._sequence is None or _beginning(self._stems[0]) not in reading.folded:
+            return False
+        return any(self._same(match[0]) for match in self._sequence.finditer(reading.folded))
+
+    def _same(self, words: str) -> bool:
+        return tuple(s for word in _WORDS.findall(words) for s in self._stem(word)) == self._stems
+
+
+def _beginning(stem: str) -> str:
+    """Return what every word with this stem begins with: stemming changes at most the last letter of what it leaves."""
+    return stem[:-1] if len(stem) > 2 else stem
+
+
+@lru_cache(1024)
+def _sequence(stems: tuple[str, ...]) -> re.Pattern:
+    """Return a pattern for the words in a row, each by its beginning; the stems are compared afterwards."""
+    return re.compile(r"(?<![^\W_])" + r"[\W_]+".join(f"{re.escape(_beginning(s))}[^\\W_]*" for s in stems))
+
+
+@lru_cache(1024)
+def _piece(text: str, open_ended: bool) -> re.Pattern:
+    """Return a pattern for a whole piece between blanks, less the punctuation of the sentence; or for one that begins so."""
+    end = "" if open_ended else f"[{re.escape(TRAILING)}]*(?!\\S)"
+    return re.compile(f"(?<!\\S)[{re.escape(LEADING)}]*{re.escape(text)}{end}")
+
+
+def fold(text: str) -> str:
+    """Return the text in lower case and without diacritics."""
+    if text.isascii():
+        return text.lower()
+    return "".join(c for c in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(c))
+
+
+def idf(count: int, rows: int) -> float:
+    """Return what a term found in ``count`` of ``rows`` rows weighs: ln(1 + (N - df + .5) / (df + .5)), most where none holds it."""
+    count = min(count, rows)
+    return math.log(1 + (rows - count + 0.5) / (count + 0.5))
+
+
+def inner_names(text: str, query: LexicalQuery) -> frozenset[str]:
+    """Return the words of an English question that a capital marks as names, in lower case; none of any other question."""
+    if len(query.stop_words) < ENGLISH_STOP_WORDS:
+        return frozenset()
+    words = [w.strip("\"'`“”‘’()[].,;:!?") for w in text.split()[1:]]
+    names = [w for w in words if w[:1].isupper()]
+    # Where every noun has one (German), a capital marks nothing.
+    return frozenset() if 2 * len(names) > len(words) else frozenset(n.removesuffix("'s").removesuffix("’s").lower() for n in names)
+
+
+def dates_of(text: str) -> dict[str, Date]:
+    """Return which terms of a question speak of a date: term -> (year, month, day), None where it names none."""
+    found: dict[str, Date] = {}
+    for year in _YEAR.findall(text):
+        found[year] = (int(year), None, None)
+    for match in _SPOKEN.finditer(text):
+        before, month, after, year = match.groups()
+        day, month = before or after, month.lower()
+        if month in _AMBIGUOUS and not day and not year:
+            continue
+        found[month] = (None, _MONTHS[month], None)
+        if day:
+            for written in (day, day + "st", day + "nd", day + "rd", day + "th"):
+                found[written] = (None, None, int(day))
+    for match in _ISO.finditer(text):
+        found[match[0]] = (int(match[1]), int(match[2]), int(match[3]) if match[3] else None)
+    return found
+
+
+def agrees(date: Date, day: tuple[int, int, int]) -> bool:
+    """Tell whether a day is the date, or lies in the month or year, or is the day of the month, that it names."""
+    return all(wanted is None or wanted == there for wanted, there in zip(date, day, strict=True))
+
+
+def day_of(instant: float | None) -> tuple[int, int, int] | None:
+    """Return the UTC day of an instant (epoch seconds)."""
+    if instant is None:
+        return None
+    try:
+        at = datetime.fromtimestamp(instant, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+    return at.year, at.month, at.day

@@ -1,0 +1,104 @@
+"""Weighing candidates for the blend: their texts, vectors and neighbours are read, and the pure functions score them.
+
+Contract: issue "Honest recall", items 2 and 3; contracts.md §13 "blend".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import apsw
+
+from ..storage import candidates as stored
+from ..storage import lexical
+from ..storage.scope import Scope
+from ..vectors.changes import EPISODE, MEMORY, Rid
+from . import blend
+from .coverage import Held, Question, Reading
+from .exclusion import matcher
+from .lexical import parse_query
+from .types import FAR, NEAR, PART, Candidate, Query, Ranked
+
+if TYPE_CHECKING:
+    from .channels import Notes, VectorQuery
+    from .pipeline import Bench
+
+_VECTOR_LISTS = (NEAR, PART, FAR)
+
+
+def weigh(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, lists: Sequence[Ranked], notes: Notes) -> list[Candidate]:
+    """Return every row of the lists, and the neighbours that the best of them lift, with their blend, best first.
+
+    Equal scores keep first-seen order. ``notes`` is told whether the question names something that no row holds.
+    """
+    return _Weighing(conn, bench, vector, query, lists, notes).run()
+
+
+class _Weighing:
+    def __init__(self, conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, lists: Sequence[Ranked], notes: Notes):
+        self._conn, self._bench, self._vector, self._query, self._lists = conn, bench, vector, query, lists
+        self._excluded = matcher(query.exclude)
+        self._question = self._asked()
+        notes.names_unknown = self._question.names_unknown
+        self._held: dict[Rid, Held] = {}
+        self._scored: dict[Rid, blend.Scored] = {}
+
+    def run(self) -> list[Candidate]:
+        rids = dict.fromkeys(rid for ranked in self._lists for rid in ranked.rids if rid not in ranked.excluded)
+        lexical_rids = {rid for ranked in self._lists if ranked.channel not in _VECTOR_LISTS for rid in ranked.rids}
+        self._score(rids)
+        lent = self._lent()
+        found = []
+        for rid, scored in self._scored.items():
+            scored = blend.with_lent(scored, lent.get(rid, 0.0))
+            held = self._held[rid]
+            found.append(Candidate(
+                rid, cosine=scored.cosine, blend=scored.score, coverage=held.coverage, identified=held.identified, scored=scored, lexical=rid in lexical_rids,
+            ))
+        found.sort(key=lambda c: -c.blend)
+        return found
+
+    def _asked(self) -> Question:
+        """Read the question against the statistics of the store; other names that were given for it only add."""
+        written = parse_query(self._query.text)
+        known = {term.text for term in written.terms}
+        also = [term for text in self._query.also_lexical for term in parse_query(text).terms if term.text not in known]
+        if not self._bench.settings.fts_enabled:
+            return Question(self._query.text, written, lexical.stemmer(self._conn), also=also)
+        kinds = (MEMORY, EPISODE) if self._query.scope.sees_episodes else (MEMORY,)
+        rows, counts = lexical.holding(self._conn, kinds, (*written.terms, *also))
+        at = len(written.terms)
+        return Question(self._query.text, written, lexical.stemmer(self._conn), rows, counts[:at], also, counts[at:])
+
+    def _score(self, rids: Iterable[Rid]) -> None:
+        readings = stored.readings(self._conn, rids)
+        # In the order asked for, whatever order they were read in.
+        readings = {rid: readings[rid] for rid in rids if rid in readings and not self._is_excluded(rid, readings[rid][0])}
+        meant = self._similarities(readings)
+        for rid, (text, instant) in readings.items():
+            held = self._held[rid] = self._question.held(Reading(text, instant))
+            cosine, similarity = meant.get(rid, (None, None))
+            self._scored[rid] = blend.scored(cosine, similarity, held.coverage)
+
+    def _is_excluded(self, rid: Rid, text: str) -> bool:
+        # An episode is compared as displayed, which the lists have done already; neighbours are memories.
+        return self._excluded is not None and rid[0] == MEMORY and self._excluded(text)
+
+    def _similarities(self, rids: Iterable[Rid]) -> dict[Rid, tuple[float, float]]:
+        if self._vector is None:
+            return {}
+        vector, model, settings = self._vector.vector, self._vector.model, self._bench.settings
+        found, rows = self._bench.vectors.rows_of(rids, len(vector), model)
+        # The whole agent is the background whatever part of it is asked: a narrow scope may hold nothing but answers.
+        averaged = self._bench.vectors.background(Scope(self._query.scope.agent_id), settings.max_memories, len(vector), model)
+        background = None if averaged is None else blend.Background(*averaged)
+        cosines, similarities = blend.similarities(rows, vector, background, self._bench.profile)
+        return dict(zip(found, zip(cosines.tolist(), similarities.tolist(), strict=True), strict=True))
+
+    def _lent(self) -> dict[Rid, float]:
+        """Return what neighbours lend to the best memories and get from them."""
+        leaders = sorted((rid for rid in self._scored if rid[0] == MEMORY and self._scored[rid].own > 0), key=lambda rid: -self._scored[rid].own)[:blend.LEADERS]
+        pairs = [((MEMORY, a), (MEMORY, b)) for a, b in stored.beside(self._conn, (row_id for _, row_id in leaders), blend.NEIGHBOUR_SECONDS)]
+        self._score([rid for rid in dict.fromkeys(other for _, other in pairs) if rid not in self._scored])
+        return blend.lend(self._scored, pairs)

@@ -1,0 +1,150 @@
+"""The blend's arithmetic and its gate: pure functions of numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from cpersona_daemon.embedding.base import Part, Profile
+from cpersona_daemon.recall import autocut, blend, gate, penalty, prior
+from cpersona_daemon.recall.types import Candidate
+from cpersona_daemon.storage.candidates import Facts
+
+DECLARED = Profile(admission=0.26, min_similarity=0.2, cosine_floor=0.1, cosine_ceil=0.6, background=0.1)
+
+
+def unit(*numbers):
+    row = np.array(numbers, np.float32)
+    return row / np.linalg.norm(row)
+
+
+def row(score, rid=1, **more):
+    return Candidate(("mem", rid), blend=score, **more)
+
+
+def limits(blend_gate=blend.GATE, **more):
+    return gate.thresholds(0, k=60, deep=more.pop("deep", False), blank=False, admission=None, measured={}, blend_gate=blend_gate)
+
+
+# -- similarity
+
+
+def test_similarity_is_what_stands_above_the_background_of_question_and_row():
+    rows, query = np.stack([unit(1, 0, 0), unit(0, 1, 0)]), unit(1, 0, 0)
+    centre = np.array([0.4, 0.2, 0.0])
+    cosines, above = blend.similarities(rows, query, blend.Background(10_000, 20_000, centre), DECLARED)
+    assert cosines == pytest.approx([1.0, 0.0])
+    assert above == pytest.approx([1.0 - 0.75 * (0.4 + 0.4), 0.0 - 0.75 * (0.4 + 0.2)], abs=1e-3)
+
+
+def test_a_store_of_few_rows_stands_between_what_was_expected_and_what_it_shows():
+    rows, query = unit(0, 1)[None], unit(1, 0)
+    centre = np.array([0.9, 0.9])
+    values = [float(blend.similarities(rows, query, blend.Background(n, n + 1, centre), DECLARED)[1][0]) for n in (1, 4, 16, 256)]
+    assert values == sorted(values, reverse=True)
+    expected = float(blend.similarities(rows, query, None, DECLARED)[1][0])
+    assert values[0] < expected == pytest.approx(-0.15)
+
+
+def test_a_row_is_no_background_of_itself():
+    rows = np.stack([unit(1, 0), unit(0, 1)])
+    _, above = blend.similarities(rows, unit(1, 0), blend.Background(2, 2, rows.mean(axis=0, dtype=np.float64)), DECLARED)
+    # The question's mean is a half; each row's mean with the other row is 0; eight rows of 0.1 were expected beforehand.
+    of_question, of_row = (1 + 0.8) / 10, 0.8 / 9
+    assert above[0] == pytest.approx(1 - 0.75 * (of_question + of_row))
+
+
+def test_the_multilingual_part_speaks_where_the_whole_is_silent():
+    profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, part=Part(2, 4, 0.5))
+    half = 0.5**0.5
+    query, stranger = np.array([half, 0, half, 0], np.float32), np.array([-half, 0, half, 0], np.float32)
+    cosines, above = blend.similarities(stranger[None], query, None, profile)
+    assert cosines[0] == pytest.approx(0.0) and above[0] == pytest.approx(blend.PART_WORTH)
+
+
+# -- words and neighbours
+
+
+def test_a_row_without_a_vector_is_judged_by_its_words_alone():
+    assert blend.scored(None, None, 0.3).score == pytest.approx(0.135)
+    assert blend.scored(0.2, 0.0, 0.3).score == pytest.approx(0.072)
+
+
+def test_three_shared_common_words_reach_no_gate_and_a_whole_identifier_reaches_every_gate():
+    assert blend.scored(0.1, 0.0, 0.25).score < blend.gate_of(None, 0.5, False)
+    assert blend.scored(0.0, -0.3, 1.0).score > blend.gate_of(None, 2.0, True)
+
+
+def test_a_score_is_never_below_zero():
+    assert blend.scored(-0.2, -0.4, 0.0).score == 0.0
+
+
+def test_neighbours_lend_a_share_of_the_better_one_both_ways():
+    a, b, c, far = (("mem", i) for i in (1, 2, 3, 9))
+    scores = {a: blend.scored(0.5, 0.5, 0), b: blend.scored(0.1, 0.1, 0), c: blend.scored(0.3, 0.3, 0), far: blend.scored(0.9, 0.9, 0)}
+    assert blend.lend(scores, [(b, a), (b, c)]) == {a: pytest.approx(0.03), b: pytest.approx(0.15), c: pytest.approx(0.03)}
+
+
+def test_a_neighbour_that_says_nothing_lends_nothing():
+    a, b = ("mem", 1), ("mem", 2)
+    assert blend.lend({a: blend.scored(-0.5, -0.5, 0), b: blend.scored(0.1, 0.1, 0)}, [(a, b), (a, ("mem", 3))]) == {a: pytest.approx(0.03)}
+
+
+# -- the gate
+
+
+def test_nothing_passes_while_no_row_reaches_the_gate_and_half_of_it_is_enough_afterwards():
+    weak, best = row(0.08, 1), row(0.2, 2)
+    assert gate.split([weak], limits().opened([weak]), False) == ([], [weak])
+    assert gate.split([best, weak], limits().opened([best, weak]), False) == ([best, weak], [])
+    assert gate.split([best, row(0.06)], limits().opened([best]), False)[0] == [best]
+
+
+def test_a_row_that_holds_a_rare_identifier_passes_whatever_it_scores():
+    assert gate.passes(row(0.0, identified=True), limits(9.0), False)
+
+
+def test_a_name_that_no_row_holds_raises_the_gate():
+    assert blend.gate_of(None, 1.0, True) == pytest.approx(1.6 * blend.gate_of(None, 1.0, False))
+
+
+def test_deep_halves_the_gate():
+    assert limits(deep=True).blend == pytest.approx(limits().blend / 2)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 2, allow_nan=False), st.booleans()), max_size=30), st.one_of(st.none(), st.floats(0.01, 1)), st.booleans(), st.booleans(),
+)
+def test_from_strict_over_balanced_to_lenient_the_rows_admitted_never_shrink(drawn, measured, names_unknown, deep):
+    rows = [row(score, i, identified=identified) for i, (score, identified) in enumerate(drawn)]
+    admitted = []
+    for beta in (2.0, 1.0, 0.5):
+        at = limits(blend.gate_of(measured, beta, names_unknown), deep=deep).opened(rows)
+        admitted.append({c.rid for c in gate.split(rows, at, False)[0]})
+    assert admitted[0] <= admitted[1] <= admitted[2]
+
+
+# -- what else touches a blend
+
+
+def test_autocut_never_cuts_a_blend():
+    rows = [row(0.9, 1, cosine=0.9), row(0.2, 2, cosine=0.1), row(0.1, 3, cosine=0.05)]
+    assert autocut.autocut(rows, legacy=False, min_results=2, min_gap_ratio=0.0) == (rows, [])
+
+
+def test_the_episode_penalty_multiplies_a_blend_and_sorts_again():
+    rows = [row(0.5, 1), row(0.4, 2)]
+    facts = {("mem", 1): Facts(0.0), ("mem", 2): Facts(1e9)}
+    weighed = penalty.apply(rows, facts, 1e9, rate=0.01, floor=0.5)
+    assert [(c.rid[1], c.blend) for c in weighed] == [(2, 0.4), (1, 0.25)]
+
+
+def test_the_prior_orders_a_blend():
+    rows = [row(0.5, 1), row(0.4, 2)]
+    facts = {("mem", 1): Facts(0.0), ("mem", 2): Facts(1e9)}
+    ordered = prior.apply(rows, facts, (0.0, 1e9), mode="blend", rate=1.0, floor=0.1, anchor="newest", now=1e9)
+    assert [c.rid[1] for c in ordered] == [2, 1] and [c.blend for c in ordered] == [0.4, 0.5]
+
+
+def test_the_signal_of_a_blended_row_is_the_blend():
+    assert row(0.5, cosine=0.9).signal(False) == ("blend", 0.5)
+    assert row(0.5, confidence=0.7).signal(True) == ("confidence", 0.7)

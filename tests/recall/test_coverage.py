@@ -1,0 +1,133 @@
+"""What a row holds of a question, by the same reading as the full-text index."""
+
+import apsw
+import pytest
+from hypothesis import given, settings as hypothesis_settings, strategies as st
+
+from cpersona_daemon.instants import parse_instant
+from cpersona_daemon.recall.coverage import Question, Reading, dates_of, idf
+from cpersona_daemon.recall.lexical import parse_query, quoted
+from cpersona_daemon.storage import lexical, schema
+
+
+@pytest.fixture(scope="module")
+def conn():
+    connection = apsw.Connection(":memory:")
+    schema.migrate(connection, 0)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def stem(conn):
+    return lexical.stemmer(conn)
+
+
+def held(stem, question, text, when=None, rows=0, found=()):
+    instant = None if when is None else parse_instant(when)
+    return Question(question, parse_query(question), stem, rows, found).held(Reading(text, instant))
+
+
+def test_a_row_that_holds_every_content_word_covers_the_whole_question(stem):
+    assert held(stem, "which database do we use for the billing service", "The billing services use a database").coverage == 1.0
+
+
+def test_the_share_is_weighed_by_how_rare_each_word_is(stem):
+    # "deploy" stands in 900 of 1,000 rows, "heliotrope" in one.
+    common, rare = idf(900, 1000), idf(1, 1000)
+    assert held(stem, "deploy heliotrope", "we deploy on Fridays", rows=1000, found=(900, 1)).coverage == pytest.approx(common / (common + rare))
+    assert held(stem, "deploy heliotrope", "the heliotrope server", rows=1000, found=(900, 1)).coverage == pytest.approx(rare / (common + rare))
+
+
+def test_a_word_that_no_row_holds_weighs_most():
+    assert idf(0, 100) > idf(1, 100) > idf(50, 100) > idf(100, 100) > 0
+
+
+def test_stop_words_are_neither_asked_for_nor_held(stem):
+    assert held(stem, "what is the budget", "what is the weather").coverage == 0.0
+
+
+@pytest.mark.parametrize("question, text", [
+    ("CVE-2024-3094", "xz backdoor: CVE-2024-3094, see the advisory"),
+    ("9d3fe55", "commit 9d3fe55ab01c fixes the cursor"),
+    ("C++", "we write it in C++."),
+    ("/etc/acme/agentd.toml", "config is `/etc/acme/agentd.toml`, mode 0640"),
+    ("naïve café", "a NAIVE cafe\u0301"),
+    ("running tests", "the test runs"),
+    ("空调", "办公室的空调每天关闭"),
+    ("Caroline's gift", "a gift for Caroline"),
+])
+def test_what_the_index_would_find_is_held(stem, question, text):
+    assert held(stem, question, text).coverage == 1.0
+
+
+@pytest.mark.parametrize("question, text", [
+    ("CVE-2024-3094", "CVE-2024-3095"), ("C++", "the C compiler"), ("cat", "concatenate"), ("空调", "空气调节"), ("E1103", "E11034"),
+])
+def test_what_the_index_would_not_find_is_not_held(stem, question, text):
+    assert held(stem, question, text).coverage == 0.0
+
+
+def test_a_row_written_on_the_day_holds_the_date(stem):
+    question, text = "what did Maria buy on 3 June, 2023?", "Maria bought a lamp"
+    assert held(stem, question, text, "2023-06-03T10:00:00Z").coverage > held(stem, question, text, "2023-06-20T10:00:00Z").coverage
+    assert held(stem, question, text, "2023-06-20T10:00:00Z").coverage > held(stem, question, text, "2022-01-01T10:00:00Z").coverage
+    assert held(stem, question, text, "2022-01-01T10:00:00Z") == held(stem, question, text)
+
+
+def test_dates_are_read_from_words_years_and_iso_stamps():
+    assert dates_of("in March 2024 or on 2024-05-17") == {"2024": (2024, None, None), "march": (None, 3, None), "2024-05-17": (2024, 5, 17)}
+    assert dates_of("May I march on? version 3.2023 and port 20231") == {}
+    assert dates_of("on May 3") | {"3rd": (None, None, 3)} == dates_of("on May 3")
+
+
+def test_a_rare_identifier_identifies_its_row_and_a_common_one_does_not(stem):
+    assert held(stem, "what does E1103 stand for", "error E1103 is a timeout", rows=5000, found=(1, 3)).identified
+    assert not held(stem, "what does E1103 stand for", "error E1103 is a timeout", rows=5000, found=(800, 3)).identified
+    assert not held(stem, "off-by-one mistakes", "an off-by-one again", rows=5000, found=(1, 3)).identified
+    assert not held(stem, "deploy target", "the deploy target", rows=5000, found=(1, 3)).identified
+
+
+def test_a_question_that_names_what_no_row_holds_says_so(stem):
+    def unknown(question, found):
+        return Question(question, parse_query(question), stem, 100, found).names_unknown
+
+    assert unknown("When do we rotate the Datadog key?", (3, 0, 5))
+    assert not unknown("When do we rotate the Datadog key?", (3, 1, 5))
+    assert not unknown("When do we rotate the datadog key?", (3, 0, 5))
+    assert unknown("how long are logs kept on db-05", (1, 2, 2, 0))
+    assert not unknown("Wie hoch sind die Gebühren?", (0,) * 5)
+    assert not unknown("What did we do in October 2023?", (0, 0))
+
+
+def test_other_names_add_to_what_a_row_holds_and_not_to_what_there_is_to_hold(stem):
+    written, also = parse_query("northern lights"), parse_query("aurora").terms
+    plain = Question("northern lights", written, stem, 10, (1, 1))
+    named = Question("northern lights", written, stem, 10, (1, 1), also, (1,))
+    text = Reading("the aurora project", None)
+    assert plain.held(text).coverage == 0.0 and 0 < named.held(text).coverage <= 1.0
+    assert named.held(Reading("northern lights", None)).coverage == 1.0
+
+
+def test_a_question_without_words_covers_nothing(stem):
+    assert held(stem, "?!", "anything").coverage == 0.0
+
+
+PIECES = st.sampled_from(["Run", "running", "runner", "foo_bar", "foo-bar", "C++", "a.b/c", "v1.2.3", "9d3fe55", "café", "naive", "空调", "密码重置", "don't", "x", "42", "Ünï", "hopping", "hope"])
+
+
+@hypothesis_settings(max_examples=150, deadline=None)
+@given(st.lists(PIECES, min_size=1, max_size=4), st.lists(PIECES, min_size=1, max_size=6), st.sampled_from([" ", ", ", ". "]))
+def test_reading_a_text_agrees_with_asking_the_index(asked, stored, between):
+    connection = apsw.Connection(":memory:")
+    schema.migrate(connection, 0)
+    stem, text = lexical.stemmer(connection), between.join(stored)
+    lexical.put_memory(connection, 1, text)
+    for piece in asked:
+        query = parse_query(piece)
+        for term in query.terms:
+            forms = [term.token] + [quoted(term.prefix) + "*"] * bool(term.prefix) + [term.phrase] * bool(term.phrase)
+            found = bool(connection.execute("SELECT 1 FROM memory_fts WHERE memory_fts MATCH ?", (" OR ".join(forms),)).fetchall())
+            alone = Question(piece, type(query)((term,)), stem)
+            assert (alone.held(Reading(text, None)).coverage > 0) == found, (piece, term, text)
+    connection.close()
