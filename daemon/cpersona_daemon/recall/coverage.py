@@ -33,6 +33,7 @@ _SPOKEN = re.compile(rf"(?:(?<!\d){_DAY}\s+)?\b({'|'.join(m.capitalize() for m i
 _YEAR = re.compile(r"(?<![\w.:/#-])((?:19|20)\d\d)(?![\w:/#-])")
 _ISO = re.compile(r"(?<![\w.:/-])((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?(?![\w:/-])")
 _AMBIGUOUS = ("may", "march")  # words of their own where neither a day nor a year stands beside them
+_DIACRITICS = re.compile("[\u0300-\u036f]+")
 _WORDS = re.compile(r"[^\W_]+")
 _PLAIN_COMPOUND = re.compile(r"[^\W\d_]+(?:[-/'][^\W\d_]+)*")
 
@@ -46,15 +47,30 @@ class Held:
 
 
 class Reading:
-    """A row as the matching sees it: its text in the forms that the kinds of terms are looked for in, and its day (UTC)."""
+    """A row as the matching sees it: its text in the forms that the kinds of terms are looked for in, each made when first needed."""
 
-    __slots__ = ("body", "folded", "pieces", "day")
+    __slots__ = ("body", "_folded", "_pieces", "_instant")
 
     def __init__(self, text: str, instant: float | None):
-        self.body = normalise(text)
-        self.folded = fold(self.body)
-        self.pieces = self.body.lower() if self.body.isascii() else CJK_RUN.sub(" ", self.body).lower()
-        self.day = day_of(instant)
+        self.body, self._instant = normalise(text), instant
+        self._folded = self._pieces = self.body.lower() if self.body.isascii() else None
+
+    @property
+    def folded(self) -> str:
+        if self._folded is None:
+            self._folded = fold(self.body)
+        return self._folded
+
+    @property
+    def pieces(self) -> str:
+        if self._pieces is None:
+            self._pieces = CJK_RUN.sub(" ", self.body).lower()
+        return self._pieces
+
+    @property
+    def day(self) -> tuple[int, int, int] | None:
+        """The day the row tells of (UTC), None where it names none."""
+        return day_of(self._instant)
 
 
 class Question:
@@ -96,7 +112,7 @@ class Question:
 class _Sought:
     """One term and how it is looked for."""
 
-    __slots__ = ("text", "date", "telling", "_pair", "_literal", "_whole", "_sequence", "_stems", "_stem")
+    __slots__ = ("text", "date", "telling", "_pair", "_literal", "_whole", "_sequence", "_stems", "_first", "_stem")
 
     def __init__(self, term: Term, date: Date | None, stem: Stem):
         self.text, self.date, self._stem = term.text, date, stem
@@ -111,6 +127,7 @@ class _Sought:
         if term.kind == "word" or term.phrase or term.text.isalnum() or _PLAIN_COMPOUND.fullmatch(term.text):
             self._stems = tuple(stem(term.text))
             self._sequence = _sequence(self._stems) if self._stems else None
+            self._first = _beginning(self._stems[0]) if self._stems else ""
         elif not term.prefix:
             self._literal, self._whole = term.text, _piece(term.text, False)
 
@@ -119,12 +136,16 @@ class _Sought:
             return self._pair in reading.body
         if self._literal is not None and self._literal in reading.pieces and self._whole.search(reading.pieces):
             return True
-        if self._sequence is None or _beginning(self._stems[0]) not in reading.folded:
-            return False
-        return any(self._same(match[0]) for match in self._sequence.finditer(reading.folded))
+        return self._sequence is not None and self._stands_in(reading.folded)
 
-    def _same(self, words: str) -> bool:
-        return tuple(s for word in _WORDS.findall(words) for s in self._stem(word)) == self._stems
+    def _stands_in(self, text: str) -> bool:
+        """Tell whether the words stand in a folded text. The beginning is sought by itself: far quicker than by the pattern."""
+        at = text.find(self._first)
+        while at >= 0:
+            if (at == 0 or not text[at - 1].isalnum()) and (words := self._sequence.match(text, at)) and self._stem(words[0]) == self._stems:
+                return True
+            at = text.find(self._first, at + 1)
+        return False
 
 
 def _beginning(stem: str) -> str:
@@ -135,7 +156,7 @@ def _beginning(stem: str) -> str:
 @lru_cache(1024)
 def _sequence(stems: tuple[str, ...]) -> re.Pattern:
     """Return a pattern for the words in a row, each by its beginning; the stems are compared afterwards."""
-    return re.compile(r"(?<![^\W_])" + r"[\W_]+".join(f"{re.escape(_beginning(s))}[^\\W_]*" for s in stems))
+    return re.compile(r"[\W_]+".join(f"{re.escape(_beginning(s))}[^\\W_]*" for s in stems))
 
 
 @lru_cache(1024)
@@ -149,7 +170,7 @@ def fold(text: str) -> str:
     """Return the text in lower case and without diacritics."""
     if text.isascii():
         return text.lower()
-    return "".join(c for c in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(c))
+    return _DIACRITICS.sub("", unicodedata.normalize("NFD", text.lower()))
 
 
 def idf(count: int, rows: int) -> float:

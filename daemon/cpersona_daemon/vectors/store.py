@@ -252,7 +252,7 @@ class VectorStore:
         with rows.reader(self._db_path) as conn:
             return plain_rows(conn, kind, ids, width, model)
 
-    def background(self, scope: Scope, window_rows: int, width: int, model: str, size: int = 512) -> tuple[int, int, np.ndarray] | None:
+    def background(self, scope: Scope, window_rows: int, width: int, model: str, size: int = 256) -> tuple[int, int, np.ndarray] | None:
         """Return (rows averaged, rows there are, mean vector) over memories evenly spaced in the scan window of a scope.
 
         At most ``size`` are averaged, in float64; None where no memory can be compared. The same rows give the same mean,
