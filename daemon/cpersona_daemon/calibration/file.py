@@ -52,7 +52,7 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One state of the file: an immutable snapshot that also answers the recall pipeline.
 
     ``thresholds`` and ``betas`` by agent (thresholds: '' for every agent without one of its own);
-    ``gates`` by agent, mode, signal and model.
+    ``gates`` by agent, mode, signal and model; ``counts``: the memories that an agent had when it was measured.
     """
 
     format: str = FORMAT
@@ -62,6 +62,7 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     thresholds: dict[str, Threshold] = {}
     gates: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     betas: dict[str, float] = {}
+    counts: dict[str, int] = {}
 
     def threshold(self, agent_id: str, model: str = "") -> float | None:
         """Return the similarity threshold measured for an agent, else for all, else None. One of another model is none."""
@@ -95,10 +96,17 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def without(self, agent_id: str) -> Measured:
         """Return this without anything about an agent."""
         drop = lambda held: {k: v for k, v in held.items() if k != agent_id}  # noqa: E731
-        return msgspec.structs.replace(self, thresholds=drop(self.thresholds), gates=drop(self.gates), betas=drop(self.betas))
+        return msgspec.structs.replace(self, thresholds=drop(self.thresholds), gates=drop(self.gates), betas=drop(self.betas), counts=drop(self.counts))
 
-    def with_threshold(self, agent_id: str, threshold: Threshold) -> Measured:
-        return msgspec.structs.replace(self, thresholds={**self.thresholds, agent_id: threshold})
+    def with_threshold(self, agent_id: str, threshold: Threshold, count: int = 0) -> Measured:
+        """Return this with an agent's threshold, measured while it had ``count`` memories (0: not known)."""
+        counts = {**self.counts, agent_id: count} if count else self.counts
+        return msgspec.structs.replace(self, thresholds={**self.thresholds, agent_id: threshold}, counts=counts)
+
+    def outgrown(self, agent_id: str, count: int) -> bool:
+        """Tell whether an agent has twice or half the memories that it had when it was measured. Unknown is no."""
+        had = self.counts.get(agent_id)
+        return had is not None and not had / 2 < count < had * 2
 
     def with_gates(self, agent_id: str, mode: str, signals: Iterable[str], found: dict[str, float]) -> Measured:
         """Return this with the gates ``found`` for an agent and mode; a signal of ``signals`` that has none any more loses its old one."""

@@ -26,7 +26,7 @@ from ..storage.calibration import Fit, Sampled
 from ..storage.candidates import facts
 from ..storage.scope import Scope
 from ..vectors.changes import MEMORY, Rid
-from . import measure
+from . import measure, noise
 from .file import BALANCED, BETAS, EVERY_AGENT, Measured, Threshold, scoring_version
 
 SEPARATION, PERCENTILE, ZSCORE = "separation", "percentile", "zscore"
@@ -37,7 +37,7 @@ QUERY_DEPTH = 20
 QUERY_CHARS = 48  # the opening words of a memory, as long as a question: whole memories ask for forty words each
 POOL = 2  # the draws share this many times the queries of one, which bounds the work in a large store
 QUERIES_AT_ONCE = 2  # of four readers: the others stay free for requests
-SIGNALS = {"blend": (), "rrf": ("cosine", "rrf"), "rsf": ("rsf", "cosine"), "cascade": ("cosine",)}
+SIGNALS = {"blend": ("blend",), "rrf": ("cosine", "rrf"), "rsf": ("rsf", "cosine"), "cascade": ("cosine",)}
 LEGACY_SIGNALS = ("confidence",)
 Compare = Callable[[Measured, Measured], Awaitable[dict]]
 _DIGITS = {"rrf": 6}  # the whole scale of rank fusion lies below 3/61
@@ -67,12 +67,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """What one read of the store brought: the sample, its pairs in time, the draws of queries and their texts."""
+    """What one read of the store brought: the sample, its pairs in time, the draws of queries and their texts, and how many memories there are."""
 
     sample: list[Sampled]
     pairs: list[tuple[Sampled, Sampled]]
     draws: list[list[Sampled]]
     texts: dict[int, str]
+    rows: int = 0
 
 
 async def calibrate(
@@ -105,7 +106,7 @@ async def _calibrate(
     dimension = ctx.embedding.dimension or len(drawn.sample[0].vector)
 
     def measured(held: Measured) -> Measured:
-        return beta(held.for_model(model, dimension, version)).with_threshold(agent, threshold)
+        return beta(held.for_model(model, dimension, version)).with_threshold(agent, threshold, drawn.rows)
 
     # The queries run against the threshold just measured, not the one in force: the same store then gives the same gates.
     trial = measured(book.current)
@@ -153,7 +154,7 @@ def _draw(conn: apsw.Connection, plan: Plan, fit: Fit, settings: Settings) -> _D
     ids = rows.memory_ids(conn, agent)
     sample = rows.sample(conn, ids, plan.sample_size, fit, agent, len(ids), "threshold")
     if len(sample) < LEAST_SAMPLE:
-        return _Drawn(sample, [], [], {})
+        return _Drawn(sample, [], [], {}, len(ids))
     # The first draw settles the width where the embedder does not know it yet.
     fit = Fit(fit.model, len(sample[0].vector))
     window = settings.calibrate_temporal_window_min * 60
@@ -165,7 +166,7 @@ def _draw(conn: apsw.Connection, plan: Plan, fit: Fit, settings: Settings) -> _D
         pool = {row.id: row for row in rows.sample(conn, ids, POOL * queries, fit, agent, len(ids), "queries")}
         numbers = np.array(sorted(pool), np.int64)
         draws = [[pool[i] for i in rows.shuffled(numbers, agent, len(ids), "draw", n)[:queries].tolist()] for n in range(settings.fused_gate_calibration_draws)]
-    return _Drawn(sample, pairs, draws, rows.contents(conn, sorted({row.id for draw in draws for row in draw})))
+    return _Drawn(sample, pairs, draws, rows.contents(conn, sorted({row.id for draw in draws for row in draw})), len(ids))
 
 
 def _threshold(drawn: _Drawn, plan: Plan, settings: Settings) -> tuple[float, str | None]:
@@ -191,6 +192,10 @@ def _threshold(drawn: _Drawn, plan: Plan, settings: Settings) -> tuple[float, st
 
 async def _gates(ctx: Context, settings: Settings, agent: str, signals: tuple[str, ...], drawn: _Drawn) -> dict[str, float]:
     """Return the gate of each signal that has scores enough, by running the drawn memories as queries."""
+    if signals == SIGNALS["blend"]:
+        texts = {row_id: opening_words(text) for row_id, text in drawn.texts.items()}
+        measured = noise.gate_from(await noise.measure(ctx, settings, agent, drawn.draws[0], texts), drawn.rows, ctx.embedding.profile)
+        return {} if measured is None else {"blend": measured}
     queries = {row.id: row for draw in drawn.draws for row in draw if drawn.texts.get(row.id, "").strip()}
     free = asyncio.Semaphore(QUERIES_AT_ONCE)
 
@@ -261,7 +266,7 @@ def _compared(candidate: Candidate, signal: str) -> float | None:
 async def set_precision(ctx: Context, settings: Settings, agent_id: str, precision: str) -> dict:
     """Set how strict an agent's gate is and measure it again at once; '' clears it.
 
-    Raises Refused, with nothing changed, for an unknown name and where there is too little to measure.
+    Raises Refused, with nothing changed, for an unknown name and, in every mode but blend, where there is too little to measure.
     """
     if not agent_id:
         raise Refused("agent_id is empty; name the agent whose precision this is")
@@ -270,7 +275,7 @@ async def set_precision(ctx: Context, settings: Settings, agent_id: str, precisi
     plan = _plan_of(ctx.calibration.current, agent_id)
     if precision:
         beta = BETAS[precision]
-        await calibrate(ctx, settings, plan, beta=lambda held: held.with_beta(agent_id, beta))
+        await _with_beta(ctx, settings, plan, beta)
         return {"ok": True, "agent_id": agent_id, "precision": precision, "beta": beta, "cleared": False}
     if agent_id in ctx.calibration.current.betas:
         try:
@@ -279,6 +284,16 @@ async def set_precision(ctx: Context, settings: Settings, agent_id: str, precisi
             # Too little is left to measure: the gates of the old precision must not outlive it.
             await asyncio.to_thread(ctx.calibration.update, lambda held: held.with_beta(agent_id, None).without_gates(agent_id))
     return {"ok": True, "agent_id": agent_id, "precision": "default", "beta": BETAS[BALANCED], "cleared": True}
+
+
+async def _with_beta(ctx: Context, settings: Settings, plan: Plan, beta: float) -> None:
+    """Set a beta and measure under it. A blend needs no measurement for it: a precision moves whatever gate there is."""
+    try:
+        await calibrate(ctx, settings, plan, beta=lambda held: held.with_beta(plan.agent_id, beta))
+    except Refused:
+        if settings.recall_mode != "blend" or _legacy(settings):
+            raise
+        await asyncio.to_thread(ctx.calibration.update, lambda held: held.with_beta(plan.agent_id, beta))
 
 
 def get_precision(ctx: Context, agent_id: str) -> dict:
@@ -297,7 +312,8 @@ def _plan_of(held: Measured, agent_id: str) -> Plan:
 
 
 async def recalibrate_if_stale(ctx: Context) -> None:
-    """Measure every agent again when model, dimension or scoring changed since, or nothing is measured yet.
+    """Measure every agent again when model, dimension or scoring changed since, or nothing is measured yet; and an
+    agent that has twice or half the memories it had.
 
     Run it as a task once the embedder is ready. Betas are kept and the old file is backed up; an agent with fewer
     than 10 embedded memories stays uncalibrated. Raises only CancelledError.
@@ -329,7 +345,8 @@ async def _recalibrate(ctx: Context, settings: Settings) -> None:
             agents = [EVERY_AGENT, *agents]
     else:
         # A precision holds in the mode it was measured in; after a change of mode it is measured again.
-        agents = [a for a in agents if a in before.betas and settings.recall_mode not in before.gates.get(a, {})]
+        unmeasured = {a for a in agents if a in before.betas and settings.recall_mode not in before.gates.get(a, {})}
+        agents = [a for a in agents if a in unmeasured or before.outgrown(a, await ctx.db.read(rows.count, a))]
     for agent in agents:
         try:
             await calibrate(ctx, settings, _plan_of(before, agent))

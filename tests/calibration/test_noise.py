@@ -1,0 +1,137 @@
+"""The noise of a store and the gate of the blend that follows from it.
+
+Contract: issue "Honest recall", item 1; contracts.md §13 "blend".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from measured_store import START, bursts, insert
+
+from cpersona_daemon.calibration import noise
+from cpersona_daemon.calibration.run import Plan, _recalibrate, calibrate, set_precision
+from cpersona_daemon.embedding.base import Profile
+from cpersona_daemon.errors import Refused
+from cpersona_daemon.recall import blend, pipeline
+from cpersona_daemon.recall.types import Candidate, Query
+from cpersona_daemon.storage.calibration import Sampled
+from cpersona_daemon.storage.scope import Scope
+
+DECLARED = Profile(admission=0.26, min_similarity=0.2, cosine_floor=0.1, cosine_ceil=0.6)
+BLEND = {"recall_mode": "blend", "embedding_mode": "http", "embedding_url": "http://127.0.0.1:9/embed"}
+
+
+def found(row_id, score):
+    return Candidate(("mem", row_id), scored=blend.scored(score, score, 0.0))
+
+
+# -- arithmetic
+
+
+def test_noise_is_the_lower_quartile_of_the_best_unrelated_rows_and_needs_ten_queries():
+    assert noise.noise_of([0.1, 0.2, 0.3, 0.4, 0.9] * 2) == pytest.approx(0.2)
+    assert noise.noise_of([0.1] * 9) is None and noise.gate_from(None, 1000, DECLARED) is None
+
+
+def test_the_memory_itself_and_rows_of_the_same_half_hour_are_related():
+    asked = Sampled(1, "kit", START, "m1", np.zeros(2, np.float32))
+    rows = [found(1, 0.9), found(2, 0.8), found(3, 0.3), found(4, 0.2)]
+    instants = {("mem", 2): START + 1800, ("mem", 3): START + 1801, ("mem", 4): None}
+    assert noise.best_unrelated(asked, rows, instants, 1800) == pytest.approx(0.3)
+    assert noise.best_unrelated(asked, rows[:2], instants, 1800) == 0.0
+
+
+def test_a_store_of_few_rows_keeps_the_shipped_gate_and_a_larger_one_moves_without_a_jump():
+    gates = [noise.gate_from(0.9, rows, DECLARED) for rows in (0, 1, 10, 100, 1000, 100_000)]
+    assert gates[0] == blend.GATE and gates == sorted(gates) and max(b - a for a, b in zip(gates, gates[1:])) < 0.012
+    assert gates[-1] == pytest.approx(blend.GATE * noise.DECLARED_RANGE[1], abs=1e-3)
+
+
+@given(st.floats(0, 5), st.integers(0, 10**6))
+def test_the_gate_stays_within_its_range_whatever_is_measured(measured, rows):
+    for profile, (low, high) in ((DECLARED, noise.DECLARED_RANGE), (None, noise.UNKNOWN_RANGE)):
+        assert low * blend.GATE - 1e-4 <= noise.gate_from(measured, rows, profile) <= high * blend.GATE + 1e-4
+
+
+# -- in a store
+
+
+def test_calibrating_under_blend_measures_the_blend_and_nothing_else(in_store):
+    async def body(ctx):
+        insert(ctx, "kit", bursts(20, 4))
+        answer = await calibrate(ctx, ctx.settings, Plan("kit"))
+        assert set(answer["gates"]) == {"blend"}
+        low, high = noise.UNKNOWN_RANGE
+        assert low * blend.GATE <= answer["gates"]["blend"] <= high * blend.GATE
+        assert ctx.calibration.gate("kit", "blend", "blend", "m1") == answer["gates"]["blend"]
+        assert (await calibrate(ctx, ctx.settings, Plan("kit")))["gates"] == answer["gates"]
+
+    in_store(body, **BLEND)
+
+
+def test_a_noisier_store_gets_a_higher_gate(in_store, tmp_path):
+    gates = []
+
+    async def body(ctx):
+        rng = np.random.default_rng(4)
+        for agent, spread in (("quiet", 1.0), ("noisy", 0.15)):
+            shared = rng.normal(size=16)
+            rows = [(f"note {n}", START + n * 86_400, (lambda v: (v / np.linalg.norm(v)).astype(np.float32))(np.where(np.arange(16) % 4 == n % 4, shared, 0) + spread * rng.normal(size=16)))
+                    for n in range(60)]
+            insert(ctx, agent, rows)
+            gates.append((await calibrate(ctx, ctx.settings, Plan(agent)))["gates"]["blend"])
+
+    in_store(body, **BLEND)
+    assert gates[0] < gates[1]
+
+
+def test_a_precision_under_blend_needs_no_measurement(in_store):
+    async def body(ctx):
+        insert(ctx, "kit", bursts(1, 3))
+        for precision, beta in (("strict", 2.0), ("lenient", 0.5)):
+            answer = await set_precision(ctx, ctx.settings, "kit", precision)
+            assert answer["ok"] and ctx.calibration.beta("kit") == beta
+        with pytest.raises(Refused):
+            await calibrate(ctx, ctx.settings, Plan("kit"))
+
+    in_store(body, **BLEND)
+
+
+def test_the_rows_admitted_never_shrink_from_strict_over_balanced_to_lenient(in_store):
+    async def body(ctx):
+        insert(ctx, "kit", bursts(12, 4, noise=0.8))
+        rng = np.random.default_rng(1)
+        questions = [(f"harbour lantern {n}", (lambda v: (v / np.linalg.norm(v)).astype(np.float32))(rng.normal(size=16))) for n in range(12)]
+        admitted = {}
+        for precision in ("strict", "balanced", "lenient"):
+            await set_precision(ctx, ctx.settings, "kit", precision)
+            for text, vector in questions:
+                query = Query(text, Scope("kit"), 1000, count_recalls=False)
+                result = await ctx.db.read(pipeline._run, pipeline._bench(ctx, ctx.settings, query), pipeline._vector_query(ctx, ctx.settings, query, vector), query, None)
+                admitted.setdefault(text, []).append({row.ref for row in result.rows})
+        assert all(strict <= balanced <= lenient for strict, balanced, lenient in admitted.values())
+        sizes = [sum(len(rows[i]) for rows in admitted.values()) for i in range(3)]
+        assert sizes[0] < sizes[1] < sizes[2]
+
+    in_store(body, **BLEND)
+
+
+def test_an_agent_that_doubled_is_measured_again_at_start(in_store):
+    async def first(ctx):
+        insert(ctx, "kit", bursts(20, 4))
+        insert(ctx, "same", bursts(20, 4, seed=9))
+        for agent in ("kit", "same"):
+            await calibrate(ctx, ctx.settings, Plan(agent))
+        return ctx.calibration.current
+
+    async def second(ctx):
+        insert(ctx, "kit", [(f"more {text}", at + 9e6, vector) for text, at, vector in bursts(30, 4, seed=2)])
+        before = ctx.calibration.current
+        await _recalibrate(ctx, ctx.settings)
+        return before, ctx.calibration.current
+
+    in_store(first, **BLEND)
+    before, after = in_store(second, **BLEND)
+    assert after.counts == {"kit": 200, "same": 80} and before.counts == {"kit": 80, "same": 80}
