@@ -95,6 +95,7 @@ TABLE = (
     _s("prior_age_rate", "float", 0.0, RETRIEVAL, "rate of the age weight per hour; 0 means off", low=0),
     _s("prior_age_floor", "float", 0.3, RETRIEVAL, "least value of the age weight", low=0, high=1),
     _s("prior_age_anchor", "choice", "newest", RETRIEVAL, "what age is measured from", choices=("newest", "now")),
+    _s("version_order", "bool", False, RETRIEVAL, "whether of two memories that say nearly the same the newer goes first for a question about now and the older for one about the past"),
     _s("confidence_enabled", "bool", False, RETRIEVAL, "whether each row carries a confidence value"),
     _s("confidence_ordering", "choice", "fusion", RETRIEVAL, "legacy lets confidence order and gate", choices=("fusion", "legacy")),
     _s("decay_rate", "float", 0.005, RETRIEVAL, "confidence: time decay per hour, before it is scaled by the store's span", low=0),

@@ -85,6 +85,11 @@ def similarities(vectors: np.ndarray, query: np.ndarray, background: Background 
     return cosines, best
 
 
+def alike(vectors: np.ndarray, background: Background | None, profile: Profile | None) -> np.ndarray:
+    """Return how far the cosine of each two rows stands above their background: float64, (n, n)."""
+    return np.array([similarities(vectors, row, background, profile)[1] for row in vectors]).reshape(len(vectors), len(vectors))
+
+
 def _above(rows: np.ndarray, question: np.ndarray, cosines: np.ndarray, background: Background | None, expected: float, part: Part | None) -> np.ndarray:
     """Return how far the cosines stand above the share of the background that question and rows each have."""
     if background is None or not background.rows:

@@ -5,7 +5,7 @@ Contract: issue "Honest recall", items 2 and 3; contracts.md §13 "blend".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import apsw
@@ -14,7 +14,7 @@ from ..storage import candidates as stored
 from ..storage import lexical
 from ..storage.scope import Scope
 from ..vectors.changes import EPISODE, MEMORY, Rid
-from . import blend
+from . import blend, versions
 from .coverage import Held, Question, Reading
 from .exclusion import matcher
 from .lexical import parse_query
@@ -33,6 +33,19 @@ def weigh(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query
     Equal scores keep first-seen order. ``notes`` is told whether the question names something that no row holds.
     """
     return _Weighing(conn, bench, vector, query, lists, notes).run()
+
+
+def alike(bench: Bench, vector: VectorQuery, query: Query, candidates: Sequence[Candidate]) -> Callable[[Rid, Rid], bool]:
+    """Return a test for two of the first rows: whether they say nearly the same. Rows without a comparable vector never do."""
+    rids, rows = bench.vectors.rows_of([c.rid for c in candidates[: versions.LOOKED_AT] if not c.is_profile], len(vector.vector), vector.model)
+    above, place = blend.alike(rows, _background(bench, vector, query), bench.profile), {rid: i for i, rid in enumerate(rids)}
+    return lambda one, other: one in place and other in place and above[place[one], place[other]] >= versions.ALIKE
+
+
+def _background(bench: Bench, vector: VectorQuery, query: Query) -> blend.Background | None:
+    # The whole agent is the background whatever part of it is asked: a narrow scope may hold nothing but answers.
+    averaged = bench.vectors.background(Scope(query.scope.agent_id), bench.settings.max_memories, len(vector.vector), vector.model)
+    return None if averaged is None else blend.Background(*averaged)
 
 
 class _Weighing:
@@ -88,12 +101,8 @@ class _Weighing:
     def _similarities(self, rids: Iterable[Rid]) -> dict[Rid, tuple[float, float]]:
         if self._vector is None:
             return {}
-        vector, model, settings = self._vector.vector, self._vector.model, self._bench.settings
-        found, rows = self._bench.vectors.rows_of(rids, len(vector), model)
-        # The whole agent is the background whatever part of it is asked: a narrow scope may hold nothing but answers.
-        averaged = self._bench.vectors.background(Scope(self._query.scope.agent_id), settings.max_memories, len(vector), model)
-        background = None if averaged is None else blend.Background(*averaged)
-        cosines, similarities = blend.similarities(rows, vector, background, self._bench.profile)
+        found, rows = self._bench.vectors.rows_of(rids, len(self._vector.vector), self._vector.model)
+        cosines, similarities = blend.similarities(rows, self._vector.vector, _background(self._bench, self._vector, self._query), self._bench.profile)
         return dict(zip(found, zip(cosines.tolist(), similarities.tolist(), strict=True), strict=True))
 
     def _lent(self) -> dict[Rid, float]:

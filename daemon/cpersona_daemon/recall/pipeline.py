@@ -24,7 +24,7 @@ from ..storage import episodes, memories, profiles
 from ..storage.candidates import Facts
 from ..vectors.changes import EPISODE, MEMORY, Rid
 from . import autocut as cutting
-from . import blend, evidence, fusion, gate, penalty, prior
+from . import blend, evidence, fusion, gate, penalty, prior, versions
 from . import trace as tracing
 from .channels import Notes, VectorQuery, retrieve
 from .confidence import Frame, confidence
@@ -259,6 +259,8 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
         rows = prior.apply(
             rows, look.facts(rows), look.span, mode=bench.mode, rate=s.prior_age_rate, floor=s.prior_age_floor, anchor=s.prior_age_anchor, now=bench.now
         )
+    if s.version_order and vector is not None and not bench.legacy and (asked_about := versions.asked_about(query.text)):
+        rows = versions.reorder(rows, asked_about, {rid: f.instant for rid, f in look.facts(rows[: versions.LOOKED_AT]).items()}, evidence.alike(bench, vector, query, rows))
     stages.ordered = rows
     stages.final = rows[: query.limit]
 
@@ -318,7 +320,7 @@ def _with_display_cosines(bench: Bench, vector: VectorQuery | None, final: list[
 
 
 def match_reason(candidate: Candidate, legacy: bool) -> dict | None:
-    """Return `{signal, score, cosine?, rrf?, rsf?, coverage?, prior?}`, None for a row that no branch scored."""
+    """Return `{signal, score, cosine?, rrf?, rsf?, coverage?, version?, prior?}`, None for a row that no branch scored."""
     signal = candidate.signal(legacy)
     if signal is None:
         return None
@@ -327,6 +329,8 @@ def match_reason(candidate: Candidate, legacy: bool) -> dict | None:
         value = getattr(candidate, name)
         if value is not None:
             reason[name] = value
+    if candidate.version is not None:
+        reason["version"] = {"asked": candidate.version.asked, "over": ref_of(candidate.version.over), "places": candidate.version.places}
     if candidate.prior is not None:
         reason["prior"] = round(candidate.prior, 4)
     return reason

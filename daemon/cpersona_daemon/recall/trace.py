@@ -112,15 +112,15 @@ def _row(
         if after != score:
             entry["episode_penalty"] = after / score if score else 1.0
     if before.scored is not None:
-        parts_of = before.scored
-        entry["blend"] = {"similarity": parts_of.similarity, "words": parts_of.words, "neighbours": parts_of.lent, "coverage": parts_of.coverage}
-        if parts_of.cosine is not None:
-            entry["blend"]["cosine"] = parts_of.cosine
+        weighed = before.scored
+        entry |= {"cosine": weighed.cosine, "coverage": weighed.coverage, "similarity": weighed.similarity, "words": weighed.words, "neighbours": weighed.lent}
         if before.identified:
-            entry["blend"]["identifier"] = True
+            entry["identifier"] = True
     signal = candidate.signal(bench.legacy)
     if signal is not None:
         entry |= {"signal": signal[0], "score": signal[1], "threshold": stages.limits.of(candidate, signal[0])}
+    if final is not None and final.version is not None:
+        entry["version"] = {"asked": final.version.asked, "over": ref_of(final.version.over), "places": final.version.places}
     if final is not None and final.prior is not None:
         entry["prior"] = final.prior
     return entry

@@ -6,11 +6,14 @@ Contract: contracts.md §3 to §7.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..storage.scope import Scope
 from ..vectors.changes import EPISODE, MEMORY, Rid
 from .blend import Scored
+
+if TYPE_CHECKING:
+    from .versions import Moved
 
 PROFILE: Rid = ("profile", 0)
 
@@ -58,7 +61,8 @@ class Candidate:
     """One row on its way through fusion, penalty, gate, autocut and prior. Absent values are None.
 
     ``coverage``, ``identified`` and ``scored`` belong to a blend: the share of the question that the row holds, whether
-    it holds an identifier of it that few rows hold, and the parts of the score.
+    it holds an identifier of it that few rows hold, and the parts of the score. ``version``: it was lifted over another
+    row that says nearly the same.
     ``has_vector`` false: no vector list could have held the row. ``shown_only``: the cosine was computed for
     display after everything was decided, so it is no signal.
     """
@@ -76,6 +80,7 @@ class Candidate:
     coverage: float | None = None
     identified: bool = False
     scored: Scored | None = None
+    version: Moved | None = None
 
     @property
     def is_profile(self) -> bool:
