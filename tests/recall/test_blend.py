@@ -74,6 +74,11 @@ def test_three_shared_common_words_reach_no_gate_and_a_whole_identifier_reaches_
     assert blend.scored(0.0, -0.3, 1.0).score > blend.gate_of(None, 2.0, True)
 
 
+def test_a_rare_identifier_counts_however_long_the_question_is():
+    assert blend.scored(0.1, 0.0, 0.2, identified=True).score == blend.IDENTIFIED > blend.gate_of(None, 2.0, True)
+    assert blend.scored(0.1, 0.0, 1.0, identified=True).score == blend.WORDS
+
+
 def test_a_score_is_never_below_zero():
     assert blend.scored(-0.2, -0.4, 0.0).score == 0.0
 

@@ -85,6 +85,8 @@ def test_a_rare_identifier_identifies_its_row_and_a_common_one_does_not(stem):
     assert held(stem, "what does E1103 stand for", "error E1103 is a timeout", rows=5000, found=(1, 3)).identified
     assert not held(stem, "what does E1103 stand for", "error E1103 is a timeout", rows=5000, found=(800, 3)).identified
     assert not held(stem, "off-by-one mistakes", "an off-by-one again", rows=5000, found=(1, 3)).identified
+    assert not held(stem, "artists/bands", "artists/bands seen", rows=5000, found=(1,)).identified
+    assert held(stem, "hooks/commit-msg", "see hooks/commit-msg", rows=5000, found=(1,)).identified
     assert not held(stem, "deploy target", "the deploy target", rows=5000, found=(1, 3)).identified
 
 

@@ -26,6 +26,7 @@ BACKGROUND_SHARE = 0.75  # of the question's and of the row's mean cosine each
 PART_WORTH = 0.7  # a cosine of the multilingual part, beside one of the whole vector
 WORDS = 0.8
 WORDS_ALONE = 1.5  # where there is no vector to compare, 0.3 of the question's words are as good as the gate
+IDENTIFIED = 0.6  # what a rare identifier of the question is worth by itself, however long the question is
 LENT = 0.3
 NEIGHBOUR_SECONDS = 1800.0
 LEADERS = 20  # rows whose neighbours are looked at
@@ -109,11 +110,10 @@ def _above(rows: np.ndarray, question: np.ndarray, cosines: np.ndarray, backgrou
     return cosines - BACKGROUND_SHARE * (of_question + of_rows)
 
 
-def scored(cosine: float | None, similarity: float | None, coverage: float) -> Scored:
+def scored(cosine: float | None, similarity: float | None, coverage: float, identified: bool = False) -> Scored:
     """Return a row's own score, without what its neighbours lend it."""
-    if similarity is None:
-        return Scored(None, 0.0, coverage, WORDS_ALONE * coverage**2)
-    return Scored(cosine, similarity, coverage, WORDS * coverage**2)
+    words = (WORDS if similarity is not None else WORDS_ALONE) * coverage**2
+    return Scored(cosine, similarity or 0.0, coverage, max(words, IDENTIFIED) if identified else words)
 
 
 def with_lent(scored: Scored, lent: float) -> Scored:

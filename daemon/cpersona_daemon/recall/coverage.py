@@ -35,7 +35,7 @@ _ISO = re.compile(r"(?<![\w.:/-])((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?(?![\w:/-])")
 _AMBIGUOUS = ("may", "march")  # words of their own where neither a day nor a year stands beside them
 _DIACRITICS = re.compile("[\u0300-\u036f]+")
 _WORDS = re.compile(r"[^\W_]+")
-_PLAIN_COMPOUND = re.compile(r"[^\W\d_]+(?:[-/'][^\W\d_]+)*")
+_PLAIN_COMPOUND = re.compile(r"[^\W\d_]+(?:(?:[-'][^\W\d_]+)*|/[^\W\d_]+)")  # dry-run, and/or
 
 
 @dataclass(frozen=True, slots=True)

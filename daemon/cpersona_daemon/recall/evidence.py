@@ -92,7 +92,7 @@ class _Weighing:
         for rid, (text, instant) in readings.items():
             held = self._held[rid] = self._question.held(Reading(text, instant))
             cosine, similarity = meant.get(rid, (None, None))
-            self._scored[rid] = blend.scored(cosine, similarity, held.coverage)
+            self._scored[rid] = blend.scored(cosine, similarity, held.coverage, held.identified)
 
     def _is_excluded(self, rid: Rid, text: str) -> bool:
         # An episode is compared as displayed, which the lists have done already; neighbours are memories.

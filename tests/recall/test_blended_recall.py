@@ -1,0 +1,235 @@
+"""A blend in a real store with hand-made vectors: what comes back, what does not, and what is said about it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from cpersona_daemon import paths
+from cpersona_daemon.clock import SystemClock
+from cpersona_daemon.embedding.base import Part, Profile
+from cpersona_daemon.instants import iso_now
+from cpersona_daemon.recall import pipeline
+from cpersona_daemon.recall.channels import VectorQuery
+from cpersona_daemon.recall.types import Query
+from cpersona_daemon.settings import load
+from cpersona_daemon.storage import backlog, memories
+from cpersona_daemon.storage.database import Database
+from cpersona_daemon.storage.memories import NewMemory
+from cpersona_daemon.storage.scope import Scope
+from cpersona_daemon.vectors.changes import MEMORY
+from cpersona_daemon.vectors.store import VectorStore
+
+WIDTH = 24
+START = 1_750_000_000.0
+QUESTION = np.eye(WIDTH, dtype=np.float32)[0]
+BETAS = {"strict": 2.0, "balanced": 1.0, "lenient": 0.5}
+_places = itertools.count(2)
+
+
+def near(cosine: float) -> np.ndarray:
+    """A unit vector with this cosine to the question, in a direction of its own."""
+    vector = np.zeros(WIDTH, np.float32)
+    vector[0], vector[2 + next(_places) % (WIDTH - 2)] = cosine, (1 - cosine * cosine) ** 0.5
+    return vector
+
+
+class House:
+    """A database with its vector store, and recalls through the pipeline as a reader thread runs them."""
+
+    def __init__(self, directory, **options):
+        self.settings = load({"HOME": str(directory)}, {"db_path": str(directory / "t.db"), "recall_mode": "blend", **options})
+        places = paths.places(self.settings, {"HOME": str(directory)})
+        self.vectors = VectorStore(places)
+        self.db = Database(places.db, SystemClock(), self.vectors.apply)
+        self.db.open()
+        self.vectors.open(self.db)
+
+    def close(self):
+        self.db.close()
+        self.vectors.close()
+
+    def add(self, *rows, agent="kit", minute=0.0, apart=60.0, **more):
+        """Store (text, vector or None), an hour apart unless told otherwise, and return the refs."""
+
+        def job(tx):
+            ids = []
+            for n, (text, vector) in enumerate(rows):
+                ids.append(memories.insert(tx, NewMemory(agent, text, timestamp=iso_now(START + (minute + n * apart) * 60), **more)))
+                if vector is not None:
+                    backlog.attach_vector(tx, MEMORY, ids[-1], "m", vector)
+            return ids
+
+        return [f"mem:{i}" for i in self.db.write_now(job)]
+
+    def fill(self, count):
+        rng = np.random.default_rng(7)
+        words = "harbour lantern violin granite orchard compass meadow turbine saddle glacier".split()
+        vectors = rng.normal(size=(count, WIDTH)).astype(np.float32)
+        vectors[:, 0] *= 0.3  # unrelated to the question, more or less
+        self.add(*((f"the {words[n % 10]} {words[n * 7 % 10]} of row {n}", v / np.linalg.norm(v)) for n, v in enumerate(vectors)), minute=1e6)
+
+    def recall(self, text, vector=QUESTION, *, precision="balanced", limit=10, profile=None, measured=None, set=None, **more):
+        settings = self.settings.with_overrides(set or {})
+        bench = pipeline.Bench(
+            settings=settings, now=START, vectors=self.vectors, mode=settings.recall_mode, legacy=False, embedder=True, admission=None,
+            measured={} if measured is None else {"blend": measured}, cosine_floor=0.2, cosine_ceil=0.75, profile=profile, beta=BETAS[precision],
+        )
+        query = Query(text, Scope("kit"), limit, count_recalls=False, **more)
+        asked = None if vector is None else VectorQuery(vector, "m", 0.0, pipeline._part_of(vector, profile))
+        return self.db.read_now(pipeline._run, bench, asked, query, None)
+
+    def refs(self, *args, **options):
+        return [row.ref for row in self.recall(*args, **options).rows]
+
+
+@pytest.fixture
+def house(tmp_path):
+    house = House(tmp_path)
+    yield house
+    house.close()
+
+
+# -- what comes back and what does not
+
+
+def test_what_stands_above_the_background_comes_back_and_a_question_about_nothing_is_answered_with_nothing(house):
+    house.fill(60)
+    (gold,) = house.add(("quite other words", near(0.7)))
+    assert house.refs("where is heliotrope kept")[0] == gold
+    assert house.refs("where is heliotrope kept", -QUESTION) == []
+
+
+@pytest.mark.parametrize("others", [3, 300])
+@pytest.mark.parametrize("precision", BETAS)
+@pytest.mark.parametrize("measured", [None, 0.5])
+def test_an_exact_identifier_comes_back_first_at_every_precision_before_and_after_calibration(house, others, precision, measured):
+    house.fill(others)
+    far = house.add(*((f"{name} and what came of it", near(-0.2)) for name in ("CVE-2024-3094", "9d3fe55ab01c", "/etc/acme/agentd.toml", "E1103")))
+    for ref, question in zip(far, ("CVE-2024-3094", "what was commit 9d3fe55 about", "/etc/acme/agentd.toml", "have we seen E1103 before?"), strict=True):
+        assert house.refs(question, precision=precision, measured=measured)[0] == ref
+
+
+def test_a_few_shared_common_words_bring_nothing_back(house):
+    house.fill(60)
+    house.add(*((f"the deploy of the server on day {n}", near(0.0)) for n in range(20)))
+    assert house.refs("which heliotrope vendor did the accountants choose for the server deploy") == []
+
+
+def test_without_an_embedder_words_decide(tmp_path):
+    house = House(tmp_path, embedding_mode="none")
+    try:
+        (gold, other) = house.add(("The heliotrope is watered on Mondays", None), ("A violin needs new strings", None))
+        assert house.refs("when is the heliotrope watered?", None) == [gold]
+        assert house.refs("when are the taxes due?", None) == []
+        row = house.recall("when is the heliotrope watered?", None).rows[0]
+        assert set(row.match_reason) == {"signal", "score", "coverage"}
+    finally:
+        house.close()
+
+
+def test_a_row_that_is_not_embedded_yet_is_judged_by_its_words(house):
+    house.fill(30)
+    (late,) = house.add(("the heliotrope is watered on Mondays", None))
+    assert house.refs("when is the heliotrope watered", -QUESTION) == [late]
+
+
+@pytest.mark.parametrize("text", ["heliotrope watered", "harbour lantern", "row 7", "violin"])
+def test_the_rows_admitted_never_shrink_from_strict_to_lenient(house, text):
+    house.fill(80)
+    house.add(*((f"heliotrope {n}", near(0.1 * n)) for n in range(8)))
+    strict, balanced, lenient = (set(house.refs(text, precision=p, limit=200)) for p in BETAS)
+    assert strict <= balanced <= lenient
+
+
+def test_an_excluded_text_neither_comes_back_nor_through_its_neighbour(house):
+    first, second = house.add(("the heliotrope stands in the hall", near(0.8)), ("it is watered on Mondays", near(0.1)), apart=1.0)
+    assert house.refs("heliotrope hall") == [first, second]
+    assert house.refs("heliotrope hall", exclude=("it is watered on Mondays",)) == [first]
+
+
+# -- what is weighed
+
+
+def test_a_neighbour_in_time_and_source_is_lifted(house):
+    house.fill(40)
+    best, beside = house.add(("the heliotrope stands in the hall", near(0.7)), ("and it is watered on Mondays", near(0.12)), apart=1.0)
+    (stranger,) = house.add(("and it is watered on Tuesdays", near(0.12)), minute=5e5)
+    found = {row.ref: row for row in house.recall("where is the heliotrope", limit=100).rows}
+    assert best in found and beside in found and stranger not in found
+    assert found[beside].candidate.scored.lent == pytest.approx(0.3 * found[best].candidate.scored.own)
+
+
+def test_the_multilingual_part_finds_what_the_whole_vector_does_not_see(house):
+    profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.05, part=Part(WIDTH // 2, WIDTH, 0.5))
+    rng, half = np.random.default_rng(3), 0.5**0.5
+
+    def both(first, second):
+        return np.concatenate([first, second]).astype(np.float32) * half
+
+    unit = lambda v: v / np.linalg.norm(v)  # noqa: E731
+    house.add(*((f"row {n}", both(unit(rng.normal(size=12)), unit(rng.normal(size=12)))) for n in range(100)))
+    meaning, here, there = unit(rng.normal(size=12)), unit(rng.normal(size=12)), unit(rng.normal(size=12))
+    (gold,) = house.add(("別の言葉", both(unit(there - 2 * here), meaning)))
+    result = house.recall("something else entirely", both(here, meaning), profile=profile)
+    assert result.rows[0].ref == gold and result.rows[0].match_reason["score"] > result.rows[0].match_reason["cosine"]
+
+
+def test_another_name_adds_a_vote_and_never_a_pass(house):
+    house.fill(60)
+    ours, _ = house.add(("the Aurora plan", near(0.3)), ("the other plan", near(0.31)), minute=1.0)
+    before = house.recall("northern lights").rows
+    lifted = house.recall("northern lights", also_lexical=("Aurora",)).rows
+    assert {row.ref for row in lifted} == {row.ref for row in before}
+    score = lambda rows: next(row.match_reason["score"] for row in rows if row.ref == ours)  # noqa: E731
+    assert score(lifted) > score(before)
+    assert house.refs("northern lights", -QUESTION, also_lexical=("Aurora",)) == []
+
+
+# -- what is said
+
+
+def test_match_reason_names_the_blend_with_cosine_and_coverage_beside_it(house):
+    house.add(("the heliotrope stands in the hall", near(0.75)))
+    (row,) = house.recall("heliotrope hall").rows
+    assert set(row.match_reason) == {"signal", "score", "cosine", "coverage"}
+    assert row.match_reason["signal"] == "blend" and row.match_reason["cosine"] == pytest.approx(0.75) and row.match_reason["coverage"] == 1.0
+
+
+def test_the_parts_of_a_traced_recall_add_up_and_every_candidate_is_accounted_for(house):
+    house.fill(80)
+    house.add(*((f"heliotrope {n} stands here", near(0.08 * n)) for n in range(9)), minute=1.0)
+    trace = house.recall("heliotrope harbour 3", trace=True, limit=3).trace
+    assert trace["mode"] == "blend" and trace["thresholds"]["blend"]["from"] == "shipped"
+    for row in trace["rows"]:
+        assert row["fused"] == pytest.approx(max(0.0, row["similarity"] + row["words"]) + row["neighbours"])
+        assert row["fate"] in ("returned", "limit", "gate") and row["passes"] == (row["score"] >= row["threshold"] or row.get("identifier", False))
+    assert sum(row["fate"] == "returned" for row in trace["rows"]) == 3
+    assert len(trace["rows"]) == trace["stages"]["considered"]
+
+
+def test_a_row_found_by_nothing_is_explained(house):
+    house.fill(120)
+    (hidden,) = house.add(("nothing in common", near(-0.5)))
+    verdict = house.recall("heliotrope", why_not=("mem", int(hidden[4:]))).trace["why_not"]
+    assert verdict["stage"] == "retrieval" and {c["reason"] for c in verdict["channels"]} == {"floor", "no_word_in_common"}
+
+
+def test_of_two_versions_the_question_chooses_where_that_is_asked_for(house):
+    house.fill(40)
+    twin = near(0.8)
+    (old,) = house.add(("our office is on Canal Street", twin))
+    (new,) = house.add(("our office moved to Mill Lane", (0.98 * twin + 0.02 * near(0.3)) / np.linalg.norm(0.98 * twin + 0.02 * near(0.3))), minute=60 * 24 * 200)
+    on = {"version_order": True}
+    assert house.refs("where is our office now", set=on)[0] == new and house.refs("where was our office before", set=on)[0] == old
+    assert house.refs("office address", set=on) == house.refs("office address")
+    first = next(row for question in ("where is our office now", "where was our office before") for row in house.recall(question, set=on).rows[:1] if "version" in row.match_reason)
+    assert first.match_reason["version"]["places"] == 1 and first.match_reason["version"]["over"] in (old, new)
+
+
+def test_the_same_store_and_question_give_the_same_answer(house):
+    house.fill(100)
+    answers = [[(row.ref, row.match_reason) for row in house.recall("harbour lantern of row 5", QUESTION, limit=50).rows] for _ in range(3)]
+    assert answers[0] == answers[1] == answers[2] and answers[0]
