@@ -29,7 +29,7 @@ _cpersona() {
     " config") known="show path --help" ;;
     " config path") known="--json -q --quiet --db --help" ;;
     " config show") known="--json -q --quiet --db --help" ;;
-    " context") known="--history -n --limit --source-id --full --deep --as-of --set --no-wait --agent --project --channel --json -q --quiet --db --help" ;;
+    " context") known="--history -n --limit --source-id --full --deep --as-of --set --no-wait --fields --format -0 --null --max-chars --agent --project --channel --json -q --quiet --db --help" ;;
     " daemon") known="start stop restart status run logs socket --help" ;;
     " daemon logs") known="-n --lines -f --follow -q --quiet --db --help" ;;
     " daemon restart") known="--timeout --json -q --quiet --db --help" ;;
@@ -43,11 +43,11 @@ _cpersona() {
     " episode") known="archive list delete --help" ;;
     " episode archive") known="--keywords --history --resolved --agent --project --channel --json -q --quiet --db --help" ;;
     " episode delete") known="--agent --json -q --quiet --db --help" ;;
-    " episode list") known="-n --limit --all-agents --agent --project --json -q --quiet --db --help" ;;
+    " episode list") known="-n --limit --all-agents --fields --format -0 --null --max-chars --agent --project --json -q --quiet --db --help" ;;
     " exists") known="--source-id --agent --project --channel --json -q --quiet --db --help" ;;
     " export") known="--all-agents --embeddings --agent --json -q --quiet --db --help" ;;
     " forget-agent") known="--yes --json -q --quiet --db --help" ;;
-    " get") known="--raw -0 --null --agent --json -q --quiet --db --help" ;;
+    " get") known="--raw --fields --format -0 --null --max-chars --agent --json -q --quiet --db --help" ;;
     " git") known="install uninstall status note backfill --help" ;;
     " git backfill") known="--all --batch --agent --project --json -q --quiet --db --help" ;;
     " git install") known="--agent --project --json -q --quiet --db --help" ;;
@@ -57,7 +57,7 @@ _cpersona() {
     " health") known="--fix --deep --check --of --json -q --quiet --db --help" ;;
     " help") known="-q --quiet --help" ;;
     " import") known="--dry-run --to-agent --batch --json -q --quiet --db --help" ;;
-    " list") known="-n --limit --since --until --as-of --all-agents --agent --project --json -q --quiet --db --help" ;;
+    " list") known="-n --limit --since --until --as-of --all-agents --fields --format -0 --null --max-chars --agent --project --json -q --quiet --db --help" ;;
     " lock") known="--agent --json -q --quiet --db --help" ;;
     " merge") known="--move --dry-run --json -q --quiet --db --help" ;;
     " pause") known="--for --session --status --json -q --quiet --db --help" ;;
@@ -68,7 +68,7 @@ _cpersona() {
     " profile") known="show set --help" ;;
     " profile set") known="--agent --json -q --quiet --db --help" ;;
     " profile show") known="--agent --json -q --quiet --db --help" ;;
-    " recall") known="-n --limit --source-id --exclude --full --deep --best-first --top --fields -0 --null --max-chars --absolute --as-of --set --no-wait --fail-empty --explain --why-not --agent --project --channel --json -q --quiet --db --help" ;;
+    " recall") known="-n --limit --source-id --exclude --full --deep --best-first --top --fields --format -0 --null --max-chars --absolute --as-of --set --no-wait --fail-empty --explain --why-not --legend --agent --project --channel --json -q --quiet --db --help" ;;
     " reconstruct") known="-n --count --top-k --max-hops --max-evidence --budget --source-id --deep --no-wait --trace --set --agent --project --channel --json -q --quiet --db --help" ;;
     " reindex") known="--json -q --quiet --db --help" ;;
     " restore") known="--check --force --json -q --quiet --db --help" ;;

@@ -3,8 +3,12 @@
 Contract: contracts.md §2 (archive_episode), §13.
 """
 
-from . import exits, reading, render, rows
+from . import exits, reading, rows
+from .shaping import SHAPE, Shape
 from .spec import AGENT, AXES, argument, command, option
+
+_KEYS = {"start": "start_time", "end": "end_time", "stored": "created_at", "agent": "agent_id", "project": "project_id"}
+_FIELDS = ("ref", "start", "end", "stored", "state", "agent", "project", "channel", "keywords", "summary")
 
 
 @command(
@@ -44,27 +48,35 @@ def archive(session, summary, keywords, history, resolved):
     "episode list",
     option("-n --limit", "Episodes at most, up to 200.", kind="int", default=50, metavar="N"),
     option("--all-agents", "Episodes of every agent.", kind="flag", default=False),
+    *SHAPE,
     common=("agent", "project", "json", "quiet", "db"),
 )
-def list_(session, limit, all_agents):
+def list_(session, limit, all_agents, **shape):
     """List the newest episodes, newest first: ref, start, end, state, keywords, summary.
 
     Example:
       cpersona episode list -n 10
+      cpersona episode list --format '{ref} {keywords}'
     """
+    shape = Shape(_FIELDS, **shape)
     params = {**session.axes("project"), "limit": limit}
     if all_agents:
         params["agent_id"] = ""
     answer = session.ask("list_episodes", params)
+    found = shape.within(session.out, answer.response, "episodes", "summary")
     if session.show(answer):
         return answer.status
-    found = answer.response.get("episodes", [])
-    render.table(session.out, ("ref", "start", "end", "state", "keywords", "summary"), [
-        [f"ep:{row['id']}", row.get("start_time") or "", row.get("end_time") or "", "resolved" if row.get("resolved") else "open",
-         row.get("keywords") or "", row.get("summary", "")] for row in found])
+    shape.print(session.out, found, _field, ("ref", "start", "end", "state", "keywords", "summary"))
     if not found:
         session.out.note("no episodes")
     return answer.status
+
+
+def _field(row, name):
+    """Return one field of an episode as text."""
+    if name == "state":
+        return "resolved" if row.get("resolved") else "open"
+    return str(row.get(_KEYS.get(name, name)) or "")
 
 
 @command("episode delete", argument("refs", "Episodes, like ep:3; a bare number is an episode here.", many=True, metavar="REF…"), common=AGENT)

@@ -5,10 +5,13 @@ Contract: interface.md, `recall`; contracts.md §7; seeds/behavior-contracts §1
 
 from cpersona_daemon.wire.fields import EXIT_NOTHING
 
-from . import exits, explain, reading, render
+from . import exits, reading, render
+from .shaping import SHAPE, Shape
 from .spec import AXES, argument, command, option
 
 _SHOWN = ("rank", "ref", "age", "signal", "score", "cosine", "preview")
+_DRAWN = ("rank", "ref", "age", "match", "preview")
+_CONTEXT_FIELDS = ("from", "ref", "time", "age", "id", "source", "content", "length", "truncated")
 _ABSOLUTE = ("rank", "ref", "age", "cosine", "coverage", "preview")
 _LIMIT = option("-n --limit", "Rows at most, 0 to 100.", kind="int", metavar="N")
 _SOURCE_ID = option("--source-id", "Only memories of this source; one that ends in a sign is a prefix.", metavar="ID")
@@ -27,18 +30,16 @@ _SET = option("--set", "A retrieval setting for this call alone; may be repeated
     _FULL, _DEEP,
     option("--best-first", "Best row first instead of last.", kind="flag", default=False),
     option("--top", "The text of the best row alone, whole.", kind="flag", default=False),
-    option("--fields", "The columns to print, off a terminal or on it.", metavar="NAME,…"),
-    option("-0 --null", "End records with NUL and leave text as it is.", kind="flag", default=False),
-    option("--max-chars", "Characters of text to print in all, spent from the best row.", kind="int", metavar="N"),
+    *SHAPE,
     option("--absolute", "Show cosine and coverage, which mean the same for every question.", kind="flag", default=False),
     _AS_OF, _SET, _NO_WAIT,
     option("--fail-empty", "Exit 3 when nothing was found.", kind="flag", default=False),
     option("--explain", "Show ranks, scores and what was cut where.", kind="flag", default=False),
     option("--why-not", "Say at which stage this row was dropped.", metavar="REF"),
+    option("--legend", "Explain on stderr what the numbers of these rows mean.", kind="flag", default=False),
     common=AXES,
 )
-def recall(session, query, limit, source_id, exclude, full, deep, best_first, top, fields, null, max_chars, absolute, as_of, set, no_wait, fail_empty, explain,
-           why_not):
+def recall(session, query, limit, source_id, exclude, full, deep, best_first, top, absolute, as_of, set, no_wait, fail_empty, explain, why_not, legend, **shape):
     """Find memories by meaning and by words. The best row is the last one.
 
     Columns: rank (1 is best), ref, age, signal, score, cosine, preview. The score is the value that the gate
@@ -48,8 +49,9 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
     Example:
       cpersona recall "which branch do deploys use?" -n 5
       cpersona recall E1042 --json | jq -r '.messages[-1].content'
+      cpersona recall "billing" --format '{ref}\\t{cosine}\\t{content}'
     """
-    chosen = _columns(fields) or (_ABSOLUTE if absolute else None)
+    shape = Shape(render.ROW_FIELDS, **shape)
     params = _question(session, query, limit, source_id, full or top, deep, as_of, no_wait)
     if exclude:
         params["exclude_contents"] = list(exclude)
@@ -60,16 +62,20 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
     if why_not is not None:
         params["why_not"] = "{}:{}".format(*reading.ref(why_not))
     answer = session.ask("recall", params, overrides=reading.pairs(set) or None)
-    rows = list(answer.response.get("messages", ()))
-    ranked = [(len(rows) - at, row) for at, row in enumerate(rows)]
     if top:
-        ranked = ranked[-1:]
-    ranked = _within(session, ranked, max_chars)
+        answer.response["messages"] = answer.response.get("messages", [])[-1:]
+    shown = shape.within(session.out, answer.response, "messages", backwards=True)
     if best_first:
-        ranked.reverse()
-    if not session.show(_with_rows(answer, ranked), order="best_first" if best_first else "best_last"):
-        _print(session, answer.response, ranked, chosen, top, null, full, best_first)
-    if not ranked:
+        shown.reverse()
+    if not session.show(answer, order="best_first" if best_first else "best_last"):
+        ranks = range(1, len(shown) + 1) if best_first else range(len(shown), 0, -1)
+        _print(session.out, answer.response, [{**row, "rank": str(rank)} for rank, row in zip(ranks, shown)], shape, params["query"],
+               absolute, top, full, best_first)
+    if legend:
+        from . import view
+
+        view.legend(session.out, shown)
+    if not shown:
         session.out.note(_nothing(answer.response))
         return EXIT_NOTHING if fail_empty else answer.status
     return answer.status
@@ -80,9 +86,10 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
     argument("query", "The question; - reads it from standard input."),
     option("--history", "The dialogue: JSON, an array or a line for each {role, content, timestamp?}.", metavar="FILE|-"),
     _LIMIT, _SOURCE_ID, _FULL, _DEEP, _AS_OF, _SET, _NO_WAIT,
+    *SHAPE,
     common=AXES,
 )
-def context(session, query, history, limit, source_id, full, deep, as_of, set, no_wait):
+def context(session, query, history, limit, source_id, full, deep, as_of, set, no_wait, **shape):
     """Recall and merge the rows with a dialogue, in chronological order.
 
     What the dialogue already holds is not recalled again. Rows without a time stand first.
@@ -93,28 +100,21 @@ def context(session, query, history, limit, source_id, full, deep, as_of, set, n
     """
     if query == "-" and history == "-":
         raise exits.Usage("only one of the question and the history can come from standard input")
+    shape = Shape(_CONTEXT_FIELDS, **shape)
     params = _question(session, query, limit, source_id, full, deep, as_of, no_wait)
     params["external_context"] = reading.json_objects(history) if history is not None else []
     answer = session.ask("recall_with_context", params, overrides=reading.pairs(set) or None)
+    out = session.out
+    rows = shape.within(out, answer.response, "messages", backwards=True)
     if session.show(answer, order="chronological"):
         return answer.status
-    out = session.out
-    rows = [[_role(row), row.get("ref", ""), row.get("timestamp", ""), row.get("content", "")] for row in answer.response.get("messages", ())]
-    render.table(out, ("from", "ref", "time", "text"), rows, whole=full)
+    shape.print(out, rows, _context_field, ("from", "ref", "time", "content"), whole=full)
     render.warnings(out, answer.response)
     if not rows:
         out.note(_nothing(answer.response))
     elif out.draws:
         out.note("in chronological order: the last row is the latest, not the best")
     return answer.status
-
-
-def _with_rows(answer, ranked):
-    """Return the answer with the rows that are shown, which are its own unless an option asked for fewer or another order."""
-    rows = [row for _, row in ranked]
-    if rows != answer.response.get("messages"):
-        answer.response["messages"] = rows
-    return answer
 
 
 def _question(session, query, limit, source_id, full, deep, as_of, no_wait):
@@ -132,57 +132,24 @@ def _question(session, query, limit, source_id, full, deep, as_of, no_wait):
     return params
 
 
-def _columns(text):
-    if text is None:
-        return None
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in render.ROW_FIELDS]
-    if unknown or not names:
-        raise exits.Usage(f"--fields knows no {unknown[0] if unknown else 'empty list'!r}; it takes {', '.join(render.ROW_FIELDS)}")
-    return names
-
-
-def _within(session, ranked, max_chars):
-    """Return the rows that fit into ``max_chars`` characters of text, the best ones first; the best is always there."""
-    if max_chars is None:
-        return ranked
-    if max_chars < 1:
-        raise exits.Usage("--max-chars takes a number of at least 1")
-    kept, left = [], max_chars
-    for rank, row in reversed(ranked):
-        length = len(row.get("content", ""))
-        if length > left:
-            if not kept:
-                # A cut row carries the same two keys that the daemon gives a preview.
-                row = {**row, "content": row["content"][:left], "content_truncated": True, "content_len": row.get("content_len", length)}
-                kept.append((rank, row))
-            break
-        kept.append((rank, row))
-        left -= length
-    if len(kept) < len(ranked):
-        session.out.note(f"{len(ranked) - len(kept)} weaker rows left out by --max-chars")
-    return kept[::-1]
-
-
-def _print(session, response, ranked, chosen, top, null, full, best_first):
-    out = session.out
+def _print(out, response, rows, shape, query, absolute, top, full, best_first):
     if response.get("trace") is not None:
+        from . import explain
+
         explain.show(out, response["trace"])
-    if top:
-        for _, row in ranked:
-            out.write(row.get("content", "") + ("\0" if null else "\n"))
+    names = _ABSOLUTE if absolute else _SHOWN
+    if top and not shape.chosen:
+        for row in rows:
+            out.write(row.get("content", "") + ("\0" if shape.null else "\n"))
+    elif out.draws and not shape.chosen and not shape.null:
+        from . import view
+
+        view.draw(out, rows, _ABSOLUTE if absolute else _DRAWN, query, whole=full)
     else:
-        names = chosen or _SHOWN
-        if out.draws and not null and chosen is None:
-            render.recall_table(out, ranked, whole=full)
-        elif out.draws and not null:
-            render.table(out, names, [render.row_fields(rank, row, names) for rank, row in ranked], whole=full)
-        else:
-            for rank, row in ranked:
-                out.record(render.row_fields(rank, row, names), "\0" if null else "\n")
+        shape.print(out, rows, render.field, names, whole=full)
     render.warnings(out, response)
-    if out.draws and ranked and not top:
-        _legend(out, ranked, best_first)
+    if out.draws and rows and not top:
+        _note(out, rows, best_first)
 
 
 def _nothing(response):
@@ -200,15 +167,19 @@ def _nothing(response):
     return f"{said}; --deep lets weaker matches pass, --explain shows what was cut"
 
 
-def _legend(out, ranked, best_first):
+def _note(out, rows, best_first):
     """Say on a terminal what is easy to guess wrong: the order, the meaning of an rsf score, cut previews."""
-    signals = {(row.get("match_reason") or {}).get("signal") for _, row in ranked}
+    signals = {(row.get("match_reason") or {}).get("signal") for row in rows}
     said = ["best is first (rank 1)" if best_first else "best is last (rank 1), nearest the prompt"]
     if "rsf" in signals:
         said.append("rsf is relative to this question, cosine is absolute")
-    if any(row.get("content_truncated") for _, row in ranked):
+    if any(row.get("content_truncated") for row in rows):
         said.append("`cpersona get REF` shows a cut text whole")
     out.note("; ".join(said))
+
+
+def _context_field(row, name):
+    return _role(row) if name == "from" else row.get("timestamp", "") if name == "time" else render.field(row, name)
 
 
 def _role(row):

@@ -19,35 +19,28 @@ _LEAST_ROOM = 12
 _NUMBERS = ("rank", "age", "calls", "failed", "p50 ms")
 
 
-def row_fields(rank, row, names):
-    """Return the named fields of one recalled row as text; what a row does not have is ''."""
+def field(row, name):
+    """Return one field of a recalled row as text; what the row does not have is ''. ``rank`` is the caller's to put into the row."""
     reason = row.get("match_reason") or {}
-    out = []
-    for name in names:
-        if name == "rank":
-            value = rank
-        elif name == "age":
-            value = times.age(row.get("timestamp", ""))
-        elif name == "match":
-            value = match(row)
-        elif name == "signal":
-            value = reason.get("signal", "")
-        elif name in ("score", "cosine", "coverage", "rrf", "rsf", "prior"):
-            value = number(reason.get(name))
-        elif name == "confidence":
-            value = number((row.get("confidence") or {}).get("score"))
-        elif name == "source":
-            value = to_json(row["source"]) if row.get("source") else ""
-        elif name in ("preview", "content"):
-            value = row.get("content", "")
-        elif name == "length":
-            value = row.get("content_len", len(row.get("content", "")))
-        elif name == "truncated":
-            value = "true" if row.get("content_truncated") else "false"
-        else:
-            value = row.get(name, "")
-        out.append(str(value))
-    return out
+    if name == "age":
+        return times.age(row.get("timestamp", ""))
+    if name == "match":
+        return match(row)
+    if name == "signal":
+        return reason.get("signal", "")
+    if name in ("score", "cosine", "coverage", "rrf", "rsf", "prior"):
+        return number(reason.get(name))
+    if name == "confidence":
+        return number((row.get("confidence") or {}).get("score"))
+    if name == "source":
+        return to_json(row["source"]) if row.get("source") else ""
+    if name in ("preview", "content"):
+        return row.get("content", "")
+    if name == "length":
+        return str(row.get("content_len", len(row.get("content", ""))))
+    if name == "truncated":
+        return "true" if row.get("content_truncated") else "false"
+    return str(row.get(name, ""))
 
 
 def match(row):
@@ -66,14 +59,12 @@ def number(value):
     return "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def recall_table(out, ranked, whole=False):
-    """Draw recalled rows: rank, ref, age, match, and as much of the text as fits one line (or all of it)."""
-    names = ("rank", "ref", "age", "match", "preview")
-    table(out, names, [row_fields(rank, row, names) for rank, row in ranked], whole=whole)
+def table(out, names, rows, whole=False, lines=1, marks=None):
+    """Print rows: drawn on a terminal, tab-separated without a heading elsewhere. The last column takes the room that is left.
 
-
-def table(out, names, rows, whole=False):
-    """Print rows: drawn on a terminal, tab-separated without a heading elsewhere. The last column takes the room that is left."""
+    There a text gets so many ``lines``, or with ``whole`` as many as it needs; ``marks(text)`` gives the (start, end)
+    places of it that stand out.
+    """
     if not out.draws:
         for row in rows:
             out.record(row)
@@ -90,13 +81,40 @@ def table(out, names, rows, whole=False):
     cells = [[one_line(str(v)) for v in row[:-1]] + [without_controls(str(row[-1])) if whole else " ".join(without_controls(str(row[-1])).split())] for row in rows]
     widths = [max(cell_len(row[at]) for row in [names, *cells]) for at in range(len(names) - 1)]
     room = max(_LEAST_ROOM, out.columns() - sum(widths) - 2 * len(widths))
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(names))
+    drawn, printer = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(names)), console(out)
     for name, width in zip(names, widths):
-        drawn.add_column(name, width=width, no_wrap=True, justify="right" if name in _NUMBERS else "left")
-    drawn.add_column(names[-1], width=room, no_wrap=not whole, overflow="fold" if whole else "ellipsis")
-    for row in cells:
-        drawn.add_row(*map(Text, row))
-    console(out).print(drawn)
+        drawn.add_column(name, width=width, no_wrap=True, justify=_side(name))
+    drawn.add_column(names[-1], max_width=room, justify=_side(names[-1]), overflow="fold")
+    for *before, text in cells:
+        drawn.add_row(*map(Text, before), _fitted(printer, text, room, None if whole else lines, marks))
+    printer.print(drawn)
+
+
+def _side(name):
+    return "right" if name in _NUMBERS else "left"
+
+
+def _fitted(printer, text, room, lines, marks):
+    """Return a text for a column of this width, with what stands out in it, cut to so many lines (None: all of them)."""
+    from rich.text import Text
+
+    found = list(marks(text)) if marks is not None else []
+    if lines is not None and found and found[0][0] > room * lines:
+        # What was looked for stands further back: begin shortly before it.
+        start = text.rfind(" ", 0, found[0][0] - room // 3) + 1
+        text, found = "…" + text[start:], [(begin - start + 1, end - start + 1) for begin, end in found]
+    drawn = Text(text)
+    for begin, end in found:
+        drawn.stylize("bold yellow", begin, end)
+    if lines is None:
+        return drawn
+    shown = drawn.wrap(printer, room)
+    if len(shown) > lines:
+        shown = shown[:lines]
+        shown[-1].rstrip()
+        shown[-1].truncate(room - 1)
+        shown[-1].append("…")
+    return Text("\n").join(shown)
 
 
 def heading(out, text):

@@ -7,8 +7,12 @@ from cpersona_daemon.wire import fields
 
 from . import exits, reading, render, times
 from .output import one_line, to_json, without_controls
+from .shaping import SHAPE, Shape
 from .spec import AGENT, argument, command, option
 
+_KEYS = {"agent": "agent_id", "project": "project_id", "channel": "channel"}
+_GET_FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "length", "truncated")
+_LIST_FIELDS = ("ref", "stored", "age", "locked", "agent", "project", "channel", "id", "source", "timestamp", "metadata", "content", "length", "truncated")
 _REFS = argument("refs", "Rows as recall shows them: mem:12, ep:3; a bare number is a memory.", many=True, metavar="REF…")
 
 
@@ -16,10 +20,10 @@ _REFS = argument("refs", "Rows as recall shows them: mem:12, ep:3; a bare number
     "get",
     _REFS,
     option("--raw", "The texts alone, as they are.", kind="flag", default=False),
-    option("-0 --null", "With --raw, end each text with NUL.", kind="flag", default=False),
+    *SHAPE,
     common=AGENT,
 )
-def get(session, refs, raw, null):
+def get(session, refs, raw, **shape):
     """Show whole rows by their refs, at most 20 at a time.
 
     Off a terminal one row a line: ref, time, id, text with line breaks as \\n. A ref that names no row of
@@ -28,20 +32,24 @@ def get(session, refs, raw, null):
     Example:
       cpersona get mem:12 ep:3
       cpersona get mem:12 --raw > note.txt
+      cpersona get mem:12 mem:13 --format '{ref} of {timestamp}: {content}'
     """
+    shape = Shape(_GET_FIELDS, **shape)
+    if raw and shape.chosen:
+        raise exits.Usage("--raw prints the texts alone; leave --fields and --format out")
     asked = ["{}:{}".format(*reading.ref(text)) for text in refs]
     answer = session.ask("get_contents", {"agent_id": session.agent, "refs": asked})
-    out, items, missing = session.out, answer.response.get("items", []), answer.response.get("missing", [])
+    out, missing = session.out, answer.response.get("missing", [])
+    items = shape.within(out, answer.response, "items")
     if not session.show(answer):
         if raw:
             for item in items:
-                out.write(item["content"] + ("\0" if null else "\n"))
-        elif out.draws:
+                out.write(item["content"] + ("\0" if shape.null else "\n"))
+        elif out.draws and not shape.chosen and not shape.null:
             for item in items:
                 _draw(out, item)
         else:
-            for item in items:
-                out.record((item["ref"], item.get("timestamp", ""), item.get("id", ""), item["content"]))
+            shape.print(out, items, _field, ("ref", "timestamp", "id", "content"), whole=True)
     if missing:
         out.warn(f"cpersona get: no such row of agent {session.agent!r}: {', '.join(map(str, missing))}; `cpersona list` shows what there is")
         return fields.EXIT_FAILED
@@ -69,18 +77,21 @@ def _draw(out, item):
     option("--until", "Stored at this time or before; a date is its whole day.", metavar="TIME"),
     option("--as-of", "What the list was then; the same bound as --until.", metavar="TIME"),
     option("--all-agents", "Memories of every agent.", kind="flag", default=False),
+    *SHAPE,
     common=("agent", "project", "json", "quiet", "db"),
 )
-def list_(session, limit, since, until, as_of, all_agents):
+def list_(session, limit, since, until, as_of, all_agents, **shape):
     """List the newest memories, newest first.
 
-    Columns: ref, when it was stored (UTC), lock, project, channel, text. --since and --until compare
+    Columns: ref, when it was stored (UTC), lock, project, channel, content. --since and --until compare
     when a row was stored, not the time that it speaks of.
 
     Example:
       cpersona list -n 20
       cpersona list --since 2026-03-01 --until 2026-03-01
+      cpersona list --fields ref -0 | xargs -0 cpersona lock
     """
+    shape = Shape(_LIST_FIELDS, **shape)
     params = {**session.axes("project"), "limit": limit}
     for name, text in (("since", since), ("until", until), ("as_of", as_of)):
         if text is not None:
@@ -88,23 +99,35 @@ def list_(session, limit, since, until, as_of, all_agents):
     if all_agents:
         params["agent_id"] = ""
     answer = session.ask("list_memories", params)
+    rows = shape.within(session.out, answer.response, "memories")
     if session.show(answer):
         return answer.status
-    rows = answer.response.get("memories", [])
-    names = ("ref", "stored", "locked", "project", "channel", "text")
-    shown = [[f"mem:{row['id']}", row.get("created_at", ""), "locked" if row.get("locked") else "", row.get("project_id", ""), row.get("channel", ""),
-              row.get("content", "")] for row in rows]
+    names = ("ref", "stored", "locked", "project", "channel", "content")
+    drawn = ("ref", "age", *names[2:])
     if all_agents:
-        names = ("agent", *names)
-        shown = [[row.get("agent_id", ""), *cells] for row, cells in zip(rows, shown)]
-    if session.out.draws:
-        at = names.index("stored")
-        names = (*names[:at], "age", *names[at + 1:])
-        shown = [[*cells[:at], times.age(cells[at]), *cells[at + 1:]] for cells in shown]
-    render.table(session.out, names, shown)
+        names, drawn = ("agent", *names), ("agent", *drawn)
+    shape.print(session.out, rows, _field, names, drawn)
     if not rows:
         session.out.note(f"no memories of agent {params['agent_id']!r}" if params["agent_id"] else "no memories")
     return answer.status
+
+
+def _field(row, name):
+    """Return one field of a whole row as text."""
+    if name == "stored":
+        return row.get("created_at", "")
+    if name == "age":
+        return times.age(row.get("created_at") or row.get("timestamp", ""))
+    if name == "locked":
+        return "locked" if row.get("locked") else ""
+    if name == "resolved":
+        return "resolved" if row.get("resolved") else ""
+    if name == "id":
+        # The list of the contract names the key msg_id; its `id` is the number that stands in the ref.
+        return row.get("msg_id", row.get("id", ""))
+    if name == "metadata":
+        return to_json(row["metadata"]) if row.get("metadata") else ""
+    return str(row.get(_KEYS[name]) or "") if name in _KEYS else render.field(row, name)
 
 
 @command(

@@ -125,9 +125,12 @@ and said to be.
     "scripts": ("using it from a program", """
 Off a terminal each row is one line with tabs between its fields, without
 colours; data is on stdout and everything else on stderr. --json prints the
-answer of the daemon as it is, `-0` ends records with NUL.
+answer of the daemon as it is. Commands that show rows take --fields and
+--format to say what of each, --max-chars for how much in all, and `-0`, which
+ends records with NUL and leaves text as it is.
 
     $ cpersona recall "anything" --json
+    $ cpersona list --since 1d --format '{ref}\t{content}'
     $ cpersona call recall '{"agent_id": "default", "query": "anything"}'
 
 `cpersona call --stdin` reads {"id", "method", "params"} lines and answers

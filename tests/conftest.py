@@ -100,9 +100,8 @@ def daemon(connect: Callable[..., client.Connection]) -> client.Connection:
     return connect()
 
 
-@pytest.fixture
-def run_cli(home: dict[str, str]) -> Callable[..., subprocess.CompletedProcess]:
-    """Run `cpersona` with the environment of ``home``: ``run_cli(["store", "hi"])`` is a finished process with text output."""
+def runner(home: dict[str, str]) -> Callable[..., subprocess.CompletedProcess]:
+    """Return what runs `cpersona` with an environment: ``run(["store", "hi"])`` is a finished process with text output."""
 
     def run(args: list[str], input: str | bytes | None = None, env: dict[str, str] | None = None, timeout: float = 60) -> subprocess.CompletedProcess:
         text = not isinstance(input, bytes)
@@ -111,3 +110,15 @@ def run_cli(home: dict[str, str]) -> Callable[..., subprocess.CompletedProcess]:
                               text=text, encoding="utf-8" if text else None, timeout=timeout, cwd=home["HOME"], **stdin)
 
     return run
+
+
+@pytest.fixture
+def run_cli(home: dict[str, str]) -> Callable[..., subprocess.CompletedProcess]:
+    """Run `cpersona` with the environment of ``home``."""
+    return runner(home)
+
+
+@pytest.fixture(scope="module")
+def shared_cli(shared_daemon: client.Connection, module_home: dict[str, str]) -> Callable[..., subprocess.CompletedProcess]:
+    """Run `cpersona` against the one daemon of a module."""
+    return runner(module_home)

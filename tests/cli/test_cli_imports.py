@@ -8,8 +8,8 @@ from pathlib import Path
 import cpersona_cli
 
 ROOM = Path(cpersona_cli.__file__).parent
-# The daemon's light tables, and the operating system's answer to who is at the other end of a socket.
-OF_THE_DAEMON = {"cpersona_daemon", "cpersona_daemon.settings", "cpersona_daemon.paths", "cpersona_daemon.wire.fields", "cpersona_daemon.wire.peer"}
+# The daemon's light tables (its stop words too), and the operating system's answer to who is at the other end of a socket.
+OF_THE_DAEMON = {"cpersona_daemon", "cpersona_daemon.recall.stopwords", "cpersona_daemon.settings", "cpersona_daemon.paths", "cpersona_daemon.wire.fields", "cpersona_daemon.wire.peer"}
 FOREIGN = {"msgpack": {"client.py", "codec.py"}, "typer": {"app.py"}, "rich": {"render.py", "rows.py"}}
 
 

@@ -63,7 +63,7 @@ def test_top_is_the_text_of_the_best_row_alone(run_cli, notes):
 
 def test_max_chars_is_spent_from_the_best_row(run_cli, notes):
     done = run_cli(["recall", "deploy branch", "--deep", "--max-chars", "60"])
-    assert [row[1] for row in records(done)][-1] == "mem:3" and len(records(done)) < 4 and "left out" in done.stderr
+    assert [row[1] for row in records(done)][-1] == "mem:3" and len(records(done)) < 4 and "of 4 rows out" in done.stderr
     cut = json.loads(run_cli(["recall", "deploy branch", "--deep", "--max-chars", "6", "--json"]).stdout)["messages"]
     assert [(row["content"], row["content_truncated"], row["content_len"]) for row in cut] == [("deploy", True, len(notes[2]))]
 

@@ -50,9 +50,27 @@ def test_on_a_terminal_a_recall_is_a_table_within_the_width_with_a_legend(on_ter
         out, status = on_terminal(["recall", "deploy", "-q"], columns)
         rows = plain(out).splitlines()
         assert status == 0 and rows[0].split() == ["rank", "ref", "age", "match", "preview"]
-        assert max(map(len, rows)) <= columns and rows[1].rstrip().endswith("…") and len(rows) == 2
+        assert max(map(len, rows)) <= columns and rows[3].rstrip().endswith("…") and len(rows) == 4
     assert "best is last" in on_terminal(["recall", "deploy"])[0]
     assert "relative to this question" in on_terminal(["recall", "deploy", "--set", "recall_mode=rsf"], 120)[0]
+
+
+def test_the_words_of_the_question_stand_out_and_what_lies_far_back_is_shown(on_terminal, daemon):
+    daemon.call("store", {"agent_id": "default", "content": "Déploys go out. " + "word " * 60 + "The lease of the exporter ran out, 東京."})
+    for question, marked in (("when do deploys go?", ["Déploys", "go"]), ("lease", ["lease"]), ("東京", ["東京"])):
+        for options in ([], ["--full"]):
+            out, _ = on_terminal(["recall", question, "-q", *options])
+            assert re.findall("\x1b\\[1;33m(.*?)\x1b", out) == marked, out
+    rows = plain(on_terminal(["recall", "lease", "-q"])[0]).splitlines()
+    assert len(rows) <= 4 and "…" in rows[1] and "lease of the exporter" in " ".join(" ".join(rows).split())
+
+
+def test_a_legend_explains_on_demand_what_the_rows_carry(on_terminal, daemon, run_cli):
+    daemon.call("store", {"agent_id": "default", "content": "deploy"})
+    out, status = on_terminal(["recall", "deploy", "--legend"], 120)
+    assert status == 0 and re.search("^rrf +a sum of reciprocal ranks", plain(out), re.MULTILINE) and "relative to this question" not in out
+    piped = run_cli(["recall", "deploy", "-q", "--legend"])
+    assert piped.stdout.count("\n") == 1 and "reciprocal ranks" in piped.stderr
 
 
 def test_colours_stay_away_when_asked(on_terminal, daemon):
