@@ -3,10 +3,13 @@
 import base64
 import os
 import struct
+import subprocess
+import sys
 
 import pytest
 from house_kit import memory
 
+from cpersona_daemon.health import checks
 from cpersona_daemon.health.checks import CHECKS
 
 EMBEDDER = {"CPERSONA_EMBEDDING_MODE": "http", "CPERSONA_EMBEDDING_URL": "http://127.0.0.1:9/embed"}
@@ -53,6 +56,12 @@ def test_total_memories_are_those_of_the_agent_asked_about(house):
 def test_an_unknown_check_is_refused_by_name(house):
     answer = house.ask("check_health", checks=["sqlite_integrity", "no_such_check"])
     assert answer["ok"] is False and "no_such_check" in answer["error"] and house.code == "refused"
+
+
+def test_the_help_names_every_check():
+    from cpersona_cli.upkeep import health
+
+    assert set(CHECKS) <= set(health.help.replace(",", " ").replace(".", " ").split())
 
 
 def test_only_the_named_checks_run(house):
@@ -149,6 +158,24 @@ def test_associations_of_rows_that_are_gone_are_found_and_removed(house):
     house.change("DELETE FROM memories")
     assert found(house, "associations") == ("degraded", [("warn", 2)])
     assert house.ask("check_health", fix=True, checks=["associations"])["status"] == "healthy"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc to name the reader")
+def test_a_reader_that_keeps_the_log_growing_is_named_with_its_size(house, monkeypatch):
+    monkeypatch.setattr(checks, "WAL_BYTES", 500_000)
+    load(house, memory("walnut"))
+    assert found(house, "wal") == ("healthy", [])
+    reader = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN'); c.execute('SELECT count(*) FROM memories').fetchone(); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", reader, house.places.db], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parked:
+        parked.stdout.readline()
+        load(house, *[memory(f"row {i} " + "x" * 4000) for i in range(150)])
+        answer = house.ask("check_health", checks=["wal"])
+        (issue,) = answer["issues"]
+        assert answer["status"] == "degraded" and issue["bytes"] == os.path.getsize(house.places.db + "-wal") > 500_000
+        assert f"(pid {parked.pid})" in issue["message"] and "fixable" not in issue
+        parked.communicate(b"\n")
+    house.ctx.db._writer_conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    assert found(house, "wal") == ("healthy", [])
 
 
 def test_rows_whose_owner_is_gone_are_found_and_removed(house):

@@ -23,8 +23,10 @@ from ..memory.store import CLOCK_ALLOWANCE_SECONDS
 from ..memory.text import sanitise
 from ..storage import backlog, health, vectors
 from ..storage import canaries as saved
+from ..storage.database import WAL_KEPT_BYTES
 from ..vectors.changes import EPISODE, MEMORY
 from ..vectors.files import SUFFIXES
+from .holders import holders
 
 CRITICAL, WARN, INFO = "critical", "warn", "info"
 SEVERITIES = (CRITICAL, WARN, INFO)
@@ -32,6 +34,8 @@ KINDS = ((MEMORY, "memories"), (EPISODE, "episodes"))
 MOST_MESSAGES = 20
 FAULT_AFTER = 2
 OLD_DAYS = 180
+# Twice what the log keeps when it is folded: it only grows so far while somebody reads an older state.
+WAL_BYTES = 2 * WAL_KEPT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,21 @@ def schema(view: View) -> list[Issue]:
     for table, count in health.foreign_key_violations(view.conn).items():
         out.append(_issue(WARN, f"{count} rows of {table} belong to rows that are gone", count=count, table=table))
     return out
+
+
+def wal(view: View) -> list[Issue]:
+    """No reader keeps the write-ahead log from being folded into the database, which lets it grow without end."""
+    path = view.ctx.places.db + "-wal"
+    try:
+        size = os.path.getsize(path)
+    except FileNotFoundError:
+        return []
+    if size <= WAL_BYTES:
+        return []
+    others = ", ".join(f"{program} (pid {pid})" for pid, program in holders(view.ctx.places.db))
+    what = f"{others} has the database open, end its read" if others else f"a backup or an export of this daemon, which ends by itself, or what `lsof {view.ctx.places.db}` names"
+    message = f"{path} has grown to {size / 1e6:.0f} MB, because a reader keeps an older state in use: {what}; the next writes then cut the file back"
+    return [_issue(WARN, message, bytes=size)]
 
 
 def lexical_index(view: View) -> list[Issue]:
@@ -292,6 +311,7 @@ def _files(directory: str) -> int:
 CHECKS: dict[str, Check] = {
     "sqlite_integrity": sqlite_integrity,
     "schema": schema,
+    "wal": wal,
     "lexical_index": lexical_index,
     "vector_index": vector_index,
     "missing_vectors": missing_vectors,
