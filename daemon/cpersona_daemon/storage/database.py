@@ -24,7 +24,7 @@ import msgspec
 
 from ..errors import ShuttingDown, translate
 from ..vectors.changes import Change
-from . import schema
+from . import frequencies, schema
 
 READERS = 4
 GROUP_LIMIT = 256
@@ -102,6 +102,7 @@ class Database:
         self._open_readers: list[apsw.Connection] = []
         self._guard = threading.Lock()
         self._closing = False
+        self._counted = frequencies.Known()
         self._writes = 0
         self._in_flight = 0
 
@@ -192,6 +193,7 @@ class Database:
         conn = getattr(self._local, "conn", None)
         if conn is None:
             conn = self._local.conn = self._connect(readonly=True)
+            frequencies.share(conn, self._counted)
             with self._guard:
                 self._open_readers.append(conn)
         return conn

@@ -61,7 +61,7 @@ def insert(tx: Transaction, new: NewEpisode) -> int:
          int(new.resolved), new.keywords, new.summary),
     )
     episode_id = tx.conn.last_insert_rowid()
-    lexical.put_episode(tx.conn, episode_id, new.summary, new.keywords)
+    lexical.add_episode(tx.conn, episode_id, new.summary, new.keywords)
     return episode_id
 
 

@@ -10,6 +10,7 @@ import apsw
 from ..vectors.changes import EPISODE, MEMORY, VectorDrop
 from . import lexical, schema
 from .database import Transaction
+from .frequencies import rewritten
 
 TABLES = {MEMORY: ("memories", "memory_vectors", "memory_fts"), EPISODE: ("episodes", "episode_vectors", "episode_fts")}
 _MERGE_PAGES = 256
@@ -120,6 +121,7 @@ def clear_postings(tx: Transaction, kind: str) -> None:
     """Empty a full-text index, damaged or not; its rows must be written again."""
     fts = TABLES[kind][2]
     tx.execute(f"INSERT INTO {fts} ({fts}) VALUES ('delete-all')")
+    rewritten(tx.conn, kind)
 
 
 def merge_postings(tx: Transaction, kind: str, begin: bool) -> bool:

@@ -6,15 +6,15 @@ Contract: contracts.md §3 "episode_fts, memory_fts", "memory_keyword"; seeds/be
 from __future__ import annotations
 
 import json
-import math
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 
 import apsw
 
 from ..recall.lexical import LexicalQuery, Term, index_text, quoted
+from ..vectors.changes import EPISODE, MEMORY
+from .frequencies import TABLES, Bounded, Frequencies, rewritten
 from .scope import Scope
 
 COMMON_ROWS = 20_000  # a term found in more rows finds none by itself beside a rarer one
@@ -22,9 +22,6 @@ VOTING_ROWS = 100_000  # and beyond this it does not even vote: bm25 walks throu
 HALF_FROM = 1_000  # from this size of the table on, a word in more than half of its rows says nothing
 SCAN_ROWS = 50_000
 WALK = 0.15  # what passing by a row costs beside ranking it
-_BM25_LIMIT = 2.2 * (1 + 1e-9)  # FTS5's k1 + 1, and room for the last bits
-
-_TABLES = {"mem": ("memory_fts", "memory_terms", "memories"), "ep": ("episode_fts", "episode_terms", "episodes")}
 
 
 # -- postings
@@ -38,21 +35,30 @@ def add_memories(conn: apsw.Connection, bodies: list[tuple[int, str]]) -> None:
 def put_memory(conn: apsw.Connection, id: int, content: str) -> None:
     """Write the postings of a memory, in place of those it may have. Call it only when the content changed."""
     conn.execute("INSERT OR REPLACE INTO memory_fts (rowid, body) VALUES (?, ?)", (id, index_text(content)))
+    rewritten(conn, MEMORY)
 
 
 def drop_memory(conn: apsw.Connection, id: int) -> None:
     """Remove the postings of a memory."""
     conn.execute("DELETE FROM memory_fts WHERE rowid = ?", (id,))
+    rewritten(conn, MEMORY)
+
+
+def add_episode(conn: apsw.Connection, id: int, summary: str, keywords: str) -> None:
+    """Write the postings of an episode that has none yet."""
+    conn.execute("INSERT INTO episode_fts (rowid, summary, keywords) VALUES (?, ?, ?)", (id, index_text(summary), index_text(keywords)))
 
 
 def put_episode(conn: apsw.Connection, id: int, summary: str, keywords: str) -> None:
     """Write the postings of an episode, in place of those it may have."""
     conn.execute("INSERT OR REPLACE INTO episode_fts (rowid, summary, keywords) VALUES (?, ?, ?)", (id, index_text(summary), index_text(keywords)))
+    rewritten(conn, EPISODE)
 
 
 def drop_episode(conn: apsw.Connection, id: int) -> None:
     """Remove the postings of an episode."""
     conn.execute("DELETE FROM episode_fts WHERE rowid = ?", (id,))
+    rewritten(conn, EPISODE)
 
 
 # -- ranked search
@@ -77,25 +83,26 @@ def search(
 
     Contract: contracts.md §3 "Bounded cost".
     """
-    plan = _Plan(_Frequencies(conn, *_TABLES[kind], common_rows), query, voting_rows, half_from)
+    frequencies = Frequencies(conn, kind, common_rows)
+    plan = _Plan(frequencies, query, voting_rows, half_from)
     if trace is not None:
         trace.update(plan.trace)
     if depth <= 0:
         return []
     found: list[tuple[int, float]] = []
     if plan.rare:
-        found = _pruned(conn, kind, plan.rare, plan.voting, scope, depth)
+        found = _pruned(conn, frequencies, plan.rare, plan.voting, scope, depth)
     if not found and plan.whole:
-        found = _ranked(conn, kind, plan.whole, 0, scope, depth)
+        found = _ranked(conn, frequencies, plan.whole, 0, scope, depth)
     if not found and plan.newest:
         expression, lowest = plan.newest
-        found = _ranked(conn, kind, expression, lowest, scope, depth)
+        found = _ranked(conn, frequencies, expression, lowest, scope, depth)
         if found and trace is not None:
             trace["newest_rows_only"] = common_rows
     return found
 
 
-def _pruned(conn: apsw.Connection, kind: str, finding: list[_Bounded], voting: list[_Bounded], scope: Scope, depth: int) -> list[tuple[int, float]]:
+def _pruned(conn: apsw.Connection, frequencies: Frequencies, finding: list[Bounded], voting: list[Bounded], scope: Scope, depth: int) -> list[tuple[int, float]]:
     """Return the same best rows as ranking all that hold one of ``finding`` would, mostly by ranking few of them.
 
     Computing a bm25 costs ten times what finding the row does. A term lends a row no more than its bound, so once
@@ -111,7 +118,7 @@ def _pruned(conn: apsw.Connection, kind: str, finding: list[_Bounded], voting: l
 
     def merge(expression: str) -> float:
         """Take in what an expression finds and return what a row must have from now on."""
-        for row_id, score in _ranked(conn, kind, expression, 0, scope, depth):
+        for row_id, score in _ranked(conn, frequencies, expression, 0, scope, depth):
             best[row_id] = min(score, best.get(row_id, 0.0))
         for row_id in sorted(best, key=lambda row_id: (best[row_id], row_id))[depth:]:
             del best[row_id]
@@ -140,10 +147,24 @@ def _pruned(conn: apsw.Connection, kind: str, finding: list[_Bounded], voting: l
     return sorted(best.items(), key=lambda pair: (pair[1], pair[0]))
 
 
-def _ranked(conn: apsw.Connection, kind: str, expression: str, lowest: int, scope: Scope, depth: int) -> list[tuple[int, float]]:
-    """Return the best rows of an expression. Each is looked up in the scope first, which costs less than ranking it."""
-    fts, _, table = _TABLES[kind]
-    axes, params = scope.memory_sql("m.") if kind == "mem" else scope.row_sql("m.")
+def _ranked(conn: apsw.Connection, frequencies: Frequencies, expression: str, lowest: int, scope: Scope, depth: int) -> list[tuple[int, float]]:
+    """Return the best ``depth`` rows of an expression in scope, from the rowid ``lowest`` on.
+
+    Mostly a scope is a good part of the table. Then the rows are ranked first, and only the best are looked up in it.
+    """
+    fts, _, table = TABLES[frequencies.kind]
+    axes, params = scope.memory_sql("m.") if frequencies.kind == MEMORY else scope.row_sql("m.")
+    if not frequencies.is_narrow(scope):
+        enough = 4 * depth + 40
+        best = conn.execute(
+            f"SELECT rowid, bm25({fts}) AS score FROM {fts} WHERE {fts} MATCH ? AND rowid >= ? ORDER BY score, rowid LIMIT ?", (expression, lowest, enough)
+        ).fetchall()
+        ids = json.dumps([row_id for row_id, _ in best])
+        inside = {i for (i,) in conn.execute(f"SELECT m.id FROM json_each(?) j CROSS JOIN {table} m ON m.id = j.value WHERE {axes}", (ids, *params))}
+        found = [row for row in best if row[0] in inside][:depth]
+        if len(found) == depth or len(best) < enough:
+            return found
+        frequencies.note_narrow(scope)
     return conn.execute(
         f"SELECT f.rowid, bm25({fts}) AS score FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid"
         f" WHERE {fts} MATCH ? AND f.rowid >= ? AND {axes} ORDER BY score, f.rowid LIMIT ?",
@@ -151,23 +172,14 @@ def _ranked(conn: apsw.Connection, kind: str, expression: str, lowest: int, scop
     ).fetchall()
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounded:
-    """An expression, the most that it lends a row's score (as a positive number), and its rows where they were counted, else 0."""
-
-    expression: str
-    most: float
-    rows: int
-
-
 class _Plan:
     """What to ask FTS5 for, the next only when the last found nothing: ``whole``, one expression for all of a small
     table, or ``rare`` terms that find rows while ``voting`` ones only count; then ``newest``, (expression, lowest rowid)."""
 
-    def __init__(self, frequencies: _Frequencies, query: LexicalQuery, voting_rows: int, half_from: int):
+    def __init__(self, frequencies: Frequencies, query: LexicalQuery, voting_rows: int, half_from: int):
         self.whole = ""
-        self.rare: list[_Bounded] = []
-        self.voting: list[_Bounded] = []
+        self.rare: list[Bounded] = []
+        self.voting: list[Bounded] = []
         self.newest: tuple[str, int] | None = None
         self.trace: dict = {"terms": [term.text for term in query.terms]}
         if query.stop_words:
@@ -175,7 +187,7 @@ class _Plan:
         if query.beyond_limit:
             self.trace["terms_beyond_limit"] = query.beyond_limit
         terms = list(query.terms)
-        if terms and (rows := frequencies.rows()) >= half_from:
+        if terms and (rows := frequencies.rows) >= half_from:
             terms = self._without_most_frequent(frequencies, terms, rows)
         if not terms:
             return
@@ -186,8 +198,9 @@ class _Plan:
         common.sort()
         votes = [token for count, token, _ in common if count <= voting_rows]
         if frequencies.matter:
-            self.rare = [frequencies.bounded(expression) for expression in rare]
-            self.voting = [frequencies.bounded(token) for token in votes]
+            words = {term.token for term in terms}
+            self.rare = [frequencies.bounded(expression, expression in words) for expression in rare]
+            self.voting = [frequencies.bounded(token, True) for token in votes]
         else:
             self.whole = " OR ".join(rare)
         if common:
@@ -198,7 +211,7 @@ class _Plan:
             if silent := [text for count, _, text in common if count > voting_rows]:
                 self.trace["terms_without_vote"] = silent
 
-    def _without_most_frequent(self, frequencies: _Frequencies, terms: list[Term], rows: int) -> list[Term]:
+    def _without_most_frequent(self, frequencies: Frequencies, terms: list[Term], rows: int) -> list[Term]:
         """Leave out the words that stand in more than half of the rows, unless nothing else is left."""
         frequent = {term.text for term in terms if term.kind != "identifier" and frequencies.of(term.token) * 2 > rows}
         if not frequent or len(frequent) == len(terms):
@@ -206,7 +219,7 @@ class _Plan:
         self.trace["too_frequent"] = sorted(frequent)
         return [term for term in terms if term.text not in frequent]
 
-    def _sort_in(self, frequencies: _Frequencies, term: Term, rare: list[str], common: list[tuple[int, str, str]]) -> None:
+    def _sort_in(self, frequencies: Frequencies, term: Term, rare: list[str], common: list[tuple[int, str, str]]) -> None:
         if not frequencies.matter:
             rare.append(term.token)
             rare.extend(expression for expression in (term.prefix and quoted(term.prefix) + "*", term.phrase) if expression)
@@ -243,11 +256,11 @@ def _driven(finding: list[str], voting: list[str]) -> str:
 
 def holding(conn: apsw.Connection, kinds: Sequence[str], terms: Sequence[Term], *, common_rows: int = COMMON_ROWS) -> tuple[int, list[int]]:
     """Return the number of rows of ``kinds`` and in how many of them each term stands, estimated beyond ``common_rows``."""
-    tables = [_Frequencies(conn, *_TABLES[kind], common_rows) for kind in kinds]
-    return sum(t.rows() for t in tables), [sum(t.of(_asked(t, term)) for t in tables) for term in terms]
+    tables = [Frequencies(conn, kind, common_rows) for kind in kinds]
+    return sum(t.rows for t in tables), [sum(t.of(_asked(t, term)) for t in tables) for term in terms]
 
 
-def _asked(frequencies: _Frequencies, term: Term) -> str:
+def _asked(frequencies: Frequencies, term: Term) -> str:
     """Return the term with its other forms, less those that are dear to count in a large table."""
     forms = [term.token]
     if term.prefix and (not frequencies.matter or frequencies.prefix_is_rare(term.prefix)):
@@ -279,105 +292,6 @@ def stemmer(conn: apsw.Connection) -> Callable[[str], tuple[str, ...]]:
         return found
 
     return stem
-
-
-# -- document frequencies
-
-
-@dataclass(frozen=True, slots=True)
-class _Common:
-    rows: int  # an estimate from its newest rows
-    lowest: int  # the rowid its newest ``limit`` rows begin at
-
-
-@dataclass(slots=True)
-class _Known:
-    stamp: tuple
-    values: dict = field(default_factory=dict)
-
-
-_known: weakref.WeakKeyDictionary[apsw.Connection, _Known] = weakref.WeakKeyDictionary()
-
-
-class _Frequencies:
-    """In how many rows an expression is found, at a cost that does not grow with the table.
-
-    Up to ``limit`` rows the count is exact. Beyond, it is estimated from the stretch of rowids that the newest
-    ``limit`` rows of the term take. What was counted is kept for the connection while the database stays as it is.
-    """
-
-    def __init__(self, conn: apsw.Connection, fts: str, vocabulary: str, table: str, limit: int):
-        self._conn, self._fts, self._vocabulary, self._table, self.limit = conn, fts, vocabulary, table, limit
-        ((version,),) = conn.execute("PRAGMA data_version").fetchall()
-        stamp = (version, conn.total_changes())
-        known = _known.get(conn)
-        if known is None or known.stamp != stamp:
-            known = _known[conn] = _Known(stamp)
-        self._values = known.values
-
-    def rows(self) -> int:
-        """The number of rows: exact up to twice the limit, the highest rowid beyond."""
-        return self._keep("rows", "", self._count_rows)
-
-    def _count_rows(self) -> int:
-        enough = 2 * self.limit + 1
-        ((count,),) = self._conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM {self._table} LIMIT ?)", (enough,)).fetchall()
-        return count if count < enough else self._highest()
-
-    def _highest(self) -> int:
-        ((highest,),) = self._conn.execute(f"SELECT coalesce(max(id), 0) FROM {self._table}").fetchall()
-        return highest
-
-    @property
-    def matter(self) -> bool:
-        """False while no term can be common, so that nothing need be counted for it."""
-        return self.rows() > self.limit
-
-    def of(self, expression: str) -> int:
-        return self._keep("count", expression, lambda: self._count(expression))
-
-    def _count(self, expression: str) -> int:
-        ((count,),) = self._conn.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM {self._fts} WHERE {self._fts} MATCH ? LIMIT ?)", (expression, self.limit + 1)
-        ).fetchall()
-        return count if count <= self.limit else self.common(expression).rows
-
-    def bounded(self, expression: str) -> _Bounded:
-        """Return what an expression lends a row's bm25 at most: its weight times the limit of what repetition gives.
-
-        One that is not a counted word (a phrase, a prefix) may be as rare as can be.
-        """
-        rows, found = self.rows(), self._values.get((self._fts, self.limit, "count", expression), 0)
-        least = min(found, self.limit + 1)  # beyond the limit the count is an estimate
-        return _Bounded(expression, _BM25_LIMIT * max(math.log((rows - least + 0.5) / (least + 0.5)), 1e-6), found)
-
-    def common(self, expression: str) -> _Common:
-        return self._keep("common", expression, lambda: self._stretch(expression))
-
-    def _stretch(self, expression: str) -> _Common:
-        ((lowest,),) = self._conn.execute(
-            f"SELECT min(id) FROM (SELECT rowid AS id FROM {self._fts} WHERE {self._fts} MATCH ? ORDER BY rowid DESC LIMIT ?)", (expression, self.limit)
-        ).fetchall()
-        highest = self._highest()
-        return _Common(max(self.limit + 1, self.limit * highest // max(1, highest - lowest + 1)), lowest)
-
-    def prefix_is_rare(self, prefix: str) -> bool:
-        return self._keep("prefix", prefix, lambda: self._count_prefix(prefix)) <= self.limit
-
-    def _count_prefix(self, prefix: str) -> int:
-        """Count the postings of the terms that start with ``prefix``; FTS5 merges all of them before its first row."""
-        ((postings,),) = self._conn.execute(
-            f"SELECT coalesce(sum(doc), 0) FROM (SELECT doc FROM {self._vocabulary} WHERE term >= ? AND term < ? LIMIT ?)",
-            (prefix, prefix + "\U0010ffff", self.limit + 1),
-        ).fetchall()
-        return postings
-
-    def _keep(self, what: str, key: str, compute):
-        place = (self._fts, self.limit, what, key)
-        value = self._values.get(place)
-        if value is None:
-            value = self._values[place] = compute()
-        return value
 
 
 # -- without a score
