@@ -42,7 +42,7 @@ class Common:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """An expression, the most that it lends a row's score (as a positive number), and its rows where they were counted, else 0."""
+    """An expression, the most that it lends a row's score (as a positive number), and how many rows it has (an estimate beyond the limit)."""
 
     expression: str
     most: float
@@ -139,14 +139,18 @@ class Frequencies:
         ).fetchall()
         return self._keep(place, self._highest, known + more)
 
-    def bounded(self, expression: str, counted: bool) -> Bounded:
-        """Return what an expression lends a row's bm25 at most: its weight times the limit of what repetition gives.
-
-        One that is not worth counting (a phrase, a prefix) may be as rare as can be.
-        """
-        found = self.of(expression) if counted else 0
+    def bounded(self, expression: str) -> Bounded:
+        """Return what a word lends a row's bm25 at most: its weight times the limit of what repetition gives."""
+        found = self.of(expression)
         least = min(found, self.limit + 1)  # beyond the limit the count is an estimate
-        return Bounded(expression, _BM25_LIMIT * max(math.log((max(0, self.rows - least) + 0.5) / (least + 0.5)), 1e-6), found)
+        return Bounded(expression, self._most(least), found)
+
+    def unbounded(self, expression: str, rows: int) -> Bounded:
+        """Return the same of what is not worth counting (a phrase, a prefix): it has at most ``rows`` rows, and may be as rare as can be."""
+        return Bounded(expression, self._most(0), rows)
+
+    def _most(self, rows: int) -> float:
+        return _BM25_LIMIT * max(math.log((max(0, self.rows - rows) + 0.5) / (rows + 0.5)), 1e-6)
 
     def common(self, expression: str) -> Common:
         """Return where the newest rows of a word found in more than ``limit`` begin, of those up to a round number below the newest row."""
@@ -162,17 +166,17 @@ class Frequencies:
         lowest = lowest or 0
         return Common(max(self.limit + 1, self.limit * self._edge // max(1, self._edge - lowest + 1)), lowest)
 
-    def prefix_is_rare(self, prefix: str) -> bool:
-        """Tell whether the terms that start with ``prefix`` have few postings; FTS5 merges all of them before its first row."""
+    def of_prefix(self, prefix: str) -> int:
+        """Return the number of postings of the terms that start with ``prefix``; FTS5 merges all of them before its first row."""
         place = (self.limit, "prefix", prefix)
         at, known = self._values.get(place, (-1, 0))
-        if at != self._highest:
-            ((known,),) = self._conn.execute(
-                f"SELECT coalesce(sum(doc), 0) FROM (SELECT doc FROM {self._vocabulary} WHERE term >= ? AND term < ? LIMIT ?)",
-                (prefix, prefix + "\U0010ffff", self.limit + 1),
-            ).fetchall()
-            self._keep(place, self._highest, known)
-        return known <= self.limit
+        if at == self._highest:
+            return known
+        ((postings,),) = self._conn.execute(
+            f"SELECT coalesce(sum(doc), 0) FROM (SELECT doc FROM {self._vocabulary} WHERE term >= ? AND term < ? LIMIT ?)",
+            (prefix, prefix + "\U0010ffff", self.limit + 1),
+        ).fetchall()
+        return self._keep(place, self._highest, postings)
 
     def is_narrow(self, scope: Scope) -> bool:
         """Tell whether few of the best rows of the table were found to be in scope a while ago."""

@@ -21,6 +21,7 @@ COMMON_ROWS = 20_000  # a term found in more rows finds none by itself beside a 
 VOTING_ROWS = 100_000  # and beyond this it does not even vote: bm25 walks through all rows of every term that does
 HALF_FROM = 1_000  # from this size of the table on, a word in more than half of its rows says nothing
 SCAN_ROWS = 50_000
+FEW_ROWS = 400  # to rank so many costs no more than a second query
 WALK = 0.15  # what passing by a row costs beside ranking it
 
 
@@ -113,6 +114,7 @@ def _pruned(conn: apsw.Connection, frequencies: Frequencies, finding: list[Bound
     """
     terms = sorted(finding, key=lambda term: (-term.most, term.expression)) + voting
     finders = len(finding)
+    rows = [term.rows for term in terms]
     reach = [sum(term.most for term in terms[place:]) for place in range(len(terms))]
     best: dict[int, float] = {}
 
@@ -127,13 +129,13 @@ def _pruned(conn: apsw.Connection, frequencies: Frequencies, finding: list[Bound
     def with_another(place: int) -> str:
         return f"({terms[place].expression}) AND ({' OR '.join(term.expression for term in terms[place + 1:])})"
 
-    least = merge(with_another(0)) if len(terms) > 1 else 0.0
+    few = sum(rows) <= FEW_ROWS
+    least = merge(with_another(0)) if len(terms) > 1 and not few else 0.0
     wanted = [place for place in range(finders) if reach[place] >= least]
     alone = [place for place in wanted if terms[place].most >= least]
-    rows = [term.rows for term in terms]
     in_turn = sum(rows[place] for place in alone) + WALK * sum(sum(rows[place:]) for place in wanted[1:])
     at_once = sum(rows[place] for place in wanted) + WALK * 2 * sum(rows)
-    if at_once <= in_turn:
+    if few or at_once <= in_turn:
         # The terms left out stand after the wanted ones, or among those that only vote.
         merge(_driven([terms[place].expression for place in wanted], [term.expression for term in terms[len(wanted):]]))
     else:
@@ -191,18 +193,15 @@ class _Plan:
             terms = self._without_most_frequent(frequencies, terms, rows)
         if not terms:
             return
-        rare: list[str] = []
+        if not frequencies.matter:
+            self.whole = " OR ".join(form for term in terms for form in (term.token, term.prefix and quoted(term.prefix) + "*", term.phrase) if form)
+            return
         common: list[tuple[int, str, str]] = []
         for term in terms:
-            self._sort_in(frequencies, term, rare, common)
+            self._sort_in(frequencies, term, common)
         common.sort()
         votes = [token for count, token, _ in common if count <= voting_rows]
-        if frequencies.matter:
-            words = {term.token for term in terms}
-            self.rare = [frequencies.bounded(expression, expression in words) for expression in rare]
-            self.voting = [frequencies.bounded(token, True) for token in votes]
-        else:
-            self.whole = " OR ".join(rare)
+        self.voting = [frequencies.bounded(token) for token in votes]
         if common:
             # No rarer term: the rarest of the common ones finds the candidates, among its newest rows.
             _, driver, _ = common[0]
@@ -219,23 +218,21 @@ class _Plan:
         self.trace["too_frequent"] = sorted(frequent)
         return [term for term in terms if term.text not in frequent]
 
-    def _sort_in(self, frequencies: Frequencies, term: Term, rare: list[str], common: list[tuple[int, str, str]]) -> None:
-        if not frequencies.matter:
-            rare.append(term.token)
-            rare.extend(expression for expression in (term.prefix and quoted(term.prefix) + "*", term.phrase) if expression)
-            return
+    def _sort_in(self, frequencies: Frequencies, term: Term, common: list[tuple[int, str, str]]) -> None:
         if (count := frequencies.of(term.token)) > frequencies.limit:
             common.append((count, term.token, term.text))
         elif count:
-            rare.append(term.token)
-        if term.prefix and frequencies.prefix_is_rare(term.prefix):
-            rare.append(quoted(term.prefix) + "*")
-        elif term.prefix:
-            self.trace.setdefault("prefixes_left_out", []).append(term.text)
-        if term.phrase and min(map(frequencies.of, term.words)) <= frequencies.limit:
-            rare.append(term.phrase)
-        elif term.phrase:
-            self.trace.setdefault("phrases_left_out", []).append(term.text)
+            self.rare.append(frequencies.bounded(term.token))
+        others = []
+        if term.prefix:
+            others.append(("prefixes_left_out", quoted(term.prefix) + "*", frequencies.of_prefix(term.prefix)))
+        if term.phrase:
+            others.append(("phrases_left_out", term.phrase, min(map(frequencies.of, term.words))))
+        for left_out, expression, most in others:
+            if most > frequencies.limit:
+                self.trace.setdefault(left_out, []).append(term.text)
+            elif most:
+                self.rare.append(frequencies.unbounded(expression, most))
 
 
 def _driven(finding: list[str], voting: list[str]) -> str:
@@ -263,7 +260,7 @@ def holding(conn: apsw.Connection, kinds: Sequence[str], terms: Sequence[Term], 
 def _asked(frequencies: Frequencies, term: Term) -> str:
     """Return the term with its other forms, less those that are dear to count in a large table."""
     forms = [term.token]
-    if term.prefix and (not frequencies.matter or frequencies.prefix_is_rare(term.prefix)):
+    if term.prefix and (not frequencies.matter or frequencies.of_prefix(term.prefix) <= frequencies.limit):
         forms.append(quoted(term.prefix) + "*")
     if term.phrase and (not frequencies.matter or min(map(frequencies.of, term.words)) <= frequencies.limit):
         forms.append(term.phrase)
