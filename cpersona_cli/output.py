@@ -118,5 +118,11 @@ class Output:
 
         return max(20, shutil.get_terminal_size((80, 24)).columns)
 
+    def rows(self):
+        """Return the height of the screen; LINES wins over the terminal."""
+        import shutil
+
+        return shutil.get_terminal_size((80, 24)).lines
+
     def colours(self):
         return self.draws and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")

@@ -5,8 +5,9 @@ Contract: issue "A tool to live in" (a recall view worth looking at).
 
 from . import render
 
-# Lines that a text gets in the table.
+# Lines that a text gets in the table, fewer where they would push the first rows off the screen.
 LINES = 3
+_AROUND = 3   # the heading, the note below and the next prompt
 # A shorter word is marked only where it stands as it is, not where another begins with it.
 _STEM = 4
 _DENSE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"   # kana, Chinese characters, Hangul: no spaces between words, or endings without number
@@ -26,7 +27,8 @@ COLUMNS = {
 
 def draw(out, rows, names, query, whole):
     """Print recalled rows as a table in which the question's words stand out."""
-    render.table(out, names, [[render.field(row, name) for name in names] for row in rows], whole, LINES, marker(query))
+    lines = max(1, min(LINES, (out.rows() - _AROUND) // max(1, len(rows))))
+    render.table(out, names, [[render.field(row, name) for name in names] for row in rows], whole, lines, marker(query))
 
 
 def legend(out, rows):

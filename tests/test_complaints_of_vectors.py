@@ -34,10 +34,10 @@ def vector(word: str) -> list[float]:
 
 
 class Model:
-    """``name`` is what it calls itself, ``asked`` every text it was sent; while ``free`` is clear it answers nothing."""
+    """``name`` is what it calls itself, ``asked`` every text it was sent; while ``free`` is clear it answers nothing that begins with ``holds``."""
 
     def __init__(self) -> None:
-        self.name, self.asked, self.free = "one", [], threading.Event()
+        self.name, self.asked, self.free, self.holds = "one", [], threading.Event(), ""
         self.free.set()
         outer = self
 
@@ -45,7 +45,8 @@ class Model:
             def do_POST(self) -> None:
                 texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"]
                 outer.asked += texts
-                outer.free.wait(30)
+                if any(text.startswith(outer.holds) for text in texts):
+                    outer.free.wait(30)
                 body = json.dumps({"embeddings": [vector(text.split()[0]) for text in texts], "model": outer.name}).encode()
                 try:
                     self.send_response(200)
@@ -115,6 +116,22 @@ def test_a_slow_embedder_is_said_where_it_makes_search_weaker(home, model):
     done = cpersona(environ, "recall", "apple")
     assert done.returncode == 0 and "lexical only" in done.stderr
     assert json.loads(cpersona(environ, "recall", "apple", "--json").stdout)["advisory"]["severity"] == "fault"
+
+
+def test_rows_that_wait_for_their_vectors_are_said_to_be_found_by_words_alone(home, model):
+    """As after a backfill of a thousand commits: an answer is weaker than it will be, and says by how many rows."""
+    environ = model.environ(home, "behind")
+    model.holds = "heavy"
+    model.free.clear()
+    for text in ("heavy one", "heavy two"):
+        assert cpersona(environ, "store", text).returncode == 0
+    until(lambda: "heavy one" in model.asked)
+    for words in (["recall", "light"], ["context", "light"], ["reconstruct", "light"]):
+        assert "2 rows still wait for their vectors and are found by words alone" in cpersona(environ, *words, "--no-wait").stderr
+    assert "advisory" not in json.loads(cpersona(environ, "recall", "light", "--no-wait", "--json", "--set", "degraded_advisory=false").stdout)
+    model.free.set()
+    until(lambda: json.loads(cpersona(environ, "daemon", "status", "--json").stdout)["backlog"]["pending"] == 0)
+    assert cpersona(environ, "recall", "light").stderr.startswith("nothing found")
 
 
 # model changed, vectors of the old one still ranked; same dimension, other model

@@ -61,6 +61,7 @@ def test_the_words_of_the_question_stand_out_and_what_lies_far_back_is_shown(on_
         for options in ([], ["--full"]):
             out, _ = on_terminal(["recall", question, "-q", *options])
             assert re.findall("\x1b\\[1;33m(.*?)\x1b", out) == marked, out
+    assert len(plain(on_terminal(["recall", "lease", "-q"], LINES="5")[0]).splitlines()) <= 3
     rows = plain(on_terminal(["recall", "lease", "-q"])[0]).splitlines()
     assert len(rows) <= 4 and "…" in rows[1] and "lease of the exporter" in " ".join(" ".join(rows).split())
 

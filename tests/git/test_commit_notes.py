@@ -188,13 +188,13 @@ def test_what_install_is_told_is_kept_and_nothing_else(repo):
 @pytest.mark.stress
 def test_forty_hooks_eight_writers_and_a_backup_at_once_lose_nothing(hooked, run_cli):
     trees = []
-    for n in range(8):
-        hooked.git("worktree", "add", "-q", "-b", f"b{n}", f"../t{n}")
+    for n in range(40):
+        hooked.git("worktree", "add", "-q", "--detach", f"../t{n}")
         trees.append(Repo(hooked.path.parent / f"t{n}", hooked.environ))
-    made, stored, failures = [], [], []
+    made, stored, failures, backup = [], [], [], os.path.join(hooked.environ["HOME"], "b")
 
     def commits(tree):
-        made.extend(tree.commit(f"{tree.path.name} number {n}", f"{n}") for n in range(5))
+        made.append(tree.commit(f"{tree.path.name} number", tree.path.name))
 
     def writer(number):
         for n in range(4):
@@ -202,11 +202,11 @@ def test_forty_hooks_eight_writers_and_a_backup_at_once_lose_nothing(hooked, run
             (stored if done.returncode == 0 else failures).append(f"writer {number} says {n}")
 
     threads = [threading.Thread(target=commits, args=(tree,)) for tree in trees] + [threading.Thread(target=writer, args=(n,)) for n in range(8)]
-    threads.append(threading.Thread(target=lambda: failures.extend([b for b in [run_cli(["backup", os.path.join(hooked.environ["HOME"], "b")])] if b.returncode])))
+    threads.append(threading.Thread(target=lambda: failures.extend([b for b in [run_cli(["backup", backup])] if b.returncode])))
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert failures == [] and len(made) == 40
+    assert failures == [] and len(made) == 40 and run_cli(["restore", backup, "--check"]).returncode == 0
     assert sorted(hooked.noted()) == sorted(made)
     assert {f"writer {n} says {m}" for n in range(8) for m in range(4)} <= {line.split("\t")[-1] for line in run_cli(["list", "-n", "500"]).stdout.splitlines()}

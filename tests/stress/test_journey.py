@@ -1,12 +1,13 @@
 """A person who has only the README, at a terminal: store, hook a repository, note its history, find commits, back up, restore, leave.
 
-The short form notes 100 commits and finds three by their words; the long one notes 500 and finds three by paraphrase, with
-the built-in model.
+The short form notes 100 commits and finds three by their words; the long one notes 1,000 and finds three by paraphrase, with
+the built-in model. `-s` shows the screens.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.stress
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT.parent / "shared" / "bench"
 README = (ROOT / "README.md").read_text("utf-8")
-COMMITS = 500 if FULL else 100
+COMMITS = 1000 if FULL else 100
 COLUMNS = 100
 # What was asked, and the beginning of the commit that answers it.
 WANTED = {
@@ -118,13 +119,24 @@ def person(home: dict[str, str]) -> Iterator[Callable[[str], Terminal]]:
         terminal.close()
 
 
+def older(count: int) -> Iterator[str]:
+    """So many commits before the real ones, newest first, about other parts of a program."""
+    parts = ("scheduler", "mail gateway", "payment form", "image cropper", "session cookie", "map tiles", "audit log", "printer queue", "thumbnail cache", "translation files")
+    deeds = ("Fix a race in the {}", "Speed up the {}", "Document the {}", "Remove dead code from the {}", "Retry when the {} times out", "Add a metric to the {}", "Test the {}")
+    for n in range(count):
+        part = parts[n % len(parts)]
+        message = deeds[n % len(deeds)].format(part) + f"\n\nTicket {4000 - n}."
+        yield json.dumps({"commit": f"{n:040x}", "date": f"20{9 - n // 100:02d}-03-{28 - n % 28:02d}T12:00:00+00:00", "message": message, "paths": [f"{part.split()[0]}/{n % 7}.py"]}) + "\n"
+
+
 @pytest.fixture
 def repository(home: dict[str, str]) -> Path:
     """A repository with the history of a real project, and a hook that somebody wrote before."""
     if shutil.which("git") is None or not (BENCH / "mkrepo.py").exists():
         pytest.skip("needs git, and ../shared/bench beside the project for a real history")
     history, path = Path(home["HOME"]) / "history.jsonl", Path(home["HOME"]) / "project"
-    history.write_text("".join((BENCH / "history.jsonl").read_text("utf-8").splitlines(keepends=True)[:COMMITS]), "utf-8")
+    real = (BENCH / "history.jsonl").read_text("utf-8").splitlines(keepends=True)[:COMMITS]
+    history.write_text("".join([*real, *older(COMMITS - len(real))]), "utf-8")
     subprocess.run([sys.executable, str(BENCH / "mkrepo.py"), str(history), str(path)], env=home, check=True, capture_output=True)
     subprocess.run(["git", "-C", str(path), "checkout", "-qf", "main"], env=home, check=True)
     hook = path / ".git" / "hooks" / "post-commit"
@@ -162,6 +174,9 @@ def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(
     totals = dict(line.split() for line in at.type(readme("cpersona git backfill"))[-3:])
     assert totals == {"stored": str(COMMITS), "skipped": "1", "rejected": "0"}
     assert dict(line.split() for line in at.type(readme("cpersona git backfill"))[-3:]) == {"stored": "0", "skipped": str(COMMITS + 1), "rejected": "0"}
+    # Notes are embedded after they are stored; until the last one is, a recall says how many are not.
+    while not any(line.split() == ["to", "embed", "0"] for line in at.type("cpersona daemon status")):
+        pass
     for question, beginning in WANTED.items():
         assert beginning in table(at.type(f"cpersona recall {shlex.quote(question)}"))[-1]
 

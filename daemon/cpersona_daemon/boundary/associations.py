@@ -12,7 +12,7 @@ import msgspec
 from ..associations import declare, listing, reconstruct, traverse
 from ..associations.layout import MOST_BUDGET
 from ..errors import InvalidParams, Refused
-from .common import bounded, paused, scope_of
+from .common import advise_of_backlog, bounded, paused, scope_of
 from .recall import MAX_QUERY_LENGTH, WAIT_SECONDS
 from .registry import Call, Method
 
@@ -108,7 +108,7 @@ async def reconstruct_items(call: Call) -> dict:
         max_hops=bounded(p.max_hops, 2, 0, 5), max_evidence=bounded(p.max_evidence, 40, 1, 100), budget=budget, deep=p.deep, trace=p.trace,
         wait_seconds=0.0 if p.no_wait else WAIT_SECONDS,
     )
-    return await reconstruct.reconstruct(call.ctx, call.settings, ask)
+    return await advise_of_backlog(call, await reconstruct.reconstruct(call.ctx, call.settings, ask))
 
 
 METHODS = {

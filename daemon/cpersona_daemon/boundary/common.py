@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import InvalidParams
 from ..instants import created_text, parse_instant
 from ..storage.scope import Scope
+from .registry import Call
 
 NOT_PERSISTED = {"persisted": False, "dry_run": True, "reason": "persistence is paused"}
 
@@ -43,3 +44,18 @@ def stored_at(value: str | None, name: str) -> str:
     except (ValueError, OverflowError, OSError):
         pass
     raise InvalidParams(f"{name} names no instant; give one like 2026-03-01T09:30:00Z")
+
+
+async def advise_of_backlog(call: Call, answer: dict) -> dict:
+    """Add to a recall's answer that rows are still to be embedded, where nothing else is said of missing vectors; return it.
+
+    Until then words alone find them, so right after an import or a backfill an answer is weaker than it will be.
+    """
+    if call.ctx.backlog.busy and "advisory" not in answer and call.settings.degraded_advisory and call.params.query.strip():
+        if waiting := await call.ctx.backlog.pending():
+            what = "1 row still waits for its vector and is" if waiting == 1 else f"{waiting} rows still wait for their vectors and are"
+            answer["advisory"] = {
+                "degraded": True, "severity": "hint", "reason": f"{what} found by words alone until then", "evidence": f"{waiting} rows listed for embedding",
+                "runbook": "ask again later; `cpersona daemon status` shows how many are left",
+            }
+    return answer

@@ -16,7 +16,7 @@ from ..recall.pipeline import recall as recall_library
 from ..recall.types import Query, Result, Row, parse_ref
 from ..storage import memories
 from ..vectors.changes import MEMORY
-from .common import bounded, scope_of
+from .common import advise_of_backlog, bounded, scope_of
 from .preview import FULL_CONTENT_BUDGET, trim
 from .registry import Call, Method
 
@@ -83,7 +83,7 @@ async def recall(call: Call) -> dict:
     """Answer the best rows in ascending order: the last is the best."""
     result = await _recalled(call, _query(call, call.params.exclude_contents or []))
     messages = [message(row) for row in reversed(result.rows)]
-    return _answer(call, result, messages)
+    return await advise_of_backlog(call, _answer(call, result, messages))
 
 
 async def recall_with_context(call: Call) -> dict:
@@ -95,7 +95,7 @@ async def recall_with_context(call: Call) -> dict:
     answer = _answer(call, result, messages)
     if only_filtered:
         answer["context_entries_not_returned"] = only_filtered
-    return answer
+    return await advise_of_backlog(call, answer)
 
 
 def _answer(call: Call, result: Result, messages: list[dict]) -> dict:
