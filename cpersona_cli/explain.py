@@ -12,6 +12,7 @@ _STAGES = {
     "scope": "it lies outside the scope of the question",
     "exclusion": "it was excluded by its text",
     "retrieval": "no channel handed it over",
+    "weighing": "it came into question and had nothing to weigh",
     "gate": "it did not pass the gate",
     "autocut": "it was cut at the largest gap",
     "limit": "it passed, but stands beyond the limit",

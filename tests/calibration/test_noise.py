@@ -71,20 +71,10 @@ def test_calibrating_under_blend_measures_the_blend_and_nothing_else(in_store):
     in_store(body, **BLEND)
 
 
-def test_a_noisier_store_gets_a_higher_gate(in_store, tmp_path):
-    gates = []
-
-    async def body(ctx):
-        rng = np.random.default_rng(4)
-        for agent, spread in (("quiet", 1.0), ("noisy", 0.15)):
-            shared = rng.normal(size=16)
-            rows = [(f"note {n}", START + n * 86_400, (lambda v: (v / np.linalg.norm(v)).astype(np.float32))(np.where(np.arange(16) % 4 == n % 4, shared, 0) + spread * rng.normal(size=16)))
-                    for n in range(60)]
-            insert(ctx, agent, rows)
-            gates.append((await calibrate(ctx, ctx.settings, Plan(agent)))["gates"]["blend"])
-
-    in_store(body, **BLEND)
-    assert gates[0] < gates[1]
+def test_more_noise_is_a_higher_gate():
+    for profile in (DECLARED, None):
+        gates = [noise.gate_from(measured, 500, profile) for measured in (0.0, 0.1, 0.115, 0.3)]
+        assert gates == sorted(gates) and gates[0] < gates[-1]
 
 
 def test_a_precision_under_blend_needs_no_measurement(in_store):

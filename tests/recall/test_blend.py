@@ -94,6 +94,12 @@ def test_a_neighbour_that_says_nothing_lends_nothing():
     assert blend.lend({a: blend.scored(-0.5, -0.5, 0), b: blend.scored(0.1, 0.1, 0)}, [(a, b), (a, ("mem", 3))]) == {a: pytest.approx(0.03)}
 
 
+def test_a_row_without_a_vector_is_lent_to_when_it_shares_a_word():
+    a, b, c = (("mem", i) for i in (1, 2, 3))
+    scores = {a: blend.scored(None, None, 1.0), b: blend.scored(None, None, 0.0), c: blend.scored(None, None, 0.1)}
+    assert set(blend.lend(scores, [(a, b), (a, c)])) == {a, c}
+
+
 # -- the gate
 
 

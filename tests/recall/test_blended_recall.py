@@ -121,7 +121,7 @@ def test_a_few_shared_common_words_bring_nothing_back(house):
 def test_without_an_embedder_words_decide(tmp_path):
     house = House(tmp_path, embedding_mode="none")
     try:
-        (gold, other) = house.add(("The heliotrope is watered on Mondays", None), ("A violin needs new strings", None))
+        (gold, other) = house.add(("The heliotrope is watered on Mondays", None), ("A violin needs new strings", None), apart=1.0)
         assert house.refs("when is the heliotrope watered?", None) == [gold]
         assert house.refs("when are the taxes due?", None) == []
         row = house.recall("when is the heliotrope watered?", None).rows[0]
@@ -215,6 +215,13 @@ def test_a_row_found_by_nothing_is_explained(house):
     (hidden,) = house.add(("nothing in common", near(-0.5)))
     verdict = house.recall("heliotrope", why_not=("mem", int(hidden[4:]))).trace["why_not"]
     assert verdict["stage"] == "retrieval" and {c["reason"] for c in verdict["channels"]} == {"floor", "no_word_in_common"}
+
+
+def test_a_row_with_nothing_to_weigh_is_no_candidate_and_is_explained(house):
+    (ref,) = house.add(("nothing in common", near(0.1)))
+    result = house.recall("heliotrope", why_not=("mem", int(ref[4:])))
+    assert (result.rows, result.considered, result.gated) == ([], 0, 0)
+    assert result.trace["why_not"]["stage"] == "weighing"
 
 
 def test_of_two_versions_the_question_chooses_where_that_is_asked_for(house):

@@ -121,13 +121,17 @@ def with_lent(scored: Scored, lent: float) -> Scored:
 
 
 def lend(scores: Mapping[Rid, Scored], pairs: Iterable[tuple[Rid, Rid]]) -> dict[Rid, float]:
-    """Return what each row is lent by the better of its neighbours. ``pairs`` name two neighbours once, in either order."""
+    """Return what each row is lent by the better of its neighbours. ``pairs`` name two neighbours once, in either order.
+
+    A turn of a dialogue often answers in words and a meaning that only the turn before it gives away, so that it need not
+    have a score of its own. Without a vector nothing says that a row belongs to its neighbour: it must share a word.
+    """
     best: dict[Rid, float] = {}
     for one, other in pairs:
         if one in scores and other in scores:
             best[one] = max(best.get(one, 0.0), scores[other].own)
             best[other] = max(best.get(other, 0.0), scores[one].own)
-    return {rid: LENT * value for rid, value in best.items() if value > 0}
+    return {rid: LENT * value for rid, value in best.items() if value > 0 and (scores[rid].cosine is not None or scores[rid].own > 0)}
 
 
 def gate_of(measured: float | None, beta: float, names_unknown: bool) -> float:

@@ -35,11 +35,13 @@ class VectorQuery:
 
 @dataclass(slots=True)
 class Notes:
-    """What the channels did beside their lists: skipped terms, fallbacks, and whether the question names what no row holds."""
+    """What the channels did beside their lists: skipped terms, fallbacks; and what a blend found out while weighing:
+    whether the question names something that no row holds, and which rows had nothing to weigh."""
 
     lexical: dict[str, Any] = field(default_factory=dict)
     keyword_reason: str | None = None
     names_unknown: bool = False
+    weightless: frozenset[Rid] = frozenset()
 
 
 def retrieve(conn: apsw.Connection, vectors: Any, settings: Settings, query: Query, vector: VectorQuery | None, notes: Notes) -> list[Ranked]:

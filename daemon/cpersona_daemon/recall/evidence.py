@@ -28,9 +28,10 @@ _VECTOR_LISTS = (NEAR, PART, FAR)
 
 
 def weigh(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, lists: Sequence[Ranked], notes: Notes) -> list[Candidate]:
-    """Return every row of the lists, and the neighbours that the best of them lift, with their blend, best first.
+    """Return the rows of the lists, and the neighbours that the best of them lift, with their blend, best first.
 
-    Equal scores keep first-seen order. ``notes`` is told whether the question names something that no row holds.
+    Equal scores keep first-seen order; a row that scores nothing is no candidate. ``notes`` is told which those are, and
+    whether the question names something that no row holds.
     """
     return _Weighing(conn, bench, vector, query, lists, notes).run()
 
@@ -52,7 +53,7 @@ class _Weighing:
     def __init__(self, conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, lists: Sequence[Ranked], notes: Notes):
         self._conn, self._bench, self._vector, self._query, self._lists = conn, bench, vector, query, lists
         self._excluded = matcher(query.exclude)
-        self._question = self._asked()
+        self._question, self._notes = self._asked(), notes
         notes.names_unknown = self._question.names_unknown
         self._held: dict[Rid, Held] = {}
         self._scored: dict[Rid, blend.Scored] = {}
@@ -62,8 +63,11 @@ class _Weighing:
         lexical_rids = {rid for ranked in self._lists if ranked.channel not in _VECTOR_LISTS for rid in ranked.rids}
         self._score(rids)
         lent = self._lent()
+        self._notes.weightless = frozenset(rid for rid, scored in self._scored.items() if scored.own <= 0 and rid not in lent)
         found = []
         for rid, scored in self._scored.items():
+            if rid in self._notes.weightless:
+                continue
             scored = blend.with_lent(scored, lent.get(rid, 0.0))
             held = self._held[rid]
             found.append(Candidate(

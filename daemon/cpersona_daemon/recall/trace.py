@@ -152,6 +152,8 @@ def why_not(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, que
         return answer | _fate_of(entry, rid, stages, query)
     if any(rid in r.excluded for r in stages.lists):
         return answer | {"stage": "exclusion", "text": "its text is among exclude_contents"}
+    if rid in stages.notes.weightless:
+        return answer | {"stage": "weighing", "text": "it shares no word with the question, and its similarity does not stand above what unrelated memories have"}
     held = next((r for r in stages.lists if rid in r.rids), None)
     if held is not None:
         text = "a cascade fills up with words only to the limit, and what stands before it filled it"
