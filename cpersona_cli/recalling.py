@@ -43,8 +43,8 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
     """Find memories by meaning and by words. The best row is the last one.
 
     Columns: rank (1 is best), ref, age, signal, score, cosine, preview. The score is the value that the gate
-    compared. A cosine is absolute; rrf comes from positions; rsf is relative to this question, so
-    it never tells whether an answer exists. An empty answer is an answer: exit 0.
+    compared. A blend and a cosine are absolute; rrf comes from positions; rsf is relative to this
+    question, so it never tells whether an answer exists. An empty answer is an answer: exit 0.
 
     Example:
       cpersona recall "which branch do deploys use?" -n 5

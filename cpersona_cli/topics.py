@@ -29,13 +29,15 @@ of the list is what is really newest.
     "scores": ("what the number beside a row means", """
 Each scored row names its signal and the score that the gate compared:
 
+    blend   the default mode: how far the cosine stands above what unrelated
+            rows of this store have, plus how much of the question's words the
+            row holds (coverage), plus a share of its neighbour's. Absolute.
     cosine  similarity of question and row, from -1 to 1. Absolute: comparable between questions.
     rrf     a sum of reciprocal ranks, for a row that only words found. Positions, not closeness.
     rsf     relative to this question: the best of nothing scores as high as the best of everything.
 
-A score orders the rows of one answer. Only a cosine may be compared between
-questions, and none of them says that an answer exists. The column `cosine` is
-shown whatever the signal is.
+A score orders the rows of one answer. Only a blend and a cosine may be compared
+between questions. --absolute shows the cosine and the coverage of each row.
 
     $ cpersona store "The cache is warmed at 05:30 by a systemd timer"
     $ cpersona recall "when is the cache warmed?" --json
@@ -45,10 +47,13 @@ shown whatever the signal is.
 --why-not REF names the stage that dropped a row, and the number it missed by.
 """),
     "gate": ("why a recall may answer nothing", """
-A row returns only when its score reaches a threshold. The threshold follows
-from the number of rows, from the embedder, or from a calibration measured on
-your own rows, in that order of growing weight. An empty recall exits 0 and
-says on stderr how many rows were looked at; --fail-empty makes it exit 3.
+In the mode blend the best row must reach a threshold, and others half of it;
+a row that holds a rare identifier of the question always passes. A question
+that names what no row holds must be met better. In the other modes each row
+is compared by itself, with a threshold that follows from the number of rows,
+from the embedder, or from a calibration measured on your own rows. An empty
+recall exits 0 and says on stderr how many rows were looked at; --fail-empty
+makes it exit 3.
 
     $ cpersona store "Invoices are numbered by year"
     $ cpersona recall "how are invoices numbered?"

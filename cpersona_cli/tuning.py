@@ -96,7 +96,8 @@ def get(session):
 def set_(session, level):
     """Choose how strict the gate is and measure the thresholds again at once.
 
-    When they cannot be measured nothing changes, and the command fails.
+    In the modes rrf, rsf and cascade nothing changes where they cannot be measured, and the command fails; a blend's
+    gate moves in any store.
 
     Example:
       cpersona precision set strict
@@ -119,7 +120,7 @@ def _set(session, level):
     if not session.show(answer):
         session.out.line(str(answer.response.get("precision")))
         if level:
-            session.out.note("measured again; `cpersona calibrate --dry-run` shows the thresholds")
+            session.out.note("the gate follows at once; `cpersona calibrate --dry-run` shows the thresholds")
     return answer.status
 
 

@@ -58,7 +58,7 @@ def test_values_are_trimmed_and_case_folded(name, raw, value):
 @pytest.mark.parametrize("raw", ["", "   "])
 def test_an_empty_value_is_the_default(read, raw):
     settings = read(max_memories=raw, recall_mode=raw, confidence_enabled=raw)
-    assert (settings.max_memories, settings.recall_mode, settings.confidence_enabled, settings.warnings) == (10_000, "rrf", False, ())
+    assert (settings.max_memories, settings.recall_mode, settings.confidence_enabled, settings.warnings) == (10_000, "blend", False, ())
     assert not settings.is_set("max_memories")
 
 
@@ -139,7 +139,7 @@ def test_overrides_replace_retrieval_values_for_one_request_alone(read):
     settings = read(rrf_k="20")
     changed = settings.with_overrides({"recall_mode": " RSF ", "rrf_k": "", "prior_far_weight": 9})
     assert (changed.recall_mode, changed.rrf_k, changed.prior_far_weight) == ("rsf", 60, 1.0)
-    assert (settings.recall_mode, settings.rrf_k) == ("rrf", 20)
+    assert (settings.recall_mode, settings.rrf_k) == ("blend", 20)
     assert changed.is_set("recall_mode") and settings.with_overrides(None) is settings
 
 

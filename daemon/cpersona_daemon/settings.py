@@ -76,7 +76,7 @@ TABLE = (
     _s("max_profile_length", "int", 2_000, DAEMON, "characters that a profile keeps", low=1),
     _s("future_timestamp_mode", "choice", "warn", DAEMON, "what happens to a timestamp more than 300 s ahead of the clock", choices=("warn", "reject", "off")),
     # Retrieval
-    _s("recall_mode", "choice", "rrf", RETRIEVAL, "how the ranked lists become one", choices=("blend", "rrf", "rsf", "cascade")),
+    _s("recall_mode", "choice", "blend", RETRIEVAL, "how what the channels find is scored; rrf, rsf and cascade are the modes of the seeds", choices=("blend", "rrf", "rsf", "cascade")),
     _s("recall_library_max_limit", "int", 10_000, RETRIEVAL, "largest limit that the library accepts", low=1),
     _s("recall_depth_floor", "int", 0, RETRIEVAL, "least number of rows that each channel hands to the fusion", low=0),
     _s("max_memories", "int", 10_000, RETRIEVAL, "the vector scan window: the newest rows that vector search considers", low=1),

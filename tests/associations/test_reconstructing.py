@@ -92,7 +92,7 @@ def test_a_shortfall_says_why(in_world):
 def test_only_weak_rows_are_said_to_be_below_the_threshold(in_store, model):
     async def body(world):
         model.vectors["faint"] = axis(1.0)
-        await world.remember("a distant thing", vector=axis(0.3))
+        await world.remember("a distant thing", vector=axis(0.4))
         return await world.reconstruct("faint")
 
     answer = in_store(body, embedding_mode="http", embedding_url=model.url)

@@ -204,7 +204,7 @@ def test_fewer_than_ten_embedded_memories_are_refused_and_a_precision_with_them(
             await set_precision(ctx, ctx.settings, "kit", "strict")
         assert get_precision(ctx, "kit") == {"ok": True, "agent_id": "kit", "precision": "balanced", "beta": 1.0, "overridden": False}
 
-    in_store(body)
+    in_store(body, recall_mode="rrf")
 
 
 def test_a_precision_keeps_the_way_in_which_the_threshold_was_measured(in_store):
@@ -229,7 +229,7 @@ def test_clearing_a_precision_measures_again_and_works_when_too_little_is_left(i
         assert (await set_precision(ctx, ctx.settings, "kit", ""))["cleared"]
         assert ctx.calibration.beta("kit") == 1.0 and "kit" not in ctx.calibration.current.gates
 
-    in_store(body, **UNREACHED)
+    in_store(body, recall_mode="rrf", **UNREACHED)
 
 
 def test_an_unknown_precision_or_no_agent_is_refused(in_store):
@@ -300,7 +300,7 @@ def test_a_store_with_too_little_stays_without_a_file(in_store, model_server):
 
 
 def test_another_model_at_start_keeps_the_precision_and_measures_the_rows_it_made(in_store, model_server):
-    http = {"embedding_mode": "http", "embedding_url": model_server.url}
+    http = {"embedding_mode": "http", "embedding_url": model_server.url, "recall_mode": "rrf"}
 
     async def first(ctx):
         insert(ctx, "kit", bursts(20, 4), model="m1")
@@ -348,7 +348,7 @@ def test_a_start_in_another_mode_measures_the_agents_with_a_precision_again(in_s
         await recalibrate_if_stale(ctx)
         assert set(ctx.calibration.current.gates["kit"]) == {"rrf", "rsf"} and set(ctx.calibration.current.gates["ada"]) == {"rrf"}
 
-    in_store(first, **http)
+    in_store(first, recall_mode="rrf", **http)
     in_store(second, recall_mode="rsf", **http)
 
 

@@ -24,8 +24,8 @@ def records(done):
 def test_the_best_row_is_the_last_one_and_has_rank_1(run_cli, notes):
     done = run_cli(["recall", "deploy branch", "--deep"])
     rows = records(done)
-    assert done.returncode == 0 and [row[0] for row in rows] == ["4", "3", "2", "1"]
-    assert rows[-1][1] == "mem:3" and rows[-1][3] == "rrf"
+    assert done.returncode == 0 and [row[0] for row in rows] == ["3", "2", "1"]
+    assert rows[-1][1] == "mem:3" and rows[-1][3] == "blend"
 
 
 def test_off_a_terminal_a_row_is_one_line_of_seven_fields_without_ansi(run_cli, notes):
@@ -42,7 +42,7 @@ def test_control_characters_of_a_text_never_reach_the_output_raw(run_cli, daemon
 
 
 def test_best_first_turns_the_rows_round(run_cli, notes):
-    assert [row[0] for row in records(run_cli(["recall", "deploy branch", "--deep", "--best-first"]))] == ["1", "2", "3", "4"]
+    assert [row[0] for row in records(run_cli(["recall", "deploy branch", "--deep", "--best-first"]))] == ["1", "2", "3"]
 
 
 def test_json_is_the_answer_with_its_order_beside_it(run_cli, daemon, notes):
@@ -100,7 +100,7 @@ def test_options_narrow_the_question(run_cli, notes):
 
 def test_set_changes_a_retrieval_setting_for_one_call(run_cli, notes):
     assert {row[3] for row in records(run_cli(["recall", "deploy branch", "--deep", "--set", "recall_mode=rsf"]))} == {"rsf"}
-    assert {row[3] for row in records(run_cli(["recall", "deploy branch", "--deep"]))} == {"rrf"}
+    assert {row[3] for row in records(run_cli(["recall", "deploy branch", "--deep"]))} == {"blend"}
     refused = run_cli(["recall", "deploy", "--deep", "--set", "recall_mode=magic"])
     assert refused.returncode == 1 and "rrf | rsf | cascade" in refused.stderr and refused.stderr.count("\n") == 1
 

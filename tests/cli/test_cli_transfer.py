@@ -77,8 +77,13 @@ def test_reindex_ends_with_what_it_did(run_cli):
 
 
 def test_a_calibration_that_cannot_be_made_fails_and_changes_nothing(run_cli):
-    assert run_cli(["calibrate"]).returncode == 1
-    refused = run_cli(["precision", "set", "strict"])
+    seeds = {"CPERSONA_RECALL_MODE": "rrf"}
+    assert run_cli(["calibrate"], env=seeds).returncode == 1
+    refused = run_cli(["precision", "set", "strict"], env=seeds)
     assert refused.returncode == 1 and "nothing was changed" in refused.stderr
-    assert run_cli(["precision"]).stdout == "balanced\n"
-    assert run_cli(["precision", "clear"]).stdout == "default\n"
+    assert run_cli(["precision"], env=seeds).stdout == "balanced\n"
+    assert run_cli(["precision", "clear"], env=seeds).stdout == "default\n"
+
+
+def test_a_precision_of_the_blend_needs_nothing_to_measure(run_cli):
+    assert run_cli(["precision", "set", "strict"]).stdout == "strict\n" == run_cli(["precision"]).stdout

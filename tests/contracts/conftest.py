@@ -13,6 +13,18 @@ from cpersona_daemon.settings import load
 
 
 @pytest.fixture(scope="module")
+def module_home(module_home: dict[str, str]) -> dict[str, str]:
+    """The seeds speak of rank fusion where they name no mode."""
+    return module_home | {"CPERSONA_RECALL_MODE": "rrf"}
+
+
+@pytest.fixture
+def home(home: dict[str, str]) -> dict[str, str]:
+    """The same for the daemon of a single test."""
+    return home | {"CPERSONA_RECALL_MODE": "rrf"}
+
+
+@pytest.fixture(scope="module")
 def embedder() -> Iterator[Embedder]:
     """The embedding service of a module's daemons."""
     service = Embedder()

@@ -66,7 +66,7 @@ def test_the_multilingual_part_speaks_where_the_whole_is_silent():
 
 def test_a_row_without_a_vector_is_judged_by_its_words_alone():
     assert blend.scored(None, None, 0.3).score == pytest.approx(0.135)
-    assert blend.scored(0.2, 0.0, 0.3).score == pytest.approx(0.072)
+    assert blend.scored(0.2, 0.0, 0.3).score == pytest.approx(0.063)
 
 
 def test_three_shared_common_words_reach_no_gate_and_a_whole_identifier_reaches_every_gate():
@@ -92,6 +92,12 @@ def test_neighbours_lend_a_share_of_the_better_one_both_ways():
 def test_a_neighbour_that_says_nothing_lends_nothing():
     a, b = ("mem", 1), ("mem", 2)
     assert blend.lend({a: blend.scored(-0.5, -0.5, 0), b: blend.scored(0.1, 0.1, 0)}, [(a, b), (a, ("mem", 3))]) == {a: pytest.approx(0.03)}
+
+
+def test_an_identifier_names_its_row_and_none_beside_it():
+    a, b = ("mem", 1), ("mem", 2)
+    assert blend.lend({a: blend.scored(0.0, -0.1, 0), b: blend.scored(0.3, 0.1, 1.0, identified=True)}, [(a, b)]) == {a: pytest.approx(0.03)}
+    assert blend.lend({a: blend.scored(0.0, -0.1, 0), b: blend.scored(0.0, -0.1, 1.0, identified=True)}, [(a, b)]) == {}
 
 
 def test_a_row_without_a_vector_is_lent_to_when_it_shares_a_word():

@@ -24,7 +24,7 @@ from ..vectors.changes import Rid
 
 BACKGROUND_SHARE = 0.75  # of the question's and of the row's mean cosine each
 PART_WORTH = 0.7  # a cosine of the multilingual part, beside one of the whole vector
-WORDS = 0.8
+WORDS = 0.7
 WORDS_ALONE = 1.5  # where there is no vector to compare, 0.3 of the question's words are as good as the gate
 IDENTIFIED = 0.6  # what a rare identifier of the question is worth by itself, however long the question is
 LENT = 0.3
@@ -59,10 +59,16 @@ class Scored:
     coverage: float
     words: float
     lent: float = 0.0
+    identified: bool = False
 
     @property
     def own(self) -> float:
         return max(0.0, self.similarity + self.words)
+
+    @property
+    def lends(self) -> float:
+        """What neighbours get a share of. An identifier names its row and none beside it."""
+        return max(0.0, self.similarity) if self.identified else self.own
 
     @property
     def score(self) -> float:
@@ -113,7 +119,7 @@ def _above(rows: np.ndarray, question: np.ndarray, cosines: np.ndarray, backgrou
 def scored(cosine: float | None, similarity: float | None, coverage: float, identified: bool = False) -> Scored:
     """Return a row's own score, without what its neighbours lend it."""
     words = (WORDS if similarity is not None else WORDS_ALONE) * coverage**2
-    return Scored(cosine, similarity or 0.0, coverage, max(words, IDENTIFIED) if identified else words)
+    return Scored(cosine, similarity or 0.0, coverage, max(words, IDENTIFIED) if identified else words, identified=identified)
 
 
 def with_lent(scored: Scored, lent: float) -> Scored:
@@ -129,8 +135,8 @@ def lend(scores: Mapping[Rid, Scored], pairs: Iterable[tuple[Rid, Rid]]) -> dict
     best: dict[Rid, float] = {}
     for one, other in pairs:
         if one in scores and other in scores:
-            best[one] = max(best.get(one, 0.0), scores[other].own)
-            best[other] = max(best.get(other, 0.0), scores[one].own)
+            best[one] = max(best.get(one, 0.0), scores[other].lends)
+            best[other] = max(best.get(other, 0.0), scores[one].lends)
     return {rid: LENT * value for rid, value in best.items() if value > 0 and (scores[rid].cosine is not None or scores[rid].own > 0)}
 
 
