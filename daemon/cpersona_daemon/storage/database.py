@@ -30,6 +30,7 @@ READERS = 4
 GROUP_LIMIT = 256
 BUSY_TIMEOUT_MS = 10_000
 WAL_KEPT_BYTES = 16 * 1024 * 1024
+FOLD_WAIT_SECONDS = 1.0  # how long new reads wait, once in WAL_KEPT_BYTES of writes, for the ones under way to end
 IDEMPOTENCY_SECONDS = 24 * 3600
 IDEMPOTENCY_ROWS = 10_000
 _PRUNE_EVERY = 500
@@ -105,6 +106,10 @@ class Database:
         self._counted = frequencies.Known()
         self._writes = 0
         self._in_flight = 0
+        self._door = threading.Condition()
+        self._reading = 0
+        self._door_shut = False
+        self._log_allowed = WAL_KEPT_BYTES
 
     # -- life
 
@@ -157,6 +162,9 @@ class Database:
     def read_now(self, job: Callable[..., Any], *args: Any) -> Any:
         """Run ``job(conn, *args)`` on this thread inside one read snapshot and return its result."""
         conn = self._reader()
+        with self._door:
+            self._door.wait_for(lambda: not self._door_shut)
+            self._reading += 1
         try:
             conn.execute("BEGIN")
             try:
@@ -165,6 +173,11 @@ class Database:
                 conn.execute("ROLLBACK")
         except apsw.Error as error:
             raise translate(error) from error
+        finally:
+            with self._door:
+                self._reading -= 1
+                if self._door_shut:
+                    self._door.notify_all()
 
     async def read(self, job: Callable[..., Any], *args: Any) -> Any:
         """Run ``job(conn, *args)`` on a reader thread; cancelling the caller interrupts the statement."""
@@ -249,6 +262,32 @@ class Database:
             group = [p for p in group if p.begins() or self._forget()]
             if group:
                 self._commit(group)
+                self._fold_log()
+
+    def _fold_log(self) -> None:
+        """Fold a log that has grown into the database between two reads, so that it begins anew.
+
+        SQLite does so by itself only in a moment without a reader, and reads that overlap leave none. One that does not
+        end soon, here or in another program, is not waited for; the next try is due when the log has grown as much again.
+        """
+        size = os.stat(self.path + "-wal").st_size
+        if size <= self._log_allowed:
+            return
+        conn = self._writer_conn
+        with self._door:
+            self._door_shut = True
+            self._door.wait_for(lambda: not self._reading, FOLD_WAIT_SECONDS)
+        try:
+            conn.set_busy_timeout(0)
+            ((busy, _, _),) = conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except apsw.Error:
+            busy = 1  # the commit stands in the log, which is as durable; a full disk shows again with the next write
+        finally:
+            conn.set_busy_timeout(BUSY_TIMEOUT_MS)
+            with self._door:
+                self._door_shut = False
+                self._door.notify_all()
+        self._log_allowed = size + WAL_KEPT_BYTES if busy else WAL_KEPT_BYTES
 
     def _forget(self) -> bool:
         with self._guard:
