@@ -34,9 +34,18 @@ def test_a_row_that_holds_every_content_word_covers_the_whole_question(stem):
 
 def test_the_share_is_weighed_by_how_rare_each_word_is(stem):
     # "deploy" stands in 900 of 1,000 rows, "heliotrope" in one.
-    common, rare = idf(900, 1000), idf(1, 1000)
+    common, rare = idf(900, 1001), idf(1, 1001)
     assert held(stem, "deploy heliotrope", "we deploy on Fridays", rows=1000, found=(900, 1)).coverage == pytest.approx(common / (common + rare))
     assert held(stem, "deploy heliotrope", "the heliotrope server", rows=1000, found=(900, 1)).coverage == pytest.approx(rare / (common + rare))
+
+
+def test_in_a_store_of_one_memory_its_words_are_not_common(stem):
+    assert held(stem, "which branch do deploys use", "Deploys go out from the release branch", rows=1, found=(1, 1, 0)).coverage == pytest.approx(0.436, abs=0.001)
+
+
+def test_a_word_within_a_word_is_not_held_and_one_after_it_is(stem):
+    assert held(stem, "word", "wordword swordword").coverage == 0.0
+    assert held(stem, "word", "wordword sword_words").coverage == 1.0
 
 
 def test_a_word_that_no_row_holds_weighs_most():

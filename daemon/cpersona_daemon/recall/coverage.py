@@ -34,7 +34,7 @@ _YEAR = re.compile(r"(?<![\w.:/#-])((?:19|20)\d\d)(?![\w:/#-])")
 _ISO = re.compile(r"(?<![\w.:/-])((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?(?![\w:/-])")
 _AMBIGUOUS = ("may", "march")  # words of their own where neither a day nor a year stands beside them
 _DIACRITICS = re.compile("[\u0300-\u036f]+")
-_WORDS = re.compile(r"[^\W_]+")
+_BETWEEN = re.compile(r"[\W_]")
 _PLAIN_COMPOUND = re.compile(r"[^\W\d_]+(?:(?:[-'][^\W\d_]+)*|/[^\W\d_]+)")  # dry-run, and/or
 
 
@@ -86,7 +86,8 @@ class Question:
         terms = (*query.terms, *also)
         counts = (*found, *also_found) if rows else (0,) * len(terms)
         self._sought = [_Sought(term, dates.get(term.text), stem) for term in terms]
-        self._weights = [idf(count, rows) for count in counts]
+        # One row more than there is, without any of the words: in a store of one memory all would be common.
+        self._weights = [idf(count, rows + 1) for count in counts]
         self._whole = sum(self._weights[:len(query.terms)])
         few = max(TELLING_ROWS, rows * TELLING_SHARE)
         self._telling = [s.telling and count <= few for s, count in zip(self._sought, counts, strict=True)]
@@ -142,7 +143,12 @@ class _Sought:
         """Tell whether the words stand in a folded text. The beginning is sought by itself: far quicker than by the pattern."""
         at = text.find(self._first)
         while at >= 0:
-            if (at == 0 or not text[at - 1].isalnum()) and (words := self._sequence.match(text, at)) and self._stem(words[0]) == self._stems:
+            if at and text[at - 1].isalnum():
+                # Inside a word: on from its end, however often it repeats what is sought.
+                end = _BETWEEN.search(text, at)
+                at = text.find(self._first, end.start()) if end else -1
+                continue
+            if (words := self._sequence.match(text, at)) and self._stem(words[0]) == self._stems:
                 return True
             at = text.find(self._first, at + 1)
         return False
