@@ -1,4 +1,4 @@
-"""`cpersona recall` and `context`, with `--deep`: in so small a store the gate lets one row pass that only words found.
+"""`cpersona recall` and `context`, with `--deep`, so that a row passes by one word of the question.
 
 Contract: interface.md, "Output"; contracts.md §7; seeds/behavior-contracts §1.
 """
@@ -24,7 +24,7 @@ def records(done):
 def test_the_best_row_is_the_last_one_and_has_rank_1(run_cli, notes):
     done = run_cli(["recall", "deploy branch", "--deep"])
     rows = records(done)
-    assert done.returncode == 0 and [row[0] for row in rows] == ["3", "2", "1"]
+    assert done.returncode == 0 and [row[0] for row in rows] == ["4", "3", "2", "1"]
     assert rows[-1][1] == "mem:3" and rows[-1][3] == "blend"
 
 
@@ -42,7 +42,7 @@ def test_control_characters_of_a_text_never_reach_the_output_raw(run_cli, daemon
 
 
 def test_best_first_turns_the_rows_round(run_cli, notes):
-    assert [row[0] for row in records(run_cli(["recall", "deploy branch", "--deep", "--best-first"]))] == ["1", "2", "3"]
+    assert [row[0] for row in records(run_cli(["recall", "deploy branch", "--deep", "--best-first"]))] == ["1", "2", "3", "4"]
 
 
 def test_json_is_the_answer_with_its_order_beside_it(run_cli, daemon, notes):
@@ -85,7 +85,7 @@ def test_an_empty_answer_says_how_many_rows_came_into_question_and_what_the_near
 
 def test_absolute_shows_the_columns_that_compare_between_questions(run_cli, notes):
     rows = records(run_cli(["recall", "deploy branch", "--deep", "--absolute"]))
-    assert rows and all(len(row) == 6 and row[3] == "-" for row in rows) and rows[0][5] == notes[3]
+    assert rows and all(len(row) == 6 and row[3] == "-" for row in rows) and rows[-1][4:] == ["1.0000", notes[2].replace("\n", "\\n").replace("\t", "\\t")]
     assert run_cli(["recall", "deploy branch", "--deep", "--absolute", "--fields", "ref,coverage"]).stdout.splitlines()[-1].startswith("mem:3\t")
 
 

@@ -69,9 +69,9 @@ def test_the_words_of_the_question_stand_out_and_what_lies_far_back_is_shown(on_
 def test_a_legend_explains_on_demand_what_the_rows_carry(on_terminal, daemon, run_cli):
     daemon.call("store", {"agent_id": "default", "content": "deploy"})
     out, status = on_terminal(["recall", "deploy", "--legend"], 120)
-    assert status == 0 and re.search("^rrf +a sum of reciprocal ranks", plain(out), re.MULTILINE) and "relative to this question" not in out
+    assert status == 0 and re.search("^blend +meaning above", plain(out), re.MULTILINE) and "relative to this question" not in out
     piped = run_cli(["recall", "deploy", "-q", "--legend"])
-    assert piped.stdout.count("\n") == 1 and "reciprocal ranks" in piped.stderr
+    assert piped.stdout.count("\n") == 1 and "meaning above" in piped.stderr
 
 
 def test_colours_stay_away_when_asked(on_terminal, daemon):
