@@ -189,6 +189,7 @@ def backfill(session, range, all, batch):
     if asked[0].startswith("-") and not all:
         raise exits.Usage(f"{range!r} is no range of commits; give a branch or A..B")
     total = int(repository.git.line("rev-list", "--count", *asked, "--"))
+    session.connection  # where no daemon can be had, nothing has begun and nothing ends early
     run = _Backfill(session, total)
     try:
         for commit in repository.commits("--reverse", *asked, "--", traverse=True):

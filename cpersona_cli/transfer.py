@@ -100,6 +100,7 @@ def _import(session, params):
         if progress is not None:
             progress(step)
 
+    session.connection  # where no daemon can be had, nothing has begun and nothing ends early
     try:
         if progress is None:
             answer = session.call("import_memories", params, progress=seen)

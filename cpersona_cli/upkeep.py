@@ -126,9 +126,13 @@ def pause(session, length, key, status):
             else:
                 session.out.line("keeping")
         return answer.status
-    answer = session.ask("pause_persistence", {**params, "ttl_seconds": round(times.seconds(length))})
+    asked = round(times.seconds(length))
+    answer = session.ask("pause_persistence", {**params, "ttl_seconds": asked})
     if not session.show(answer):
         session.out.line(f"paused\tuntil {answer.response.get('expires_at')}")
+    granted = answer.response.get("ttl_seconds", asked)
+    if granted != asked:
+        session.out.warn(f"cpersona: a pause lasts from a second to a day; this one lasts {granted:g} s")
     return answer.status
 
 

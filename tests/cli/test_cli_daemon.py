@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 
 
 def test_the_exit_status_of_status_is_the_state(run_cli):
@@ -15,6 +18,19 @@ def test_the_exit_status_of_status_is_the_state(run_cli):
     assert run_cli(["daemon", "stop"]).stdout == "stopped\n"
     assert run_cli(["daemon", "stop"]).stdout == "not running\n"
     assert run_cli(["daemon", "status"]).returncode == 4
+
+
+def test_run_serves_in_the_foreground_with_its_log_on_stderr_until_it_is_told_to_leave(run_cli, home):
+    with subprocess.Popen([sys.executable, "-m", "cpersona_cli", "daemon", "run"], env=home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:
+        assert "serving" in process.stderr.readline()
+        assert run_cli(["daemon", "status"]).stdout.splitlines()[1] == f"pid\t{process.pid}"
+        second = run_cli(["daemon", "run"])
+        assert second.returncode == 6 and f"pid {process.pid}" in second.stderr
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "") and "leaving" in err
+    assert run_cli(["daemon", "run"], env={"CPERSONA_COSINE_FLOOR": "0.9"}).returncode == 4
 
 
 def test_restart_brings_another_process_with_the_settings_of_now(run_cli):

@@ -72,6 +72,7 @@ def test_a_paused_write_says_that_nothing_was_kept(run_cli, two):
         done = run_cli(command)
         assert done.returncode == 0 and done.stdout == "" and "cpersona resume" in done.stderr, command
     assert run_cli(["pause", "--status"]).stdout.startswith("paused\t")
+    assert "lasts 86400 s" in run_cli(["pause", "--for", "9d"]).stderr
     assert run_cli(["resume"]).stdout == "keeping\n"
     assert run_cli(["pause", "--status"]).stdout == "keeping\n"
     assert run_cli(["get", "mem:1", "--raw"]).stdout == "first\nline\n"
