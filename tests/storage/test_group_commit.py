@@ -86,6 +86,12 @@ def test_a_known_key_answers_what_was_kept_and_a_refusal_is_not_kept(house):
     assert house.texts() == ["one", "two"]
 
 
+def test_answers_are_kept_by_any_key_a_client_may_choose(house):
+    keys = ["", "\0", "a\0b", "a\0c", "ключ", "x" * 5_000]
+    first = house.together(*((storing(f"text {place}"), key) for place, key in enumerate(keys)))
+    assert house.together(*((storing("again"), key) for key in keys)) == first == [1, 2, 3, 4, 5, 6]
+
+
 def test_waiters_of_a_loop_are_told_and_one_that_left_is_not_missed(house):
     async def main():
         begun, go = threading.Event(), threading.Event()

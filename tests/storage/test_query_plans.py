@@ -167,12 +167,12 @@ def bounded_in_words(conn, act):
 
 @pytest.mark.parametrize("project", ["", "a", "unknown"])
 @pytest.mark.parametrize("channel", ["", "x"])
-def test_both_dedup_probes_read_one_row_with_an_id_and_without(store, project, channel):
-    with_id = bounded(store, lambda tx: memories.find_by_msg_id(tx.conn, "kit", project, "id77"))
-    assert with_id.uses("INDEX memories_msg_id") and with_id.steps <= 500
-    for n, key in ((77, (77).to_bytes(16, "big")), (0, b"\xff" * 16)):
-        by_content = bounded(store, lambda tx: memories.find_by_content(tx.conn, "kit", project, channel, key))  # noqa: B023
-        assert by_content.uses("INDEX memories_content (agent_id=? AND content_key=? AND project_id=? AND channel=?)") and by_content.steps <= 500, n
+def test_the_dedup_probe_reads_one_row_with_an_id_and_without(store, project, channel):
+    for msg_id in ("id77", ""):
+        for n, key in ((77, (77).to_bytes(16, "big")), (0, b"\xff" * 16)):
+            probe = bounded(store, lambda tx: memories.find_duplicate(tx.conn, "kit", project, channel, msg_id, key))  # noqa: B023
+            assert probe.uses("INDEX memories_content (agent_id=? AND content_key=? AND project_id=? AND channel=?)") and probe.steps <= 800, n
+            assert probe.uses("INDEX memories_msg_id") == bool(msg_id)
 
 
 def test_an_id_that_many_projects_have_is_still_one_step(store):
@@ -236,6 +236,7 @@ def test_the_backlog_gives_its_newest_rows_without_looking_at_the_others(store):
 
 def test_a_kept_answer_is_one_step_and_old_ones_are_found_by_their_age(store):
     assert bounded(store, lambda tx: idempotency.known(tx.conn, "key5")).steps <= 200
+    assert bounded(store, lambda tx: idempotency.answers(tx.conn, ["key5", "key8999", "new"])).steps <= 400
 
 
 def test_an_import_probes_the_unique_indexes(store):

@@ -58,9 +58,7 @@ async def replace(ctx: Context, agent_id: str, project_id: str, notes: list[Note
 
 def _put(tx: Transaction, draft: Draft, later: bool) -> dict:
     new = draft.memory
-    found, reason = memories.find_by_msg_id(tx.conn, new.agent_id, new.project_id, new.msg_id), "duplicate msg_id"
-    if found is None:
-        found, reason = memories.find_by_content(tx.conn, new.agent_id, new.project_id, new.channel, draft.key), "duplicate content"
+    found, reason = memories.find_duplicate(tx.conn, new.agent_id, new.project_id, new.channel, new.msg_id, draft.key)
     if found is not None:
         return {"result": "skipped", "reason": reason, "id": found.id}
     memory_id = memories.insert(tx, new)

@@ -147,10 +147,7 @@ def _needs_vector(conn: apsw.Connection, draft: Draft, on_conflict: str, key: st
 
 def _duplicate(conn: apsw.Connection, draft: Draft) -> tuple[memories.Existing | None, str]:
     new = draft.memory
-    existing = memories.find_by_msg_id(conn, new.agent_id, new.project_id, new.msg_id)
-    if existing is not None:
-        return existing, "duplicate msg_id"
-    return memories.find_by_content(conn, new.agent_id, new.project_id, new.channel, draft.key), "duplicate content"
+    return memories.find_duplicate(conn, new.agent_id, new.project_id, new.channel, new.msg_id, draft.key)
 
 
 def _write(

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .stopwords import ENGLISH
 
 TERM_LIMIT = 64  # distinct terms of one query; a pasted page stays answerable
 PREFIX_LENGTH = 6  # an identifier of this length also asks for everything it starts
 IDENTIFIER_LENGTH = 128  # longer pieces (blobs, data URLs) are known by their first characters
+_TOKENS_KEPT = 8_192  # what most rows hold comes again: a word with its comma, a date, a name
 SHORT_WORD = 3  # below it the bare word of C++ or 5% says nothing, and only the whole piece is asked for
 
 # Han with its iteration marks, kana with the long-vowel mark, bopomofo, jamo and hangul syllables.
@@ -77,10 +79,18 @@ def index_text(text: str) -> str:
     else:
         pieces = CJK_RUN.sub(" ", body).split()
         body = CJK_RUN.sub(lambda run: f" {' '.join(_bigrams(run[0]))} ", body)
-    tokens = [_token(piece) for raw in pieces if not raw.isalpha() and _is_identifier(piece := _strip(raw)) and not _COMPOUND.fullmatch(piece)]
-    # A number is its own token where it stands among the words.
-    tokens = [token for token in tokens if not token.isalnum()]
+    tokens = [token for raw in pieces if not raw.isalpha() and (token := _indexed_token(raw))]
     return f"{body} {' '.join(tokens)}" if tokens else body
+
+
+@lru_cache(_TOKENS_KEPT)
+def _indexed_token(raw: str) -> str:
+    """Return the token that a piece of text, cut out between blanks, is indexed as beside its words; '' for none."""
+    piece = _strip(raw)
+    if not _is_identifier(piece) or _COMPOUND.fullmatch(piece):
+        return ""
+    token = _token(piece)
+    return "" if token.isalnum() else token  # a number is its own token where it stands among the words
 
 
 def parse_query(text: str, limit: int = TERM_LIMIT) -> LexicalQuery:

@@ -24,7 +24,7 @@ import msgspec
 
 from ..errors import ShuttingDown, translate
 from ..vectors.changes import Change
-from . import frequencies, schema
+from . import frequencies, idempotency, schema
 
 READERS = 4
 GROUP_LIMIT = 256
@@ -337,33 +337,38 @@ class Database:
 
     def _run_all(self, group: list[_Pending], apart: bool) -> tuple[list[tuple[Any, BaseException | None]], list[Change]]:
         """Run the jobs in a new transaction; with ``apart`` each in a savepoint, else it raises _HalfDone for one that failed after writing."""
-        self._writer_conn.execute("BEGIN IMMEDIATE")
+        conn = self._writer_conn
+        conn.execute("BEGIN IMMEDIATE")
         changes: list[Change] = []
         run = self._run_apart if apart else self._run
-        return [run(pending, changes) for pending in group], changes
+        keys = [pending.key for pending in group if pending.key is not None]
+        answers = idempotency.answers(conn, keys) if keys else {}
+        before = set(answers)
+        outcomes = [run(pending, changes, answers) for pending in group]
+        idempotency.keep(conn, self._clock.now(), {key: answer for key, answer in answers.items() if key not in before})
+        return outcomes, changes
 
-    def _run_apart(self, pending: _Pending, changes: list[Change]) -> tuple[Any, BaseException | None]:
+    def _run_apart(self, pending: _Pending, changes: list[Change], answers: dict[str, bytes]) -> tuple[Any, BaseException | None]:
         conn = self._writer_conn
         conn.execute("SAVEPOINT job")
         try:
-            outcome = self._run(pending, changes)
+            outcome = self._run(pending, changes, answers)
         except _HalfDone as half:
             conn.execute("ROLLBACK TO job")
             outcome = None, half.error
         conn.execute("RELEASE job")
         return outcome
 
-    def _run(self, pending: _Pending, changes: list[Change]) -> tuple[Any, BaseException | None]:
+    def _run(self, pending: _Pending, changes: list[Change], answers: dict[str, bytes]) -> tuple[Any, BaseException | None]:
+        """Run one job; ``answers`` holds what is known by its key, and gets what this job answers."""
         conn = self._writer_conn
-        if pending.key is not None:
-            row = conn.execute("SELECT answer FROM idempotency WHERE key = ?", (pending.key,)).fetchone()
-            if row is not None:
-                return _decode(row[0]), None
+        if pending.key is not None and (known := answers.get(pending.key)) is not None:
+            return _decode(known), None
         tx, before = Transaction(conn, self._clock.now()), conn.total_changes()
         try:
             result = pending.job(tx)
             if pending.key is not None and (pending.keep is None or pending.keep(result)):
-                conn.execute("INSERT INTO idempotency VALUES (?, ?, ?)", (pending.key, tx.now, _encode(result)))
+                answers[pending.key] = _encode(result)
         except Exception as error:
             if not conn.in_transaction:
                 # SQLite gave up the whole transaction (disk full): the jobs before this one are gone too.
@@ -379,8 +384,4 @@ class Database:
         if self._writes < _PRUNE_EVERY:
             return
         self._writes = 0
-        conn.execute("DELETE FROM idempotency WHERE answered_at < ?", (self._clock.now() - IDEMPOTENCY_SECONDS,))
-        conn.execute(
-            "DELETE FROM idempotency WHERE key IN (SELECT key FROM idempotency ORDER BY answered_at DESC LIMIT -1 OFFSET ?)",
-            (IDEMPOTENCY_ROWS,),
-        )
+        idempotency.prune(conn, self._clock.now() - IDEMPOTENCY_SECONDS, IDEMPOTENCY_ROWS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -82,15 +83,15 @@ def source_id(source: str) -> str | None:
     return found if isinstance(found, str) else json.dumps(found)
 
 
-_EXISTING = "SELECT id, agent_id, project_id, channel, locked, content_key FROM memories"
+_EXISTING = "id, agent_id, project_id, channel, locked, content_key FROM memories"
 
 
 def _existing(conn: apsw.Connection, where: str, params: tuple) -> Existing | None:
-    row = conn.execute(f"{_EXISTING} {where}", params).fetchone()
+    row = conn.execute(f"SELECT {_EXISTING} {where}", params).fetchone()
     return None if row is None else _as_existing(row)
 
 
-def _as_existing(row: tuple) -> Existing:
+def _as_existing(row: Sequence) -> Existing:
     return Existing(row[0], row[1], row[2], row[3], bool(row[4]), row[5])
 
 
@@ -99,19 +100,29 @@ def find(conn: apsw.Connection, memory_id: int) -> Existing | None:
     return _existing(conn, "WHERE id = ?", (memory_id,))
 
 
-def find_by_msg_id(conn: apsw.Connection, agent_id: str, project_id: str, msg_id: str) -> Existing | None:
-    """Return the row that a store with this message id is skipped against: same agent, own project or global, any channel."""
-    found = find_msg_id_in_project(conn, agent_id, project_id, msg_id)
-    return found if found is not None or not project_id else find_msg_id_in_project(conn, agent_id, "", msg_id)
+def find_duplicate(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, msg_id: str, key: bytes) -> tuple[Existing | None, str]:
+    """Return the row that a store is skipped against, and why; (None, '') where it is new.
 
-
-def find_by_content(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, key: bytes) -> Existing | None:
-    """Return the row that a store of this content is skipped against: own bucket or a global one."""
-    # One step into the unique index for each bucket; IN lists and a sort would cost several times that.
-    buckets = [(project, axis) for project in dict.fromkeys((project_id, "")) for axis in dict.fromkeys((channel, ""))]
-    each = f"{_EXISTING} WHERE agent_id = ? AND content_key = ? AND project_id = ? AND channel = ?"
-    rows = conn.execute(" UNION ALL ".join([each] * len(buckets)), [value for bucket in buckets for value in (agent_id, key, *bucket)]).fetchall()
-    return _as_existing(min(rows)) if rows else None
+    The same message id counts before the same content: in the own project before the global one, any channel. The
+    same content counts in the own bucket or a global one.
+    """
+    # One step into a unique index for each place, all in one statement; IN lists and a sort would cost several times that.
+    projects = tuple(dict.fromkeys((project_id, "")))
+    steps, values = [], []
+    for project in projects if msg_id else ():
+        steps.append("WHERE agent_id = ? AND msg_id = ? AND msg_id <> '' AND project_id = ?")
+        values += agent_id, msg_id, project
+    by_id = len(steps)
+    for project in projects:
+        for axis in dict.fromkeys((channel, "")):
+            steps.append("WHERE agent_id = ? AND content_key = ? AND project_id = ? AND channel = ?")
+            values += agent_id, key, project, axis
+    sql = " UNION ALL ".join(f"SELECT {place if place < by_id else by_id}, {_EXISTING} {step}" for place, step in enumerate(steps))
+    found = conn.execute(sql, values).fetchall()
+    if not found:
+        return None, ""
+    first, *row = min(found)
+    return _as_existing(row), "duplicate msg_id" if first < by_id else "duplicate content"
 
 
 def find_in_bucket(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, key: bytes) -> Existing | None:
