@@ -34,10 +34,43 @@ _EXITS = (
 _DAEMON = """
 The daemon of cpersona holds one SQLite database and a mapped vector index, and answers requests on a
 Unix socket. The client starts it on demand; it leaves after CPERSONA_IDLE_TIMEOUT seconds without work.
-One daemon serves one database. SIGTERM lets it finish what it accepted and leave.
+One daemon serves one database, which it keeps locked as long as it lives.
 
-With socket activation (the units cpersonad.socket and cpersonad.service) a service manager starts it.
+SIGTERM and SIGINT let it finish the writes that it accepted, fold the log into the database, remove its
+own socket and leave with status 0.
+
+With socket activation (the units cpersonad.socket and cpersonad.service, or the launchd agent
+org.cpersona.daemon) a service manager starts it. Nobody needs them.
 """
+_DAEMON_OPTIONS = (
+    ("--foreground", "Stay in the foreground and log to standard error, for a service manager; `cpersona daemon run` does this."),
+    ("--restore FILE [--check]", "Put a backup in the place of the database while no daemon has it, or only verify it; `cpersona restore` does this."),
+    ("--doctor", "Look at the installation and print one line of JSON a check; `cpersona doctor` does this."),
+    ("--version", "Print the version and leave."),
+)
+# What stands beside the database, by the names of ``paths.Places`` first.
+_FILES = (
+    ("db", "<db>", "The database: CPERSONA_DB_PATH, else $XDG_DATA_HOME/cpersona/cpersona.db (~/.local/share/cpersona/cpersona.db). "
+                   "<db>-wal and <db>-shm belong to it while a daemon runs; copying <db> alone loses what stands in them."),
+    ("lock", "<db>.lock", "Held by the daemon for life; it stays when the daemon leaves."),
+    ("start_lock", "<db>.start.lock", "Held by a client while it starts the daemon, so that many at once start one; it stays."),
+    ("socket", "<db>.sock", "The socket: CPERSONA_SOCKET, else this, else /tmp/cpersona-<uid>/<hash>.sock where the path is over 100 bytes or others can write into its directory."),
+    ("daemon_json", "<db>.daemon.json", "Process id, start, version, protocol and socket of the daemon that serves the database."),
+    ("calibration", "<db>.calibration.json", "Measured thresholds. <db>.calibration.json.previous is the measure before, for `cpersona calibrate --rollback`."),
+    ("memory_vectors", "<db>.memories.vec*", "The vector index of the memories, built anew from the database whenever it is missing, damaged or stale."),
+    ("episode_vectors", "<db>.episodes.vec*", "The same of the episodes."),
+    ("spool", "<db>.spool/", "Writes that wait for a daemon, one file each; those that it refused lie in failed/ with the reason."),
+    ("log", "$XDG_STATE_HOME/cpersona/<db name>-<hash>.log", "The log (~/.local/state), rotated; never memory content unless the log level is debug."),
+    ("", "<db>.before-restore-<time>", "What stood in the place of a restored backup; yours to delete."),
+    ("", "$XDG_CONFIG_HOME/cpersona/config.toml", "Settings, see cpersona-config(5)."),
+)
+_DAEMON_EXITS = (
+    (fields.EXIT_OK, "it served and left"),
+    (fields.EXIT_FAILED, "a check of --doctor failed, or a backup cannot be restored"),
+    (fields.EXIT_USAGE, "the command line is wrong"),
+    (fields.EXIT_UNREACHABLE, "it could not start: settings that contradict each other, a place that cannot be used, a newer database"),
+    (fields.EXIT_RETRY, "another daemon serves the database"),
+)
 
 
 def names():
@@ -101,11 +134,12 @@ def _command(command):
     return out + _parameters([*command.parameters, *(spec.COMMON[name] for name in command.common)])
 
 
-def _exit_section():
-    out = [".SH EXIT STATUS"]
-    for status, meaning in _EXITS:
-        out += [".TP", f"\\fB{status}\\fR", _roff(meaning)]
-    return out
+def _exit_section(exits=_EXITS):
+    return [".SH EXIT STATUS", *_terms(exits)]
+
+
+def _terms(pairs):
+    return [line for term, meaning in pairs for line in (".TP", f"\\fB{_roff(str(term))}\\fR", _roff(meaning))]
 
 
 def _see_also(*pages):
@@ -157,11 +191,9 @@ def _config_page():
 
 def _daemon_page():
     out = _head("cpersonad", 8, "the daemon of cpersona")
-    out += [".SH SYNOPSIS", f"\\fBcpersonad\\fR {_roff('[--foreground]')}", ".SH DESCRIPTION", *_paragraphs(_DAEMON), ".SH OPTIONS",
-            ".TP", f"\\fB{_roff('--foreground')}\\fR", "Stay in the foreground and log to standard error.",
-            ".SH FILES", ".TP", "\\fB<db>.sock\\fR", "The socket, beside the database.", ".TP", "\\fB<db>.daemon.json\\fR",
-            "Process id, version and socket of the daemon that serves the database."]
-    return out + _see_also(("cpersona", 1), ("cpersona-config", 5))
+    out += [".SH SYNOPSIS", f"\\fBcpersonad\\fR {_roff('[--foreground]')}", ".SH DESCRIPTION", *_paragraphs(_DAEMON), ".SH OPTIONS", *_terms(_DAEMON_OPTIONS)]
+    out += [".SH FILES", "Everything is made private to its owner: directories 0700, files 0600.", *_terms((path, meaning) for _, path, meaning in _FILES)]
+    return out + _exit_section(_DAEMON_EXITS) + _see_also(("cpersona", 1), ("cpersona-daemon", 1), ("cpersona-config", 5))
 
 
 def pages():

@@ -1,14 +1,18 @@
 """Manual pages, completions and topics say what the command tree says. Contract: issue "A tool to live in"."""
 
+import re
 import shlex
 import shutil
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from cpersona_cli import catalogue, manual, topics
+from cpersona_daemon import main as daemon
 from cpersona_daemon import settings
+from cpersona_daemon.paths import Places
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,6 +34,24 @@ def test_every_command_has_a_page_and_every_setting_an_entry():
     pages = manual.pages()
     assert {f"man1/cpersona-{name}.1" for name in catalogue.ENTRIES} <= set(pages)
     assert all(s.variable in pages["man5/cpersona-config.5"] for s in settings.TABLE)
+
+
+def test_the_page_of_the_daemon_names_its_options_and_every_file_beside_the_database():
+    page = manual.pages()["man8/cpersonad.8"].replace("\\-", "-").replace("\\&", "")
+    assert set(re.findall("^  (--[a-z]+)", daemon.USAGE, re.MULTILINE)) - {"--ready", "--help"} <= set(re.findall(r"(--[a-z]+)", page))
+    assert {name for name, _, _ in manual._FILES} - {""} == set(Places.__slots__)
+    for beside in ("<db>.start.lock", "<db>.calibration.json.previous", "<db>-wal", "<db>.before-restore-", "/tmp/cpersona-<uid>/", "config.toml"):
+        assert beside in page
+
+
+def test_pages_and_completions_are_installed_where_man_and_the_shells_look():
+    try:
+        installed = [str(path) for path in metadata.files("cpersona-cli") if path.locate().exists()]
+    except metadata.PackageNotFoundError:
+        pytest.skip("cpersona-cli runs from its source here")
+    places = [f"share/man/{page}" for page in manual.pages()]
+    places += ["share/bash-completion/completions/cpersona", "share/zsh/site-functions/_cpersona", "share/fish/vendor_completions.d/cpersona.fish", "bin/cpersona", "bin/cpersonad"]
+    assert [place for place in places if not any(path.endswith("/" + place) for path in installed)] == []
 
 
 @pytest.mark.parametrize("command", manual.tree(), ids=lambda c: " ".join(c.path))
