@@ -26,6 +26,7 @@ WIDTH = 24
 START = 1_750_000_000.0
 QUESTION = np.eye(WIDTH, dtype=np.float32)[0]
 BETAS = {"strict": 2.0, "balanced": 1.0, "lenient": 0.5}
+SPOKEN = '{"id": "me"}'  # memories that name no source have no neighbours
 _places = itertools.count(2)
 
 
@@ -145,7 +146,7 @@ def test_the_rows_admitted_never_shrink_from_strict_to_lenient(house, text):
 
 
 def test_an_excluded_text_neither_comes_back_nor_through_its_neighbour(house):
-    first, second = house.add(("the heliotrope stands in the hall", near(0.8)), ("it is watered on Mondays", near(0.1)), apart=1.0)
+    first, second = house.add(("the heliotrope stands in the hall", near(0.8)), ("it is watered on Mondays", near(0.1)), apart=1.0, source=SPOKEN)
     assert house.refs("heliotrope hall") == [first, second]
     assert house.refs("heliotrope hall", exclude=("it is watered on Mondays",)) == [first]
 
@@ -155,8 +156,8 @@ def test_an_excluded_text_neither_comes_back_nor_through_its_neighbour(house):
 
 def test_a_neighbour_in_time_and_source_is_lifted(house):
     house.fill(40)
-    best, beside = house.add(("the heliotrope stands in the hall", near(0.7)), ("and it is watered on Mondays", near(-0.1)), apart=1.0)
-    (stranger,) = house.add(("and it is watered on Tuesdays", near(-0.1)), minute=5e5)
+    best, beside = house.add(("the heliotrope stands in the hall", near(0.7)), ("and it is watered on Mondays", near(-0.1)), apart=1.0, source=SPOKEN)
+    (stranger,) = house.add(("and it is watered on Tuesdays", near(-0.1)), minute=5e5, source=SPOKEN)
     found = {row.ref: row for row in house.recall("where is the heliotrope", limit=100).rows}
     assert best in found and beside in found and stranger not in found
     assert found[beside].candidate.scored.lent == pytest.approx(0.3 * found[best].candidate.scored.own)

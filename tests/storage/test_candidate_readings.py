@@ -63,6 +63,12 @@ def test_a_row_of_another_axis_or_far_in_time_is_no_neighbour(store, other):
     assert store.pairs(1) == []
 
 
+def test_memories_without_a_source_are_nobodys_neighbours(store):
+    store.add("a", 0, source=None)
+    store.add("b", 1, source=None)
+    assert store.pairs(1, 2) == []
+
+
 def test_neighbours_are_looked_for_among_a_few_ids_only(store):
     store.add("a", 0)
     for _ in range(8):

@@ -61,6 +61,7 @@ def beside(conn: apsw.Connection, ids: Iterable[int], seconds: float) -> list[tu
     """Return pairs of memories: each of ``ids`` with the one stored just before it and the one just after.
 
     Neighbours share all axes and the source, their instants lie within ``seconds``, and at most ``_NEAR_IDS`` ids apart.
+    Memories that name no source have none: nothing says that one who noted two things in a row spoke of one.
     """
     nearest: dict[tuple[int, bool], int] = {}
     rows = conn.execute(
@@ -68,7 +69,7 @@ def beside(conn: apsw.Connection, ids: Iterable[int], seconds: float) -> list[tu
         " CROSS JOIN memories n ON n.id BETWEEN m.id - ? AND m.id + ?"
         # The plus keeps the walk to the few ids: an index on the agent would offer all of its rows.
         " WHERE n.id <> m.id AND +n.agent_id = m.agent_id AND n.project_id = m.project_id AND n.channel = m.channel"
-        " AND n.source_id IS m.source_id AND abs(n.instant - m.instant) <= ?",
+        " AND n.source_id = m.source_id AND abs(n.instant - m.instant) <= ?",
         (json.dumps(list(ids)), _NEAR_IDS, _NEAR_IDS, seconds),
     )
     for row, other in rows:
