@@ -13,20 +13,24 @@ from .storage.database import Database
 
 @dataclass(slots=True)
 class Context:
-    """The daemon's parts. Built and taken down by ``lifecycle``, read by everything behind the boundary."""
+    """The daemon's parts. Built and taken down by ``lifecycle``, read by everything behind the boundary.
+
+    Until ``opening`` is through, vectors, embedding, backlog and calibration are None: only early methods run before.
+    """
 
     settings: Settings
     places: Places
     clock: Any
     db: Database
-    vectors: Any          # vectors.store.VectorStore
-    embedding: Any        # embedding.service.EmbeddingService
-    backlog: Any          # embedding.backlog.BacklogWorker
-    calibration: Any      # calibration.file.CalibrationFile
     access: Any           # boundary.access.AccessList
     pauses: Any           # boundary.pause.Pauses
     status: Any           # status.Status: counters, latencies, last errors
+    vectors: Any = None      # vectors.store.VectorStore
+    embedding: Any = None    # embedding.service.EmbeddingService
+    backlog: Any = None      # embedding.backlog.BacklogWorker
+    calibration: Any = None  # calibration.file.CalibrationFile
     spool: Any = None     # spool.drain.Spool
+    opening: Any = None   # lifecycle.Opening: whether vectors, embedding, backlog and calibration are there yet
     tasks: set = field(default_factory=set)
     recent: RecentRecalls = field(default_factory=RecentRecalls)
     daemon: Any = None    # lifecycle.Daemon: its end, and what it knows of the process; set once it serves

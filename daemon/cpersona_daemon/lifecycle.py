@@ -16,11 +16,9 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 
-from . import __version__, claims
-from .boundary.access import AccessList
-from .boundary.pause import Pauses
+from . import __version__, claims, opening
 from .clock import SystemClock
 from .context import Context
 from .errors import CPersonaError, SettingsConflict
@@ -28,8 +26,6 @@ from .instants import iso_now
 from .paths import Places
 from .server import Server
 from .settings import Settings
-from .status import Status
-from .storage.database import Database
 from .wire import fields
 
 log = logging.getLogger("cpersona.lifecycle")
@@ -40,68 +36,16 @@ DESCRIPTORS = 4096
 
 async def open_context(settings: Settings, places: Places, clock) -> Context:
     """Open every part of one database; the caller holds its lock. Raises CPersonaError and leaves nothing open."""
-    from .calibration.file import CalibrationFile
-    from .embedding.backlog import BacklogWorker
-    from .embedding.service import EmbeddingService
-    from .spool.drain import Spool
-    from .vectors.store import VectorStore
-
-    access, status = AccessList.load(settings.acl_file), Status(clock)
-    vectors = VectorStore(places, clock)
-    db = Database(places.db, clock, vectors.apply)
-    db.open()
+    ctx = await opening.open_early(settings, places, clock)
     try:
-        vectors.open(db, background=True)
-        embedding = EmbeddingService(settings, clock)
-        ctx = Context(
-            settings=settings, places=places, clock=clock, db=db, vectors=vectors, embedding=embedding, backlog=BacklogWorker(db, embedding),
-            calibration=CalibrationFile(places.calibration), access=access, pauses=Pauses(clock), status=status,
-        )
-        for warning in settings.warnings:
-            log.warning("%s", warning)
-            status.warn(warning)
-        embedding.start()
-        ctx.backlog.start()
-        _in_background(ctx, _settle(ctx))
-        ctx.spool = Spool(ctx)
-        _in_background(ctx, ctx.spool.run())
+        await ctx.opening.wanted()
     except BaseException:
-        db.close()
-        vectors.close()
+        await opening.close(ctx)
         raise
     return ctx
 
 
-async def _settle(ctx: Context) -> None:
-    """Calibrate anew where that is due, and then see whether every saved question still finds its row."""
-    from .calibration.run import recalibrate_if_stale
-    from .health import canaries
-
-    before = ctx.calibration.current
-    await recalibrate_if_stale(ctx)
-    if ctx.calibration.current is not before:
-        await canaries.run_after(ctx, "a calibration at start")
-    else:
-        await canaries.run_if_changed(ctx)
-
-
-def _in_background(ctx: Context, work: Coroutine) -> None:
-    """Run work beside the requests; the context's end cancels what still runs."""
-    task = asyncio.get_running_loop().create_task(work)
-    ctx.tasks.add(task)
-    task.add_done_callback(ctx.tasks.discard)
-
-
-async def close_context(ctx: Context) -> None:
-    """End the work in the background, then close every part; accepted writes are finished and the WAL is folded."""
-    running = list(ctx.tasks)
-    for task in running:
-        task.cancel()
-    await asyncio.gather(*running, return_exceptions=True)
-    await ctx.backlog.stop()
-    await ctx.embedding.close()
-    ctx.db.close()
-    ctx.vectors.close()
+close_context = opening.close
 
 
 class Daemon:
@@ -163,7 +107,7 @@ class Daemon:
         self._lock = claims.take_lock(self.places)
         try:
             self.own = claims.OwnSocket.from_systemd() or claims.OwnSocket.bind(self.places.socket, self._socket_mode())
-            ctx = await open_context(self.settings, self.places, self.clock)
+            ctx = await opening.open_early(self.settings, self.places, self.clock, self._opened)
         except BaseException:
             self._let_go()
             raise
@@ -182,6 +126,12 @@ class Daemon:
             raise
         gc.freeze()  # what was made at start stays; collections need not look at it again
         return ctx
+
+    def _opened(self, error: BaseException | None) -> None:
+        if error is None:
+            gc.freeze()  # numpy and the index came after the first time
+        else:
+            self.request_stop(f"a part could not be opened: {error}")
 
     def _set_signals(self) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

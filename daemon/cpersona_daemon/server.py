@@ -71,7 +71,7 @@ class Server:
     def at_rest(self, besides: Connection | None = None) -> bool:
         """Tell whether nobody (besides one connection) is connected and nothing is at work."""
         others = len(self.connections) - (besides in self.connections)
-        return not (others or self.tasks or self.ctx.db.writes_in_flight or self.ctx.backlog.busy or self.ctx.status.working or self.ctx.spool.busy)
+        return not (others or self.tasks or self.ctx.db.writes_in_flight or self.ctx.backlog and self.ctx.backlog.busy or self.ctx.status.working or self.ctx.spool.busy)
 
     def heartbeat(self) -> None:
         """Tell those who wait for a request without a deadline that the daemon is alive."""

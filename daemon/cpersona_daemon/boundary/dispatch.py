@@ -5,8 +5,10 @@ Contract: contracts.md §7, §10, §11; seeds/behavior-contracts §5 and §10 (r
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -15,25 +17,57 @@ from ..context import Context
 from ..errors import CPersonaError, InvalidParams, translate
 from ..settings import BadValue
 from ..wire import fields
-from . import associations, backup, calibration, canaries, daemon, existence, health, memories, notes, pausing, recall, transfer
 from .registry import Call, Method
 
 log = logging.getLogger(__name__)
 
-METHODS: dict[str, Method] = {
-    **memories.METHODS,
-    **notes.METHODS,
-    **recall.METHODS,
-    **existence.METHODS,
-    **associations.METHODS,
-    **calibration.METHODS,
-    **canaries.METHODS,
-    **transfer.METHODS,
-    **backup.METHODS,
-    **health.METHODS,
-    **pausing.METHODS,
-    **daemon.METHODS,
+# Which file of this package holds the handlers of which methods. A file is loaded when it is first asked for, or in the
+# background after a start: numpy and the rooms that few calls enter are no part of the way to the first answer.
+FAMILIES = {
+    "memories": ("store", "update_memory", "delete_memory", "lock_memory", "unlock_memory", "archive_episode", "delete_episode", "update_profile",
+                 "get_profile", "list_memories", "list_episodes", "get_contents"),
+    "recall": ("recall", "recall_with_context"),
+    "existence": ("exists",),
+    "notes": ("replace_notes",),
+    "associations": ("declare_associations", "list_associations", "traverse", "reconstruct"),
+    "pausing": ("pause_persistence", "resume_persistence", "persistence_status"),
+    "daemon": ("daemon_status", "daemon_stop"),
+    "canaries": ("add_canary", "list_canaries", "run_canaries", "remove_canary"),
+    "calibration": ("calibrate_threshold", "set_recall_precision", "get_recall_precision"),
+    "transfer": ("export_memories", "import_memories", "merge_memories", "undo_batch", "delete_agent_data"),
+    "backup": ("backup_database",),
+    "health": ("check_health", "reindex"),
 }
+
+
+class _Methods(Mapping[str, Method]):
+    """The method table by name. Looking an entry up loads its file."""
+
+    def __init__(self) -> None:
+        self._families = {name: family for family, names in FAMILIES.items() for name in names}
+        self._loaded: dict[str, Method] = {}
+
+    def __getitem__(self, name: str) -> Method:
+        method = self._loaded.get(name)
+        if method is None:
+            self._loaded.update(import_module(f".{self._families[name]}", __package__).METHODS)
+            method = self._loaded[name]
+        return method
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._families
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._families)
+
+    def __len__(self) -> int:
+        return len(self._families)
+
+    def is_loaded(self, name: str) -> bool:
+        return name in self._loaded
+
+
+METHODS = _Methods()
 
 failure = fields.failure
 _AGENT_KEYS = ("agent_id", "source_agent_id", "target_agent_id")
@@ -43,21 +77,24 @@ async def dispatch(ctx: Context, caller: Any, request: Any, progress: Callable[[
     """Answer one request: the contract's response and an error code, None on success. Raises only CancelledError."""
     started = ctx.clock.monotonic()
     response, code = await _answer(ctx, caller, request, progress)
+    ctx.opening.begin()
     ctx.status.record(request.method if request.method in METHODS else "unknown", ctx.clock.monotonic() - started, code)
     return response, code
 
 
 async def _answer(ctx: Context, caller: Any, request: Any, progress: Callable[[dict], None] | None) -> tuple[dict, str | None]:
     name, params = request.method, request.params
-    method = METHODS.get(name)
-    if method is None:
+    if name not in METHODS:
         return {"error": f"there is no method {name!r}; `cpersona call --help` lists them"}, "unknown_method"
     if not _permitted(ctx, caller, name, params):
         client = caller.client_id if caller is not None else "unknown"
         return {"ok": False, "error": "permission_denied", "tool": name, "client_id": client}, "permission_denied"
+    method = METHODS[name] if METHODS.is_loaded(name) else await asyncio.to_thread(METHODS.__getitem__, name)
     if method.paused is not None and ctx.pauses.is_paused(_session_key(params)):
         return dict(method.paused), None
     try:
+        if not method.early and not ctx.opening.whole:
+            await ctx.opening.wanted()
         call = Call(ctx, caller, _decode(params, method.params), ctx.settings.with_overrides(request.overrides), request.idempotency_key, progress)
         response = await method.handler(call)
     except BadValue as error:

@@ -31,9 +31,11 @@ class Call:
 class Method:
     """A method: the Struct its params decode into, its handler, and what it answers while persistence is paused.
 
-    ``paused`` None means that a pause does not concern it.
+    ``paused`` None means that a pause does not concern it. ``early``: it needs neither vectors nor embedder nor
+    calibration, so a daemon answers it before these are open.
     """
 
     params: type[msgspec.Struct]
     handler: Callable[[Call], Awaitable[dict]]
     paused: dict | None = None
+    early: bool = False

@@ -6,11 +6,12 @@ Contract: contracts.md §5 (profiles), §12 (identity, normalised vectors, failu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import EmbeddingFailure
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ def may_change_width(known: str, answered: str) -> bool:
 
 def unit_rows(raw: np.ndarray) -> np.ndarray:
     """Return the rows scaled to unit length as float32; raises EmbeddingFailure on a zero or non-finite row."""
+    import numpy as np  # a start answers what needs no vector before numpy is loaded
+
     rows = np.asarray(raw, dtype=np.float64)
     if not np.isfinite(rows).all():
         raise EmbeddingFailure("the embedder answered a number that is not finite")

@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
-import numpy as np
 
 from ..associations import declare
 from ..context import Context
@@ -24,6 +23,9 @@ from ..storage.database import Transaction
 from ..vectors.changes import MEMORY
 from .source import normalise_source
 from .text import check_text, sanitise
+
+if TYPE_CHECKING:
+    import numpy as np
 
 MAX_AXIS_LENGTH = 256
 MAX_TIMESTAMP_LENGTH = 64

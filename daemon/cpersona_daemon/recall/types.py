@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..storage.scope import Scope
 from ..vectors.changes import EPISODE, MEMORY, Rid
-from .blend import Scored
 
 if TYPE_CHECKING:
+    from .blend import Scored
     from .versions import Moved
 
 PROFILE: Rid = ("profile", 0)

@@ -8,14 +8,17 @@ Contract: contracts.md §1 "Rows", §12; issue 2 "Embedders".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import apsw
-import numpy as np
 
 from ..embedding.base import may_change_width
 from ..embedding.texts import episode_text, memory_text
 from ..vectors.changes import EPISODE, MEMORY, VectorPut
 from .database import Transaction
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # What a vector was made from: the content's digest of a memory, summary and keywords of an episode.
 Origin = bytes | tuple[str, str]
@@ -93,7 +96,7 @@ def attach_vector(tx: Transaction, kind: str, row_id: int, model: str, vector: n
     created_at, agent_id, project_id, channel, source_id, *now = row
     if origin is not None and origin != (tuple(now) if kind == EPISODE else now[0]):
         return False
-    unit = np.ascontiguousarray(vector, dtype="<f4")
+    unit = vector.astype("<f4", order="C", copy=False)
     tx.execute(insert, (row_id, model, unit.tobytes()))
     forget(tx, kind, row_id)
     remember_width(tx, model, len(unit))

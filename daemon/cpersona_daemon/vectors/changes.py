@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 MEMORY, EPISODE = "mem", "ep"
 Rid = tuple[str, int]
@@ -49,6 +51,8 @@ class VectorRows:
 
     @classmethod
     def of(cls, puts: list[VectorPut]) -> VectorRows:
+        import numpy as np  # a start answers what needs no vector before this is loaded
+
         return cls(*zip(*((p.id, p.created_at, p.agent_id, p.project_id, p.channel, p.source_id, p.model, np.ascontiguousarray(p.vector, "<f4"))
                           for p in puts), strict=True))
 
