@@ -10,7 +10,7 @@ import sys
 from typing import Annotated, Literal, Optional
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from cpersona_daemon import __version__
 from cpersona_daemon.wire import fields
@@ -65,7 +65,8 @@ def _usage(error):
     if unknown and " " in unknown:
         return Usage(f"a text that begins with a dash needs -- before it: {path} -- {unknown[:40]!r}")
     where = path.removeprefix("cpersona").strip()
-    message = message[:1].lower() + message[1:].rstrip(".")
+    # Typer names the type of a bounded number after its bounds.
+    message = (message[:1].lower() + message[1:].rstrip(".")).replace(" is not a valid int range", " is not a valid int")
     return Usage(f"{where + ': ' if where else ''}{message}; see `{path} --help`")
 
 
@@ -89,6 +90,13 @@ class Root(TyperGroup):
     def shell_complete(self, ctx, incomplete):
         named = [(name, phrase) for name, (_, phrase) in catalogue.ENTRIES.items()]
         return _completions(incomplete, named) or super(TyperGroup, self).shell_complete(ctx, incomplete)
+
+
+class Single(TyperCommand):
+    """A command by itself. Its usage line names what must be given as it is, where Typer puts braces around it."""
+
+    def collect_usage_pieces(self, ctx):
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
 class Family(TyperGroup):
@@ -119,7 +127,7 @@ class Family(TyperGroup):
 def built(command):
     """Return one declared command as Typer's command object."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-    app.command(name=command.path[-1], help=_help(command.help), epilog=command.epilog, context_settings=_HELP_NAMES)(_callback(command))
+    app.command(name=command.path[-1], cls=Single, help=_help(command.help), epilog=command.epilog, context_settings=_HELP_NAMES)(_callback(command))
     return typer.main.get_command(app)
 
 
@@ -178,7 +186,7 @@ def _signature(parameter):
     elif parameter.kind != "flag" and parameter.default is None and not parameter.required:
         base = Optional[base]
     if parameter.flags:
-        meta = typer.Option(*parameter.flags, help=parameter.help, metavar=parameter.metavar)
+        meta = typer.Option(*parameter.flags, help=parameter.help, metavar=parameter.metavar, min=parameter.least)
     else:
         meta = typer.Argument(help=parameter.help, metavar=parameter.metavar, show_default=False)
     default = inspect.Parameter.empty if parameter.required else () if parameter.many else parameter.default

@@ -11,11 +11,11 @@ from .spec import AXES, argument, command, option
 @command(
     "reconstruct",
     argument("query", "The question; - reads it from standard input."),
-    option("-n --count", "Items at most.", kind="int", metavar="N"),
-    option("--top-k", "Rows that the recall behind it may hand over, 1 to 100.", kind="int", metavar="N"),
-    option("--max-hops", "Steps along relations between entities, 0 to 5.", kind="int", metavar="N"),
-    option("--max-evidence", "Claims at most, 1 to 100.", kind="int", metavar="N"),
-    option("--budget", "Characters of quoted text at most.", kind="int", metavar="N"),
+    option("-n --count", "Items at most.", kind="int", metavar="N", least=0),
+    option("--top-k", "Rows that the recall behind it may hand over, 1 to 100.", kind="int", metavar="N", least=0),
+    option("--max-hops", "Steps along relations between entities, 0 to 5.", kind="int", metavar="N", least=0),
+    option("--max-evidence", "Claims at most, 1 to 100.", kind="int", metavar="N", least=0),
+    option("--budget", "Characters of quoted text at most.", kind="int", metavar="N", least=0),
     option("--source-id", "Only memories of this source.", metavar="ID"),
     option("--deep", "Let weaker matches pass.", kind="flag", default=False),
     option("--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False),
@@ -78,8 +78,8 @@ def _item(item):
 @command(
     "traverse",
     argument("entity", "An entity's name or alias.", metavar="ENTITY"),
-    option("--max-hops", "Steps along relations, 0 to 5.", kind="int", metavar="N"),
-    option("-n --limit", "Entities at most, 1 to 100.", kind="int", metavar="N"),
+    option("--max-hops", "Steps along relations, 0 to 5.", kind="int", metavar="N", least=0),
+    option("-n --limit", "Entities at most, 1 to 100.", kind="int", metavar="N", least=0),
     option("--source-id", "Only mentions in memories of this source.", metavar="ID"),
     common=AXES,
 )
@@ -178,7 +178,7 @@ def declare(session, associations, entity, alias, relation, anchor):
 
 @command(
     "associate retract",
-    option("--relation", "A relation's number; may be repeated.", kind="int", metavar="ID", many=True),
+    option("--relation", "A relation's number; may be repeated.", kind="int", metavar="ID", many=True, least=1),
     option("--mention", "An entity (name or number) and the row that no longer mentions it.", metavar="ENTITY=REF", many=True),
     common=AXES,
 )

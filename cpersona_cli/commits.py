@@ -91,7 +91,10 @@ class Repository:
     def open(cls, directory=""):
         """Return the repository of a directory. Raises GitFailed where there is none."""
         git = Git(directory)
-        git_dir, common = git.line("rev-parse", "--git-dir", "--git-common-dir").split("\n")
+        try:
+            git_dir, common = git.line("rev-parse", "--git-dir", "--git-common-dir").split("\n")
+        except GitFailed as error:
+            raise GitFailed(f"{error}; run it inside a repository") from None
         here = os.path.join(os.getcwd(), directory)
         return cls(git, os.path.realpath(os.path.join(here, git_dir)), os.path.realpath(os.path.join(here, common)))
 

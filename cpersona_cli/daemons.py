@@ -11,6 +11,8 @@ from cpersona_daemon.wire import fields
 from . import exits, panel
 from .spec import PLAIN, command, option
 
+_LONGEST_SECONDS = 10_000_000
+
 
 @command("daemon start", common=PLAIN)
 def start(session):
@@ -56,6 +58,8 @@ def _stop(session, timeout):
     """Stop the daemon and tell whether one ran. Raises Stop when it is still there after ``timeout`` seconds."""
     from . import client
 
+    if not 0 < timeout < _LONGEST_SECONDS:
+        raise exits.Usage("--timeout takes seconds, more than 0")
     was = client.find_daemon(session.settings) is not None
     if not client.stop_daemon(session.settings, timeout):
         raise exits.Stop(f"daemon stop: it is still at work after {timeout:g} s; try again, or read `cpersona daemon logs`", fields.EXIT_RETRY)
@@ -130,7 +134,7 @@ def run(session):
 
 @command(
     "daemon logs",
-    option("-n --lines", "Lines from the end.", kind="int", default=50, metavar="N"),
+    option("-n --lines", "Lines from the end.", kind="int", default=50, metavar="N", least=0),
     option("-f --follow", "Go on with what is written from now on.", kind="flag", default=False),
     common=("quiet", "db"),
 )
@@ -147,14 +151,14 @@ def logs(session, lines, follow):
     if follow:
         session.out.flush()
         # tail knows how to wait for a file and to follow it across a rotation.
-        os.execvp("tail", ["tail", "-n", str(max(0, lines)), "-F", log])
+        os.execvp("tail", ["tail", "-n", str(lines), "-F", log])
     try:
         handle = open(log, "rb")
     except FileNotFoundError:
         session.out.note(f"no log yet; it will be {log}")
         return fields.EXIT_OK
     with handle:
-        for line in _tail(handle, max(0, lines)):
+        for line in _tail(handle, lines):
             session.out.write(line)
     return fields.EXIT_OK
 

@@ -46,7 +46,7 @@ def archive(session, summary, keywords, history, resolved):
 
 @command(
     "episode list",
-    option("-n --limit", "Episodes at most, up to 200.", kind="int", default=50, metavar="N"),
+    option("-n --limit", "Episodes at most, up to 200.", kind="int", default=50, metavar="N", least=0),
     option("--all-agents", "Episodes of every agent.", kind="flag", default=False),
     *SHAPE,
     common=("agent", "project", "json", "quiet", "db"),
@@ -59,7 +59,7 @@ def list_(session, limit, all_agents, **shape):
       cpersona episode list --format '{ref} {keywords}'
     """
     shape = Shape(_FIELDS, **shape)
-    params = {**session.axes("project"), "limit": limit}
+    params = {**session.axes("project"), "limit": session.at_most(limit, 200)}
     if all_agents:
         params["agent_id"] = ""
     answer = session.ask("list_episodes", params)

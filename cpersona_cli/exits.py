@@ -46,12 +46,20 @@ def reason_of(response):
     return why if isinstance(why, str) else str(why)
 
 
+def named(hint, words):
+    """Return a hint that names the command of these words where it says COMMAND; without one it names the first screen."""
+    from .catalogue import ENTRIES, FAMILIES
+
+    path = [word for word in words[:2 if words[:1] and words[0] in FAMILIES else 1] if not word.startswith("-")]
+    return hint.replace("cpersona COMMAND", " ".join(["cpersona", *path] if path and path[0] in ENTRIES else ["cpersona"]))
+
+
 def failure_line(doing, response, code=None, hint=None):
     """Return what failed, why, and what to type next, as one line without its `cpersona` prefix."""
     why = reason_of(response)
     if hint is None:
         known = "permission_denied" if response.get("error") == "permission_denied" else code or "refused"
-        hint = fields.ERRORS[known][2] if known in fields.ERRORS else ""
+        hint = named(fields.ERRORS[known][2] if known in fields.ERRORS else "", doing.split())
     line = f"{doing}: {why}" if doing else why
     # A reason that already names a command has said what to type next.
     return " ".join((f"{line}; {hint}" if hint and "`cpersona " not in line else line).split())

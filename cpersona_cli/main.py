@@ -49,7 +49,7 @@ def main(argv=None):
         _silence_stdout()
         return 141
     except Exception as error:
-        return _failed(error)
+        return _failed(error, arguments)
 
 
 def _fill_closed_streams():
@@ -66,16 +66,27 @@ def _fill_closed_streams():
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
 
 
-def _failed(error):
+# What to do about a file that cannot be used, by the name of its error.
+_FILE_HINTS = {
+    FileNotFoundError: "check the path", IsADirectoryError: "name a file in it", NotADirectoryError: "check the path",
+    PermissionError: "look at its owner and mode with `ls -ld`",
+}
+
+
+def _failed(error, arguments):
     """Say a failure in one line and return its status; one that is no report of ours goes on its way."""
     status = getattr(error, "exit_status", None)
     if status is not None:
         line = str(error)
-        hint = getattr(error, "hint", "")
+        from . import exits
+
+        hint = exits.named(getattr(error, "hint", ""), [word for word in arguments if not word.startswith("-")])
         if hint and hint not in line:
             line = f"{line}; {hint}"
     elif isinstance(error, OSError):
         status, line = fields.EXIT_FAILED, f"{error.filename or 'input or output'}: {error.strerror or error}"
+        if type(error) in _FILE_HINTS:
+            line = f"{line}; {_FILE_HINTS[type(error)]}"
     else:
         raise error
     try:

@@ -129,7 +129,10 @@ def _converted(parameter, text):
     digits = whole + part
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS) or (point and (parameter.kind == "int" or not whole or not part)):
         raise Unusual
-    return int(text) if parameter.kind == "int" else float(text)
+    value = int(text) if parameter.kind == "int" else float(text)
+    if parameter.least is not None and value < parameter.least:
+        raise Unusual
+    return value
 
 
 def _place(command, words, values):

@@ -66,7 +66,8 @@ def reach(where, settings, deadline):
             time.sleep(POLL_SECONDS)
         except OSError as error:
             sock.close()
-            raise CallFailed("unreachable", f"the socket {where.socket} cannot be reached: {error.strerror or error}") from None
+            hint = "name a shorter one with CPERSONA_SOCKET" if error.errno is None else None   # the one thing that Python itself refuses: a path too long
+            raise CallFailed("unreachable", f"the socket {where.socket} cannot be reached: {error.strerror or error}", hint) from None
         except BaseException:
             sock.close()
             raise

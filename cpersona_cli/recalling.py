@@ -13,7 +13,7 @@ _SHOWN = ("rank", "ref", "age", "signal", "score", "cosine", "preview")
 _DRAWN = ("rank", "ref", "age", "match", "preview")
 _CONTEXT_FIELDS = ("from", "ref", "time", "age", "id", "source", "content", "length", "truncated")
 _ABSOLUTE = ("rank", "ref", "age", "cosine", "coverage", "preview")
-_LIMIT = option("-n --limit", "Rows at most, 0 to 100.", kind="int", metavar="N")
+_LIMIT = option("-n --limit", "Rows at most, 0 to 100.", kind="int", metavar="N", least=0)
 _SOURCE_ID = option("--source-id", "Only memories of this source; one that ends in a sign is a prefix.", metavar="ID")
 _DEEP = option("--deep", "Let weaker matches pass.", kind="flag", default=False)
 _FULL = option("--full", "Whole texts, as far as the daemon's budget goes.", kind="flag", default=False)
@@ -76,7 +76,8 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
 
         view.legend(session.out, shown)
     if not shown:
-        session.out.note(_nothing(answer.response))
+        if limit != 0:
+            session.out.note(_nothing(answer.response))
         return EXIT_NOTHING if fail_empty else answer.status
     return answer.status
 
@@ -121,7 +122,7 @@ def _question(session, query, limit, source_id, full, deep, as_of, no_wait):
     params = session.axes()
     params["query"] = reading.read_text("-").strip("\n") if query == "-" else query
     if limit is not None:
-        params["limit"] = limit
+        params["limit"] = session.at_most(limit, 100)
     if source_id is not None:
         params["source_id"] = source_id
     if as_of is not None:

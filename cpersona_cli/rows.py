@@ -10,6 +10,7 @@ from .output import one_line, to_json, without_controls
 from .shaping import SHAPE, Shape
 from .spec import AGENT, argument, command, option
 
+_AT_ONCE = 20   # refs that one request may name
 _KEYS = {"agent": "agent_id", "project": "project_id", "channel": "channel"}
 _GET_FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "length", "truncated")
 _LIST_FIELDS = ("ref", "stored", "age", "locked", "agent", "project", "channel", "id", "source", "timestamp", "metadata", "content", "length", "truncated")
@@ -24,7 +25,7 @@ _REFS = argument("refs", "Rows as recall shows them: mem:12, ep:3; a bare number
     common=AGENT,
 )
 def get(session, refs, raw, **shape):
-    """Show whole rows by their refs, at most 20 at a time.
+    """Show whole rows by their refs.
 
     Off a terminal one row a line: ref, time, id, text with line breaks as \\n. A ref that names no row of
     this agent is said on stderr, and the exit status is 1.
@@ -38,7 +39,11 @@ def get(session, refs, raw, **shape):
     if raw and shape.chosen:
         raise exits.Usage("--raw prints the texts alone; leave --fields and --format out")
     asked = ["{}:{}".format(*reading.ref(text)) for text in refs]
-    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": asked})
+    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": asked[:_AT_ONCE]})
+    for at in range(_AT_ONCE, len(asked), _AT_ONCE):
+        more = session.ask("get_contents", {"agent_id": session.agent, "refs": asked[at:at + _AT_ONCE]}).response
+        for key in ("items", "missing", "count"):
+            answer.response[key] += more[key]
     out, missing = session.out, answer.response.get("missing", [])
     items = shape.within(out, answer.response, "items")
     if not session.show(answer):
@@ -72,7 +77,7 @@ def _draw(out, item):
 
 @command(
     "list",
-    option("-n --limit", "Rows at most, up to 500.", kind="int", default=100, metavar="N"),
+    option("-n --limit", "Rows at most, up to 500.", kind="int", default=100, metavar="N", least=0),
     option("--since", "Stored at this time or later: an instant, a date, or an age like 3h.", metavar="TIME"),
     option("--until", "Stored at this time or before; a date is its whole day.", metavar="TIME"),
     option("--as-of", "What the list was then; the same bound as --until.", metavar="TIME"),
@@ -92,7 +97,7 @@ def list_(session, limit, since, until, as_of, all_agents, **shape):
       cpersona list --fields ref -0 | xargs -0 cpersona lock
     """
     shape = Shape(_LIST_FIELDS, **shape)
-    params = {**session.axes("project"), "limit": limit}
+    params = {**session.axes("project"), "limit": session.at_most(limit, 500)}
     for name, text in (("since", since), ("until", until), ("as_of", as_of)):
         if text is not None:
             params[name] = session.instant(text, end=name != "since")
@@ -107,8 +112,9 @@ def list_(session, limit, since, until, as_of, all_agents, **shape):
     if all_agents:
         names, drawn = ("agent", *names), ("agent", *drawn)
     shape.print(session.out, rows, _field, names, drawn)
-    if not rows:
-        session.out.note(f"no memories of agent {params['agent_id']!r}" if params["agent_id"] else "no memories")
+    if not rows and limit:
+        which = " like that" if params.keys() - {"agent_id", "limit"} else ""
+        session.out.note(f"no memories{which} of agent {params['agent_id']!r}" if params["agent_id"] else f"no memories{which}")
     return answer.status
 
 

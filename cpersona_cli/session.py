@@ -81,6 +81,12 @@ class Session:
             self.out.warn(f"cpersona: {warning}")
         return (typed.end if end else typed.start).isoformat()
 
+    def at_most(self, limit, most):
+        """Return a number of rows that was asked for, and say so where it is more than the daemon gives."""
+        if limit > most:
+            self.out.note(f"{self.name} gives {most} rows at most")
+        return min(limit, most)
+
     # Asking
 
     def call(self, method, params, **more):
@@ -121,7 +127,7 @@ def check_text(value):
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            raise exits.Usage(f"{value[:40].encode('utf-8', 'backslashreplace').decode()!r} is not valid UTF-8; convert it first, for instance with iconv") from None
+            raise exits.Usage(f"{repr(value[:40].encode('utf-8', 'surrogateescape'))[1:]} is not valid UTF-8; convert it first, for instance with iconv") from None
     elif isinstance(value, dict):
         for key, item in value.items():
             check_text(key)

@@ -11,7 +11,7 @@ SHAPE = (
     option("--fields", "The columns to print, off a terminal or on it.", metavar="NAME,…"),
     option("--format", "Print each row by this template: {NAME} is a field, \\t, \\n and {{ are what they say.", metavar="TEMPLATE"),
     option("-0 --null", "End records with NUL and leave text as it is.", kind="flag", default=False),
-    option("--max-chars", "Characters of text to print in all, spent from the best or newest row.", kind="int", metavar="N"),
+    option("--max-chars", "Characters of text to print in all, spent from the best or newest row.", kind="int", metavar="N", least=1),
 )
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 
@@ -25,8 +25,6 @@ class Shape:
     def __init__(self, known, fields=None, format=None, null=False, max_chars=None):
         if fields is not None and format is not None:
             raise exits.Usage("--fields and --format both say what to print; give one of them")
-        if max_chars is not None and max_chars < 1:
-            raise exits.Usage("--max-chars takes a number of at least 1")
         self._known, self.null, self._max_chars = known, null, max_chars
         self.names = None if fields is None else self._listed(fields)
         self._pieces = None if format is None else self._template(format)

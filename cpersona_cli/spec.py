@@ -6,13 +6,13 @@ The docstring of the function is the help: its first line is the short form.
 
 
 class Parameter:
-    """One argument or option. ``kind`` is text, int, float or flag; ``many`` may be repeated."""
+    """One argument or option. ``kind`` is text, int, float or flag; ``many`` may be repeated; ``least`` bounds a number from below."""
 
-    __slots__ = ("name", "flags", "kind", "default", "help", "metavar", "many", "required", "choices")
+    __slots__ = ("name", "flags", "kind", "default", "help", "metavar", "many", "required", "choices", "least")
 
-    def __init__(self, name, flags, kind, default, help, metavar, many, required, choices):
+    def __init__(self, name, flags, kind, default, help, metavar, many, required, choices, least=None):
         self.name, self.flags, self.kind, self.default, self.help = name, flags, kind, default, help
-        self.metavar, self.many, self.required, self.choices = metavar, many, required, choices
+        self.metavar, self.many, self.required, self.choices, self.least = metavar, many, required, choices, least
 
 
 class Command:
@@ -33,11 +33,11 @@ def argument(name, help, *, many=False, required=True, metavar=None):
     return Parameter(name, (), "text", None, help, metavar or name.upper(), many, required, ())
 
 
-def option(flags, help, *, kind="text", default=None, metavar=None, many=False, choices=(), name=None):
+def option(flags, help, *, kind="text", default=None, metavar=None, many=False, choices=(), name=None, least=None):
     """Declare an option; ``flags`` is a space-separated list whose last long flag names the parameter unless ``name`` does."""
     words = tuple(flags.split())
     name = name or [w for w in words if w.startswith("--")][-1][2:].replace("-", "_")
-    return Parameter(name, words, kind, default, help, metavar, many, False, choices)
+    return Parameter(name, words, kind, default, help, metavar, many, False, choices, least)
 
 
 COMMON = {

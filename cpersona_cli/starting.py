@@ -89,7 +89,10 @@ def _spawn(where, settings, environ, deadline):
     except ValueError:
         line = {"error": f"the daemon ended before it was ready; its log is {where.log}", "code": "unreachable"}
     if not line.get("ready"):
-        raise CallFailed(line.get("code") if line.get("code") in fields.ERRORS else "unreachable", f"the daemon did not start: {line.get('error')}")
+        failure = CallFailed(line.get("code") if line.get("code") in fields.ERRORS else "unreachable", f"the daemon did not start: {line.get('error')}")
+        if failure.exit_status == fields.EXIT_FAILED:
+            failure.exit_status = fields.EXIT_UNREACHABLE   # whatever kept it from starting, there is none to ask
+        raise failure
 
 
 def _become_daemon(command, environment, writer):

@@ -114,6 +114,8 @@ def _say(session, response):
 def _each_line(session, name, defaults, queue, fail_if_skipped):
     """Store each line of a file or of standard input and print an outcome for each, in the order of the lines, as they come."""
     descriptor = sys.stdin.fileno() if name == "-" else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    if name != "-" and os.path.isdir(descriptor):
+        raise IsADirectoryError(21, "Is a directory", name)
     batch = Batch(session, queue)
     lines = reading.Lines(descriptor)
     try:

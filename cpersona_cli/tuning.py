@@ -10,7 +10,7 @@ from .spec import AGENT, argument, command, option
 @command(
     "calibrate",
     option("--method", "How the threshold follows from the measured similarities.", default="separation", choices=("separation", "percentile", "zscore")),
-    option("--sample-size", "Memories to measure, 1 to 5000.", kind="int", default=200, metavar="N"),
+    option("--sample-size", "Memories to measure, 1 to 5000.", kind="int", default=200, metavar="N", least=1),
     option("--percentile", "For --method percentile: the share of unrelated pairs below the threshold.", kind="float", metavar="P"),
     option("--z-factor", "For --method zscore: deviations above the mean.", kind="float", metavar="Z"),
     option("--all-agents", "Measure the whole store and set the threshold that agents without their own use.", kind="flag", default=False),

@@ -216,7 +216,8 @@ def database(settings: Settings, where: Places) -> Iterator[Finding]:
         if version > SCHEMA_VERSION:
             yield FAIL, f"the database has schema {version}, this version knows {SCHEMA_VERSION}", "upgrade cpersona-cli"
         else:
-            yield OK, f"the database at {where.db} has schema {version}, {os.path.getsize(where.db)} bytes", ""
+            told = f"schema {version}, {os.path.getsize(where.db)} bytes" if version else f"{os.path.getsize(where.db)} bytes; everything else still stands in its log"
+            yield OK, f"the database at {where.db} has {told}", ""
 
 
 def _schema(path: str) -> int:

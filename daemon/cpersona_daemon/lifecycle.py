@@ -103,6 +103,8 @@ class Daemon:
         problems = self.settings.conflicts()
         if problems:
             raise SettingsConflict("; ".join(problems))
+        if os.path.lexists(self.places.db) and not os.path.isfile(self.places.db):
+            raise SettingsConflict(f"CPERSONA_DB_PATH: {self.places.db} is no regular file, so it cannot be the database")
         claims.make_directories(self.places)
         self._lock = claims.take_lock(self.places)
         try:
