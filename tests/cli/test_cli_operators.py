@@ -6,7 +6,6 @@ Contract: interface.md, "The commands", "Output", "Exit codes"; issues "A tool t
 import base64
 import json
 import os
-import pty
 import struct
 import subprocess
 import sys
@@ -17,25 +16,6 @@ TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ2sT4vW6xY8zA0cDabcd"
 
 def levels(done):
     return {(line.split("\t")[1], line.split("\t")[0]) for line in done.stdout.splitlines()}
-
-
-def on_a_terminal(home, *arguments):
-    """Run a command under a pseudo-terminal and return what its standard output showed."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-m", "cpersona_cli", *arguments], env=home | {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "xterm"},
-                          stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL) as process:
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                got = os.read(ours, 65_536)
-            except OSError:  # how Linux says that the other end was closed
-                break
-            if not got:
-                break
-            shown += got
-    os.close(ours)
-    return process.returncode, shown.decode()
 
 
 # -- doctor
@@ -143,13 +123,13 @@ def test_calibrate_shows_before_and_after_and_rolls_back(run_cli):
 # -- daemon status
 
 
-def test_status_is_a_panel_on_a_terminal_and_records_elsewhere(run_cli, home):
+def test_status_is_a_panel_on_a_terminal_and_records_elsewhere(run_cli, on_terminal):
     run_cli(["store", "x"])
     facts = [line.split("\t") for line in run_cli(["daemon", "status"]).stdout.splitlines()]
     names = [name for name, _ in facts]
     assert names[0] == "state" and {"version", "rows", "index of memories", "calibration", "canaries", "embedder", "to embed", "store"} <= set(names)
     assert "p50" in dict(facts)["store"] and "p99" in dict(facts)["store"]
-    code, shown = on_a_terminal(home, "daemon", "status")
+    shown, code = on_terminal(["daemon", "status"], 100, NO_COLOR="1")
     lines = [line.rstrip() for line in shown.splitlines()]
     assert code == 0 and [line for line in lines if line and not line.startswith(" ")] == ["daemon", "places", "store", "calls"]
     assert any(line.startswith("  method") and line.endswith("p99 ms") for line in lines) and max(map(len, lines)) <= 100

@@ -1,43 +1,14 @@
 """Streams, signals and terminals. Contract: interface.md, "Output" and "Exit codes"."""
 
-import fcntl
 import os
-import pty
 import re
 import signal
-import struct
 import subprocess
 import sys
-import termios
 
 import pytest
 
 CPERSONA = [sys.executable, "-m", "cpersona_cli"]
-
-
-@pytest.fixture
-def on_terminal(home):
-    """Run a command with its three streams on a terminal of a given width; answers (output, exit status)."""
-
-    def run(arguments, columns=80, typed=b"", **env):
-        parent, child = pty.openpty()
-        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        process = subprocess.Popen(CPERSONA + arguments, env=home | {"TERM": "xterm"} | env, stdin=child, stdout=child, stderr=child, start_new_session=True)
-        os.close(child)
-        os.write(parent, typed)
-        out = b""
-        while True:
-            try:
-                data = os.read(parent, 65_536)
-            except OSError:  # how Linux says that the other end is closed
-                break
-            if not data:
-                break
-            out += data
-        os.close(parent)
-        return out.decode(), process.wait()
-
-    return run
 
 
 def plain(text):

@@ -1,23 +1,3 @@
-import pytest
-from house_kit import House
+"""A daemon in this process for each test: the fixtures of the kit."""
 
-
-@pytest.fixture
-def make_house(tmp_path):
-    """Open houses, each in a directory of its own, with environment variables."""
-    opened = []
-
-    def make(name="one", **environ):
-        root = tmp_path / name
-        root.mkdir()
-        opened.append(House(root, **environ))
-        return opened[-1]
-
-    yield make
-    for house in opened:
-        house.close()
-
-
-@pytest.fixture
-def house(make_house):
-    return make_house()
+from house_kit import house, make_house  # noqa: F401

@@ -9,6 +9,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cpersona_daemon import lifecycle, paths
 from cpersona_daemon.boundary.dispatch import dispatch
 from cpersona_daemon.clock import SystemClock
@@ -76,3 +78,24 @@ class House:
 
 def memory(content: str, **more: Any) -> dict:
     return {"_type": "memory", "agent_id": "a", "content": content, **more}
+
+
+@pytest.fixture
+def make_house(tmp_path):
+    """Open houses, each in a directory of its own, with environment variables."""
+    opened = []
+
+    def make(name="one", **environ):
+        root = tmp_path / name
+        root.mkdir()
+        opened.append(House(root, **environ))
+        return opened[-1]
+
+    yield make
+    for house in opened:
+        house.close()
+
+
+@pytest.fixture
+def house(make_house):
+    return make_house()

@@ -5,14 +5,13 @@ Contract: contracts.md §1 "Rows", §2 (archive_episode), §3 "Displayed text"; 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import apsw
 
 from ..instants import created_text
 from ..vectors.changes import EPISODE, VectorDrop
-from . import backlog, lexical
+from . import backlog, lexical, tables
 from .database import Transaction
 from .memories import forget_associations
 from .scope import Scope
@@ -83,46 +82,23 @@ def owner(conn: apsw.Connection, episode_id: int) -> str | None:
 
 def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Episode]:
     """Return the episodes with these ids that are visible in the scope (or owned by the agent), by id."""
-    if scope is not None:
-        condition, params = scope.row_sql()
-    elif agent_id is not None:
-        condition, params = "agent_id = ?", [agent_id]
-    else:
-        condition, params = "1", []
-    # Left to itself SQLite would walk through the whole index of the agent and look each row up in the list.
-    found = conn.execute(
-        f"SELECT {_FULL} FROM episodes NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {condition}", (json.dumps(ids), *params)
-    )
-    return {row[0]: Episode(*row) for row in found}
+    seen = None if scope is None else scope.row_sql()
+    return {row[0]: Episode(*row) for row in tables.by_ids(conn, "episodes", _FULL, ids, seen, agent_id)}
 
 
 def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
     """Return those of the ids that have no stored vector."""
-    rows = conn.execute(
-        "SELECT j.value FROM json_each(?) j LEFT JOIN episode_vectors v ON v.id = j.value WHERE v.id IS NULL", (json.dumps(ids),)
-    )
-    return {i for (i,) in rows}
+    return tables.without_vector(conn, "episode_vectors", ids)
 
 
 def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int) -> list[Episode]:
     """Return episodes created_at DESC, id DESC; agent '' lists all agents."""
-    conditions, params = [], []
-    if agent_id:
-        conditions.append("agent_id = ?")
-        params.append(agent_id)
-    if project_id is not None:
-        conditions.append("project_id IN (?, '')")
-        params.append(project_id)
-    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    rows = conn.execute(f"SELECT {_FULL} FROM episodes {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*params, limit))
-    return [Episode(*row) for row in rows]
+    return [Episode(*row) for row in tables.newest(conn, "episodes", _FULL, agent_id, project_id, limit)]
 
 
 def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
     """Count episodes in the agent, project and channel scope, stopping at ``at_most``."""
-    condition, params = scope.row_sql()
-    ((n,),) = conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM episodes WHERE {condition} LIMIT ?)", (*params, at_most)).fetchall()
-    return n
+    return tables.count_in_scope(conn, "episodes", scope, at_most)
 
 
 def boundary(conn: apsw.Connection, scope: Scope) -> str | None:

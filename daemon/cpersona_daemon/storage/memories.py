@@ -16,7 +16,7 @@ import apsw
 
 from ..instants import created_text, parse_instant
 from ..vectors.changes import MEMORY, VectorDrop
-from . import backlog, lexical
+from . import backlog, lexical, tables
 from .database import Transaction
 from .scope import Scope
 
@@ -273,50 +273,23 @@ def load_source(text: str) -> dict:
 
 def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Memory]:
     """Return the rows with these ids that are visible in the scope (or owned by the agent), by id."""
-    if scope is not None:
-        condition, params = scope.memory_sql()
-    elif agent_id is not None:
-        condition, params = "agent_id = ?", [agent_id]
-    else:
-        condition, params = "1", []
-    # Left to itself SQLite would walk through the whole index of the agent and look each row up in the list.
-    found = conn.execute(
-        f"SELECT {_FULL} FROM memories NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {condition}", (json.dumps(ids), *params)
-    )
-    return {row[0]: Memory(*row) for row in found}
+    seen = None if scope is None else scope.memory_sql()
+    return {row[0]: Memory(*row) for row in tables.by_ids(conn, "memories", _FULL, ids, seen, agent_id)}
 
 
 def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
     """Return those of the ids that have no stored vector."""
-    rows = conn.execute(
-        "SELECT j.value FROM json_each(?) j LEFT JOIN memory_vectors v ON v.id = j.value WHERE v.id IS NULL", (json.dumps(ids),)
-    )
-    return {i for (i,) in rows}
+    return tables.without_vector(conn, "memory_vectors", ids)
 
 
 def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, since: str = "", until: str = "") -> list[Memory]:
     """Return rows created_at DESC, id DESC; agent '' lists all agents. ``since`` and ``until``, in created_at's form, are inclusive; '' = open."""
-    conditions, params = [], []
-    if agent_id:
-        conditions.append("agent_id = ?")
-        params.append(agent_id)
-    if project_id is not None:
-        conditions.append("project_id IN (?, '')")
-        params.append(project_id)
-    for bound, comparison in ((since, ">="), (until, "<=")):
-        if bound:
-            conditions.append(f"created_at {comparison} ?")
-            params.append(bound)
-    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    rows = conn.execute(f"SELECT {_FULL} FROM memories {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*params, limit))
-    return [Memory(*row) for row in rows]
+    return [Memory(*row) for row in tables.newest(conn, "memories", _FULL, agent_id, project_id, limit, since, until)]
 
 
 def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
     """Count memories in the agent, project and channel scope, stopping at ``at_most``."""
-    condition, params = scope.row_sql()
-    ((n,),) = conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM memories WHERE {condition} LIMIT ?)", (*params, at_most)).fetchall()
-    return n
+    return tables.count_in_scope(conn, "memories", scope, at_most)
 
 
 def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:

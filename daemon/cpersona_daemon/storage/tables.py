@@ -1,0 +1,41 @@
+"""What is asked of the table of memories and of the table of episodes alike; each names its table and its columns.
+
+Contract: contracts.md §1 (axes), §13 (lists).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import apsw
+
+from .scope import Scope
+
+
+def by_ids(conn: apsw.Connection, table: str, columns: str, ids: list[int], seen: tuple[str, list] | None, agent_id: str | None) -> Iterable[tuple]:
+    """Return the rows with these ids for which the condition ``seen`` holds, or that the agent owns where it is None."""
+    condition, params = seen or (("1", []) if agent_id is None else ("agent_id = ?", [agent_id]))
+    # Left to itself SQLite would walk through the whole index of the agent and look each row up in the list.
+    return conn.execute(f"SELECT {columns} FROM {table} NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {condition}", (json.dumps(ids), *params))
+
+
+def without_vector(conn: apsw.Connection, vectors: str, ids: list[int]) -> set[int]:
+    """Return those of the ids that have no row in the table of vectors."""
+    rows = conn.execute(f"SELECT j.value FROM json_each(?) j LEFT JOIN {vectors} v ON v.id = j.value WHERE v.id IS NULL", (json.dumps(ids),))
+    return {i for (i,) in rows}
+
+
+def newest(conn: apsw.Connection, table: str, columns: str, agent_id: str, project_id: str | None, limit: int, since: str = "", until: str = "") -> Iterable[tuple]:
+    """Return rows created_at DESC, id DESC; agent '' means all agents, ``since`` and ``until`` are inclusive and '' is open."""
+    asked = [("agent_id = ?", agent_id or None), ("project_id IN (?, '')", project_id), ("created_at >= ?", since or None), ("created_at <= ?", until or None)]
+    conditions = [(condition, value) for condition, value in asked if value is not None]
+    where = f"WHERE {' AND '.join(condition for condition, _ in conditions)}" if conditions else ""
+    return conn.execute(f"SELECT {columns} FROM {table} {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*(value for _, value in conditions), limit))
+
+
+def count_in_scope(conn: apsw.Connection, table: str, scope: Scope, at_most: int) -> int:
+    """Count the rows in the agent, project and channel scope, stopping at ``at_most``."""
+    condition, params = scope.row_sql()
+    ((n,),) = conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT ?)", (*params, at_most)).fetchall()
+    return n
