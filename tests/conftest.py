@@ -6,13 +6,13 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from cli_kit import runner
 
 from cpersona_cli import client
 from cpersona_daemon.settings import load
@@ -98,18 +98,6 @@ def connect(home: dict[str, str]) -> Iterator[Callable[..., client.Connection]]:
 def daemon(connect: Callable[..., client.Connection]) -> client.Connection:
     """A started daemon, as a connection to it: ``daemon.call(method, params)`` answers (response, code)."""
     return connect()
-
-
-def runner(home: dict[str, str]) -> Callable[..., subprocess.CompletedProcess]:
-    """Return what runs `cpersona` with an environment: ``run(["store", "hi"])`` is a finished process with text output."""
-
-    def run(args: list[str], input: str | bytes | None = None, env: dict[str, str] | None = None, timeout: float = 60) -> subprocess.CompletedProcess:
-        text = not isinstance(input, bytes)
-        stdin = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}
-        return subprocess.run([sys.executable, "-m", "cpersona_cli", *args], env=home | (env or {}), capture_output=True,
-                              text=text, encoding="utf-8" if text else None, timeout=timeout, cwd=home["HOME"], **stdin)
-
-    return run
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from embed_kit import EmbedServer
 
 from cpersona_cli import client
 from cpersona_daemon.settings import load
@@ -33,45 +33,28 @@ def vector(word: str) -> list[float]:
     return [x / length for x in raw]
 
 
-class Model:
+class Model(EmbedServer):
     """``name`` is what it calls itself, ``asked`` every text it was sent; while ``free`` is clear it answers nothing that begins with ``holds``."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.name, self.asked, self.free, self.holds = "one", [], threading.Event(), ""
         self.free.set()
-        outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"]
-                outer.asked += texts
-                if any(text.startswith(outer.holds) for text in texts):
-                    outer.free.wait(30)
-                body = json.dumps({"embeddings": [vector(text.split()[0]) for text in texts], "model": outer.name}).encode()
-                try:
-                    self.send_response(200)
-                    self.send_header("Content-Length", str(len(body)))
-                    self.end_headers()
-                    self.wfile.write(body)
-                except OSError:
-                    pass  # the daemon gave up waiting, as one test wants it to
-
-            def log_message(self, *said: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    def reply(self, texts: list[str]) -> dict:
+        self.asked += texts
+        if any(text.startswith(self.holds) for text in texts):
+            self.free.wait(30)
+        return {"embeddings": [vector(text.split()[0]) for text in texts], "model": self.name}
 
     def environ(self, home: dict[str, str], name: str, **more: str) -> dict[str, str]:
         """The environment of a database of its own that this model serves."""
         return home | {"CPERSONA_DB_PATH": f"{home['HOME']}/{name}/t.db", "CPERSONA_EMBEDDING_MODE": "http",
-                       "CPERSONA_EMBEDDING_URL": f"http://127.0.0.1:{self.server.server_address[1]}/embed"} | more
+                       "CPERSONA_EMBEDDING_URL": self.url} | more
 
     def stop(self) -> None:
         self.free.set()
-        self.server.shutdown()
-        self.server.server_close()
+        super().stop()
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from embed_kit import EmbedServer
 
 from cpersona_daemon import lifecycle, paths
 from cpersona_daemon import settings as settings_module
@@ -32,33 +31,16 @@ def axis(*values: float) -> list[float]:
     return [*values, *[0.0] * (WIDTH - len(values) - 1), rest]
 
 
-class ModelServer:
+class ModelServer(EmbedServer):
     """Serves POST /embed: the vector set for a text in ``vectors``, for any other text the last axis but one."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.vectors: dict[str, list[float]] = {}
-        outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"]
-                other = [0.0] * (WIDTH - 2) + [1.0, 0.0]
-                body = json.dumps({"embeddings": [outer.vectors.get(text, other) for text in texts]}).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/embed"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+    def reply(self, texts: list[str]) -> dict:
+        other = [0.0] * (WIDTH - 2) + [1.0, 0.0]
+        return {"embeddings": [self.vectors.get(text, other) for text in texts]}
 
 
 class World:

@@ -41,5 +41,4 @@ def in_store(make_settings, tmp_path):
 def model_server():
     server = ModelServer()
     yield server
-    server.server.shutdown()
-    server.server.server_close()
+    server.stop()

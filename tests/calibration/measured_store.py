@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
+from embed_kit import EmbedServer
 
 from cpersona_daemon.boundary.access import AccessList
 from cpersona_daemon.boundary.pause import Pauses
@@ -95,26 +93,12 @@ def insert(ctx: Context, agent: str, rows: list[tuple[str, float, np.ndarray | N
     return ctx.db.write_now(job)
 
 
-class ModelServer:
+class ModelServer(EmbedServer):
     """Answers every text with one vector, and says which model made it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.model = "m1"
-        outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"]
-                body = json.dumps({"embeddings": [[1.0] + [0.0] * (WIDTH - 1)] * len(texts), "model": outer.model}).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/embed"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    def reply(self, texts: list[str]) -> dict:
+        return {"embeddings": [[1.0] + [0.0] * (WIDTH - 1)] * len(texts), "model": self.model}

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import runner
+from cli_kit import runner
 
 
 @pytest.fixture(scope="module")

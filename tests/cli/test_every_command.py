@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import apsw
 import pytest
-from conftest import runner
+from cli_kit import runner
 
 from cpersona_cli import catalogue, client
 from cpersona_daemon.paths import places

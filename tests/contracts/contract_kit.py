@@ -17,9 +17,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from embed_kit import EmbedServer
 
 from cpersona_daemon import lifecycle, paths
 from cpersona_daemon.boundary.dispatch import dispatch
@@ -82,38 +83,20 @@ def with_vector(vector: list[float], model: str = MODEL) -> dict:
     return {"embedding_b64": base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode(), "embedding_model": model}
 
 
-class Embedder:
+class Embedder(EmbedServer):
     """Serves POST /embed: a question's vector for the texts in ``questions``, a hash of the text for any other.
 
-    ``asked`` lists every text it was sent; while ``failing`` it answers 500.
+    ``asked`` lists every text it was sent.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.questions: set[str] = set()
         self.asked: list[str] = []
-        self.failing = False
-        outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_POST(self) -> None:
-                texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"]
-                outer.asked += texts
-                body = json.dumps({"embeddings": [outer.vector(text) for text in texts], "dimensions": WIDTH, "model": MODEL}).encode()
-                self.send_response(500 if outer.failing else 200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/embed"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    def reply(self, texts: list[str]) -> dict:
+        self.asked += texts
+        return {"embeddings": [self.vector(text) for text in texts], "dimensions": WIDTH, "model": MODEL}
 
     def vector(self, text: str) -> list[float]:
         return QUESTION if text in self.questions else hashed(text)
@@ -121,10 +104,6 @@ class Embedder:
     @property
     def settings(self) -> dict[str, str]:
         return {"CPERSONA_EMBEDDING_MODE": "http", "CPERSONA_EMBEDDING_URL": self.url}
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
 
 
 class Agent:

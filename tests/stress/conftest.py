@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from stress_kit import model_server
+from stress_kit import StressModel
 
 
 @pytest.fixture
 def with_model(home: dict[str, str]) -> Iterator[dict[str, str]]:
     """The clean environment with an http embedder that answers."""
-    with model_server() as address:
-        home["CPERSONA_EMBEDDING_MODE"], home["CPERSONA_EMBEDDING_URL"] = "http", address
-        yield home
+    model = StressModel()
+    home["CPERSONA_EMBEDDING_MODE"], home["CPERSONA_EMBEDDING_URL"] = "http", model.url
+    yield home
+    model.stop()

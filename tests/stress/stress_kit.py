@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from contextlib import closing
 from types import SimpleNamespace
 
 import apsw
 import numpy as np
+from embed_kit import EmbedServer
 
 from cpersona_cli import client
 from cpersona_daemon.clock import SystemClock
@@ -32,40 +31,9 @@ def vector(text: str) -> list[float]:
     return np.random.default_rng(seed).standard_normal(WIDTH).round(6).tolist()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *request) -> None:
-        """A killed daemon drops its connections; that is what these tests are about."""
-
-
-@contextmanager
-def model_server() -> Iterator[str]:
-    """Serve ``vector`` behind POST /embed and yield the address."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"]
-            body = json.dumps({"embeddings": [vector(text) for text in texts], "model": "stress"}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *said) -> None:
-            pass
-
-    server = _Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/embed"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+class StressModel(EmbedServer):
+    def reply(self, texts: list[str]) -> dict:
+        return {"embeddings": [vector(text) for text in texts], "model": "stress"}
 
 
 class Writers:
