@@ -13,7 +13,7 @@ _cpersona() {
     " store:--check-secrets") COMPREPLY=($(compgen -W "warn refuse" -- "$word")); return ;;
   esac
   case "$at" in
-    "") known="store update delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon config call git help --db --agent --project --channel --json -q --quiet --help" ;;
+    "") known="store update delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon config call git help --db --agent --project --channel --json -q --quiet --help --version" ;;
     " associate") known="declare retract list --help" ;;
     " associate declare") known="--entity --alias --relation --anchor --agent --project --channel --json -q --quiet --db --help" ;;
     " associate list") known="--agent --project --channel --json -q --quiet --db --help" ;;

@@ -229,7 +229,7 @@ def _bash():
     out += ["  esac", '  case "$at" in']
     for path, (commands, parameters) in sorted(_words().items()):
         label = "".join(" " + word for word in path)
-        offered = [*commands, *(flag for p in parameters for flag in p.flags), "--help"]
+        offered = [*commands, *(flag for p in parameters for flag in p.flags), "--help", *(() if path else ("--version",))]
         out.append(f'    "{label}") known="{" ".join(offered)}" ;;')
     return out + ["  esac", '  COMPREPLY=($(compgen -W "$known" -- "$word"))', "}", "complete -o default -F _cpersona cpersona"]
 
@@ -266,11 +266,17 @@ def _zsh():
 def _phrase(path):
     if len(path) == 1:
         return catalogue.ENTRIES[path[0]][1]
-    return next(_first(command.help) for command in catalogue.declared(path[0]) if command.path == tuple(path))
+    return next(_short(command.help) for command in catalogue.declared(path[0]) if command.path == tuple(path))
+
+
+def _short(text):
+    """Return the first clause of a docstring, which is what a list of completions has room for."""
+    return _first(inspect.cleandoc(text).split("\n")[0].split(". ")[0].split(": ")[0])
 
 
 def _fish():
     out = ["# fish completion for cpersona; written by `python -m cpersona_cli.manual`, starts no program"]
+    out += ["complete -c cpersona -l help -s h -d 'Show help and leave'", "complete -c cpersona -n __fish_use_subcommand -l version -d 'Print the version and leave'"]
     for path, (commands, parameters) in sorted(_words().items()):
         seen = " ".join(path)
         if not path:
@@ -281,7 +287,7 @@ def _fish():
             condition = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in path)
         for c in commands:
             out.append(f"complete -c cpersona -f -n {_quoted(condition)} -a {c} -d {_quoted(_phrase((*path, c)))}")
-        for p in parameters if path else ():
+        for p in parameters:
             flags = " ".join(f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in p.flags)
             value = "" if p.kind == "flag" else " -x -a " + _quoted(" ".join(p.choices)) if p.choices else " -r"
             out.append(f"complete -c cpersona -n {_quoted(condition)} {flags}{value} -d {_quoted(_first(p.help))}")

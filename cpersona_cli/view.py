@@ -13,7 +13,7 @@ _STEM = 4
 _DENSE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"   # kana, Chinese characters, Hangul: no spaces between words, or endings without number
 SIGNALS = {
     "cosine": "how alike question and row are, -1 to 1; absolute, it compares between questions",
-    "blend": "meaning above what unrelated rows of this store have, plus shared words; absolute",
+    "blend": "meaning above what unrelated rows of this store have, plus shared words and a share of its neighbours'; absolute",
     "rsf": "relative to this question: the best of nothing scores as high as the best of everything",
     "rrf": "a sum of reciprocal ranks, for a row that only words found; positions, not closeness",
     "confidence": "a cosine that age and recall history moved; below 1, absolute",

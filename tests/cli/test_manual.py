@@ -79,6 +79,30 @@ def test_bash_completes_commands_options_and_choices_without_starting_anything(w
     assert (done.stdout.strip(), done.stderr) == (offered, "")
 
 
+COMPLETED = [("rec", {"recall", "reconstruct"}), ("daemon sto", {"stop"}), ("recall --expl", {"--explain"}), ("--vers", {"--version"}), ("git unin", {"uninstall"})]
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.parametrize("words, offered", [*COMPLETED, ("store --on-conflict ", {"skip", "update", "fail"})])
+def test_fish_completes_the_same(words, offered, tmp_path):
+    script = f"source {ROOT / 'completions' / 'cpersona.fish'}; complete -C 'cpersona {words}'"
+    done = subprocess.run(["fish", "--no-config", "-c", script], cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert ({line[0] for line in lines}, done.stderr) == (offered, "")
+    assert all(len(line[1]) < 80 for line in lines if not line[0].startswith("-"))
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+@pytest.mark.parametrize("words, offered", [("rec", {"recall", "reconstruct"}), ("daemon sto", {"stop"}), ("recall --expl", {"--explain"}), ("store --on-conf", {"--on-conflict"})])
+def test_zsh_is_offered_the_same(words, offered):
+    # Its two helpers print what they were given: zsh's own choice from that needs a terminal.
+    script = ("compdef() {}; _describe() { print -l -- ${(@P)2} }; _arguments() { print -l -- $@ }; "
+              f"words=(cpersona {words}); CURRENT=$#words; source {ROOT / 'completions' / '_cpersona'}")
+    done = subprocess.run(["zsh", "-fc", script], capture_output=True, text=True)
+    given = {line.lstrip("*").split(":")[0].split("[")[0] for line in done.stdout.splitlines()}
+    assert {word for word in given if word.startswith(words.split()[-1])} == offered and done.stderr == ""
+
+
 @pytest.mark.parametrize("name", topics.TOPICS)
 def test_every_example_of_a_topic_runs(name, run_cli, tmp_path):
     examples = [line.strip()[2:] for line in topics.TOPICS[name][1].splitlines() if line.strip().startswith("$ ")]
