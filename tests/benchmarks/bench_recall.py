@@ -1,10 +1,10 @@
-"""Recall in the daemon, over the socket, in rank fusion, without the embedder's time, beside SQLite and numpy by themselves.
+"""Recall in the daemon, over the socket, in rank fusion and as a blend, without the embedder's time, beside SQLite and numpy by themselves.
 
     python tests/benchmarks/bench_recall.py                            1,000 to 237,654 rows of 768 dimensions
     python tests/benchmarks/bench_recall.py --rows 1000000 --dim 384   a million
     python tests/benchmarks/bench_recall.py --dir D                    keep the databases in D for the next run
 
-The question's vector is cached by a first call that does not count; a row is stored before each call that does, so
+``cpu`` is the daemon's processor time for one recall and the store before it. The question's vector is cached by a first call that does not count; a row is stored before each call that does, so
 that nothing known about words is left over from the first. ``plain`` is the full-text query by SQLite (bm25, best ten
 in scope) and numpy's float32 product over the window. The last rows are how the cost grows with the table.
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 from common import Report, Timing, measure, numbers, once, parser  # noqa: E402
-from stores import DIM, ask, copied, embed_server, filled, serving, workplace  # noqa: E402
+from stores import DIM, ask, copied, embed_server, filled, pid_of, processor_seconds, serving, workplace  # noqa: E402
 from workload import questions  # noqa: E402
 
 from cpersona_daemon.recall.lexical import parse_query  # noqa: E402
@@ -40,11 +40,12 @@ def main() -> None:
     report, medians = Report("recall", given.json), {}
     with workplace(given.dir) as place, embed_server(given.dim) as embedder:
         for rows in given.rows:
-            environ = copied(filled(place, rows, given.dim), place, "recalled", **embedder)
+            environ = copied(filled(place, rows, given.dim), place, "recalled", CPERSONA_RECALL_MODE="rrf", **embedder)
             plain = by_itself(environ["CPERSONA_DB_PATH"], rows, given.dim, given.questions)
             timing = recalls(environ, given.questions)
             medians[rows] = timing.median
             report.add(f"recall, {rows:,} rows", timing, reference=plain, target=TARGETS.get(rows))
+            report.add(f"recall, {rows:,} rows, blend", recalls(environ | {"CPERSONA_RECALL_MODE": "blend"}, given.questions), reference=plain)
             if rows > WINDOW:
                 far = recalls(environ | {"CPERSONA_VECTOR_REACH": str(REACH)}, given.questions)
                 report.add(f"recall, {rows:,} rows, reach {REACH:,}", far, reference=plain, target=REACH_TARGET if rows > REACH else None)
@@ -57,11 +58,12 @@ def recalls(environ: dict[str, str], count: int) -> Timing:
         asked = [text for text, _ in questions(count)]
         for text in asked:
             ask(connection, "recall", agent_id=AGENT, query=text, limit=10)
-        times = []
+        times, used = [], processor_seconds(pid_of(connection))
         for number, text in enumerate(asked):
             ask(connection, "store", agent_id="somebody.else", content=f"between the questions {number}")
             times.append(once(lambda: ask(connection, "recall", agent_id=AGENT, query=text, limit=10))[1])  # noqa: B023
-    return Timing(times)
+        used = processor_seconds(pid_of(connection)) - used
+    return Timing(times, [used / count * 1e3])
 
 
 def by_itself(path: str, rows: int, dim: int, count: int) -> Timing:

@@ -385,6 +385,22 @@ def test_the_scan_is_newest_first_within_scope_and_depth(store):
     assert lexical.recent(store.conn, KIT, 0) == []
 
 
+def test_a_text_whose_inner_word_no_row_holds_is_not_looked_for_and_one_whose_ends_are_pieces_of_words_is(store):
+    store.add("a message hello world", "some other note", "the message\nHELLO worlds apart")
+    assert lexical.keyword_scan(store.conn, "ssage hello wor", KIT, 10) == [1]
+    assert lexical.keyword_scan(store.conn, "ssage\nhello wor", KIT, 10) == [3]
+    asked = []
+    store.conn.exec_trace = lambda cursor, sql, bindings: asked.append(sql) or True
+    assert lexical.keyword_scan(store.conn, "ssage unheard wor", KIT, 10) == []
+    assert asked and not any("LIKE" in sql for sql in asked)
+
+
+def test_a_row_that_lost_its_postings_is_still_found_by_its_text(store):
+    store.add("first of all notes", "the only kettle here")
+    store.conn.execute("DELETE FROM memory_fts WHERE rowid = 2")
+    assert lexical.keyword_scan(store.conn, "only kettle here", KIT, 10) == [2]
+
+
 def test_listing_walks_the_index_of_newest_rows_without_sorting(store):
     axes, params = Scope("kit", project_id="p", channel="c", source_id="user:").memory_sql()
     plan = [row[-1] for row in store.conn.execute(f"EXPLAIN QUERY PLAN SELECT id FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT 10", tuple(params))]

@@ -6,6 +6,7 @@ Contract: contracts.md §3 "episode_fts, memory_fts", "memory_keyword"; seeds/be
 from __future__ import annotations
 
 import json
+import re
 import weakref
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -22,6 +23,7 @@ VOTING_ROWS = 100_000  # and beyond this it does not even vote: bm25 walks throu
 HALF_FROM = 1_000  # from this size of the table on, a word in more than half of its rows says nothing
 SCAN_ROWS = 50_000
 FEW_ROWS = 400  # to rank so many costs no more than a second query
+_WORD_BETWEEN_BLANKS = re.compile(r"(?<=[ \t\n])[A-Za-z]+(?=[ \t\n])")
 WALK = 0.15  # what passing by a row costs beside ranking it
 
 
@@ -300,20 +302,25 @@ def keyword_scan(conn: apsw.Connection, text: str, scope: Scope, depth: int, *, 
     Looks at the newest ``scan_rows`` rows in scope. Contract: contracts.md §3 "memory_keyword".
     """
     needle = text.strip()
-    if not needle or depth <= 0 or "\0" in needle:
+    if not needle or depth <= 0 or "\0" in needle or _stands_nowhere(conn, needle):
         return []
     pattern = "%" + needle.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
     axes, params = scope.memory_sql()
-    found: list[int] = []
-    rows = conn.execute(
-        f"SELECT id, content LIKE ? ESCAPE '\\' FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?", (pattern, *params, scan_rows)
-    )
-    for id, holds in rows:
-        if holds:
-            found.append(id)
-            if len(found) == depth:
-                break
-    return found
+    found = conn.execute(
+        f"SELECT id FROM (SELECT id, created_at, content FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?)"
+        " WHERE content LIKE ? ESCAPE '\\' ORDER BY created_at DESC, id DESC LIMIT ?", (*params, scan_rows, pattern, depth))
+    return [row_id for (row_id,) in found]
+
+
+def _stands_nowhere(conn: apsw.Connection, needle: str) -> bool:
+    """Tell whether the index rules a text out: a plain word with blanks around it must stand in whatever row holds the text.
+
+    A row without postings (damage that check_health mends) could hold any word, so it counts only while every row has them.
+    """
+    frequencies = Frequencies(conn, MEMORY, COMMON_ROWS)
+    if not any(frequencies.of(quoted(word)) == 0 for word in _WORD_BETWEEN_BLANKS.findall(needle)):
+        return False
+    return conn.execute("SELECT count(*) FROM memories").fetchall() == [(frequencies.rows,)]
 
 
 def recent(conn: apsw.Connection, scope: Scope, n: int) -> list[int]:
