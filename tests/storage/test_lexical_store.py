@@ -243,20 +243,51 @@ def test_only_rows_in_scope_are_returned_however_few_of_the_best_they_are(store)
         assert store.ids("kettle", scope=scope) == ids, scope
 
 
+WORDS = ["kettle", "hub", "axle", "spoke", "rim", "valve", "chain", "saddle", "OPS-1234", "東京駅"]
+
+
+def many_rows(store, pick):
+    """Five hundred rows of a few words, some of them in nearly every row."""
+    often = [pick.random() ** 2 for _ in WORDS]
+    for _ in range(500):
+        body = [word for word, share in zip(WORDS, often, strict=True) for _ in range(pick.choice((1, 1, 1, 3))) if pick.random() < share]
+        store.add(" ".join([*body, *["filler"] * pick.randrange(12)]) or "nothing", project=pick.choice(("", "a", "b")), agent=pick.choice(("kit", "kit", "other")))
+
+
+def same_hits(one, other):
+    return [sorted((round(score, 9), row_id) for row_id, score in hits) for hits in (one, other)]
+
+
 def test_looking_at_few_rows_of_a_large_table_finds_what_ranking_all_of_them_finds(store):
     pick = random.Random(4)
-    words = ["kettle", "hub", "axle", "spoke", "rim", "valve", "chain", "saddle", "OPS-1234", "東京駅"]
-    often = [pick.random() ** 2 for _ in words]
-    for _ in range(500):
-        body = [word for word, share in zip(words, often, strict=True) for _ in range(pick.choice((1, 1, 1, 3))) if pick.random() < share]
-        store.add(" ".join([*body, *["filler"] * pick.randrange(12)]) or "nothing", project=pick.choice(("", "a", "b")), agent=pick.choice(("kit", "kit", "other")))
+    many_rows(store, pick)
     for _ in range(150):
-        query = " ".join(pick.sample(words, pick.randrange(1, 7)))
+        query = " ".join(pick.sample(WORDS, pick.randrange(1, 7)))
         options = {"scope": pick.choice((KIT, Scope("kit", "a"), Scope("other", ""), Scope("nobody"))), "depth": pick.choice((1, 3, 10, 40))}
         # No word is in more than 490 rows, so none is common either way; a table above the limit is looked at term by term.
         whole, pruned = (store.hits(query, common_rows=limit, **options) for limit in (10_000, 490))
-        same = lambda hits: sorted((round(score, 9), row_id) for row_id, score in hits)  # noqa: E731
-        assert same(pruned) == same(whole), (query, options)
+        one, other = same_hits(pruned, whole)
+        assert one == other, (query, options)
+
+
+def test_looking_at_few_of_the_newest_rows_of_a_common_word_finds_what_ranking_all_of_them_finds(store):
+    pick = random.Random(6)
+    many_rows(store, pick)
+    looked_at = 0
+    for _ in range(150):
+        query = parse_query(" ".join(pick.sample(WORDS[:8], pick.randrange(1, 6))))
+        scope, depth = pick.choice((KIT, Scope("kit", "a"), Scope("other", ""))), pick.choice((1, 3, 10, 40))
+        frequencies = lexical.Frequencies(store.conn, "mem", 30)
+        plan = lexical._Plan(frequencies, query, 400, 10_000)
+        if plan.rare or not plan.newest:
+            continue
+        driver, votes, lowest = plan.newest
+        everything = lexical._driven([driver.expression], [vote.expression for vote in votes])
+        found = lexical.search(store.conn, "mem", query, scope, depth, common_rows=30, voting_rows=400, half_from=10_000)
+        one, other = same_hits(found, lexical._ranked(store.conn, frequencies, everything, lowest, scope, depth))
+        assert one == other, (query, scope, depth)
+        looked_at += 1
+    assert looked_at > 20
 
 
 def test_depth_cuts_the_list_and_zero_asks_for_nothing(store):

@@ -94,19 +94,21 @@ def search(
         return []
     found: list[tuple[int, float]] = []
     if plan.rare:
-        found = _pruned(conn, frequencies, plan.rare, plan.voting, scope, depth)
+        found = _pruned(conn, frequencies, plan.rare, plan.voting, 0, scope, depth)
     if not found and plan.whole:
         found = _ranked(conn, frequencies, plan.whole, 0, scope, depth)
     if not found and plan.newest:
-        expression, lowest = plan.newest
-        found = _ranked(conn, frequencies, expression, lowest, scope, depth)
+        driver, votes, lowest = plan.newest
+        found = _pruned(conn, frequencies, [driver], votes, lowest, scope, depth)
         if found and trace is not None:
             trace["newest_rows_only"] = common_rows
     return found
 
 
-def _pruned(conn: apsw.Connection, frequencies: Frequencies, finding: list[Bounded], voting: list[Bounded], scope: Scope, depth: int) -> list[tuple[int, float]]:
-    """Return the same best rows as ranking all that hold one of ``finding`` would, mostly by ranking few of them.
+def _pruned(
+    conn: apsw.Connection, frequencies: Frequencies, finding: list[Bounded], voting: list[Bounded], lowest: int, scope: Scope, depth: int
+) -> list[tuple[int, float]]:
+    """Return the same best rows as ranking all from ``lowest`` on that hold one of ``finding`` would, mostly by ranking few of them.
 
     Computing a bm25 costs ten times what finding the row does. A term lends a row no more than its bound, so once
     ``depth`` rows are known, terms that cannot reach the last of them, alone or with all that come after, need not be
@@ -122,7 +124,7 @@ def _pruned(conn: apsw.Connection, frequencies: Frequencies, finding: list[Bound
 
     def merge(expression: str) -> float:
         """Take in what an expression finds and return what a row must have from now on."""
-        for row_id, score in _ranked(conn, frequencies, expression, 0, scope, depth):
+        for row_id, score in _ranked(conn, frequencies, expression, lowest, scope, depth):
             best[row_id] = min(score, best.get(row_id, 0.0))
         for row_id in sorted(best, key=lambda row_id: (best[row_id], row_id))[depth:]:
             del best[row_id]
@@ -178,13 +180,14 @@ def _ranked(conn: apsw.Connection, frequencies: Frequencies, expression: str, lo
 
 class _Plan:
     """What to ask FTS5 for, the next only when the last found nothing: ``whole``, one expression for all of a small
-    table, or ``rare`` terms that find rows while ``voting`` ones only count; then ``newest``, (expression, lowest rowid)."""
+    table, or ``rare`` terms that find rows while ``voting`` ones only count; then ``newest``, (the one that finds, those that
+    count, the lowest rowid)."""
 
     def __init__(self, frequencies: Frequencies, query: LexicalQuery, voting_rows: int, half_from: int):
         self.whole = ""
         self.rare: list[Bounded] = []
         self.voting: list[Bounded] = []
-        self.newest: tuple[str, int] | None = None
+        self.newest: tuple[Bounded, list[Bounded], int] | None = None
         self.trace: dict = {"terms": [term.text for term in query.terms]}
         if query.stop_words:
             self.trace["stop_words"] = list(query.stop_words)
@@ -207,7 +210,7 @@ class _Plan:
         if common:
             # No rarer term: the rarest of the common ones finds the candidates, among its newest rows.
             _, driver, _ = common[0]
-            self.newest = (_driven([driver], [token for token in votes if token != driver]), frequencies.common(driver).lowest)
+            self.newest = frequencies.bounded(driver), [vote for vote in self.voting if vote.expression != driver], frequencies.common(driver).lowest
             self.trace["common_terms"] = [text for _, _, text in common]
             if silent := [text for count, _, text in common if count > voting_rows]:
                 self.trace["terms_without_vote"] = silent
