@@ -16,7 +16,7 @@ ROW_FIELDS = ("rank", "ref", "age", "match", "signal", "score", "cosine", "cover
 
 # Columns that the text of a row gets on the narrowest terminal.
 _LEAST_ROOM = 12
-_NUMBERS = ("rank", "age", "calls", "failed", "p50 ms")
+_NUMBERS = ("rank", "age", "calls", "failed", "p50 ms", "p99 ms")
 
 
 def field(row, name):
