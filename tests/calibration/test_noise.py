@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from measured_store import START, bursts, insert
+from measured_store import START, WIDTH, bursts, insert
 
 from cpersona_daemon.calibration import noise
 from cpersona_daemon.calibration.run import Plan, _recalibrate, calibrate, set_precision
@@ -25,6 +25,11 @@ BLEND = {"recall_mode": "blend", "embedding_mode": "http", "embedding_url": "htt
 
 def found(row_id, score):
     return Candidate(("mem", row_id), scored=blend.scored(score, score, 0.0))
+
+
+def unit_rows(count):
+    rows = np.random.default_rng(1).normal(size=(count, WIDTH)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 # -- arithmetic
@@ -89,21 +94,34 @@ def test_a_precision_under_blend_needs_no_measurement(in_store):
     in_store(body, **BLEND)
 
 
-def test_the_rows_admitted_never_shrink_from_strict_over_balanced_to_lenient(in_store):
+async def sizes_by_precision(ctx, questions):
+    """Return how many rows each precision admits in all, after asserting that none admits less than the stricter one on any question."""
+    admitted = {}
+    for precision in ("strict", "balanced", "lenient"):
+        await set_precision(ctx, ctx.settings, "kit", precision)
+        for n, vector in enumerate(questions):
+            query = Query(f"harbour lantern {n}", Scope("kit"), 1000, count_recalls=False)
+            result = await ctx.db.read(pipeline._run, pipeline._bench(ctx, ctx.settings, query), pipeline._vector_query(ctx, ctx.settings, query, vector), query, None)
+            admitted.setdefault(n, []).append({row.ref for row in result.rows})
+    assert all(strict <= balanced <= lenient for strict, balanced, lenient in admitted.values())
+    return [sum(len(rows[i]) for rows in admitted.values()) for i in range(3)]
+
+
+@pytest.mark.parametrize("mode", ["blend", "rrf", "rsf", "cascade"])
+def test_the_rows_admitted_never_shrink_from_strict_over_balanced_to_lenient(in_store, mode):
     async def body(ctx):
-        insert(ctx, "kit", bursts(12, 4, noise=0.8))
-        rng = np.random.default_rng(1)
-        questions = [(f"harbour lantern {n}", (lambda v: (v / np.linalg.norm(v)).astype(np.float32))(rng.normal(size=16))) for n in range(12)]
-        admitted = {}
-        for precision in ("strict", "balanced", "lenient"):
-            await set_precision(ctx, ctx.settings, "kit", precision)
-            for text, vector in questions:
-                query = Query(text, Scope("kit"), 1000, count_recalls=False)
-                result = await ctx.db.read(pipeline._run, pipeline._bench(ctx, ctx.settings, query), pipeline._vector_query(ctx, ctx.settings, query, vector), query, None)
-                admitted.setdefault(text, []).append({row.ref for row in result.rows})
-        assert all(strict <= balanced <= lenient for strict, balanced, lenient in admitted.values())
-        sizes = [sum(len(rows[i]) for rows in admitted.values()) for i in range(3)]
-        assert sizes[0] < sizes[1] < sizes[2]
+        insert(ctx, "kit", bursts(24, 4, noise=1.0))
+        strict, balanced, lenient = await sizes_by_precision(ctx, unit_rows(30))
+        assert strict < balanced < lenient and set(ctx.calibration.current.gates["kit"]) == {mode}
+
+    in_store(body, **BLEND | {"recall_mode": mode})
+
+
+def test_a_precision_moves_the_blend_of_a_store_too_small_to_measure(in_store):
+    async def body(ctx):
+        insert(ctx, "kit", bursts(3, 3, noise=0.8))
+        strict, balanced, lenient = await sizes_by_precision(ctx, unit_rows(40))
+        assert strict < balanced < lenient and "kit" not in ctx.calibration.current.gates
 
     in_store(body, **BLEND)
 
