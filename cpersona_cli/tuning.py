@@ -120,7 +120,7 @@ def _set(session, level):
     if not session.show(answer):
         session.out.line(str(answer.response.get("precision")))
         if level:
-            session.out.note("the gate follows at once; `cpersona calibrate --dry-run` shows the thresholds")
+            session.out.note("the gate follows at once; `cpersona recall QUERY --explain` shows it")
     return answer.status
 
 

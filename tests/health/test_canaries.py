@@ -8,6 +8,7 @@ from house_kit import memory
 
 from cpersona_daemon.boundary.dispatch import dispatch
 from cpersona_daemon.health import canaries, recent
+from cpersona_daemon.recall.blend import GATE
 from cpersona_daemon.recall.types import Query
 from cpersona_daemon.storage.scope import Scope
 from cpersona_daemon.wire.structs import Request
@@ -148,7 +149,7 @@ def test_a_calibration_tells_what_it_changes_and_a_rollback_returns_to_the_one_b
     house.ask("add_canary", agent_id="a", query="topic", ref="mem:1")
     house.ask("recall", agent_id="a", query="number")
     first = calibrate(house)
-    assert first["old_gates"] == {} and first["canaries"]["total"] == 1 and first["recent_recalls"]["total"] == 1
+    assert first["old_gates"] == {"blend": GATE} and first["canaries"]["total"] == 1 and first["recent_recalls"]["total"] == 1
     dry = calibrate(house, method="percentile", percentile=0.5, dry_run=True)
     assert dry["old_threshold"] == first["new_threshold"] and house.ctx.calibration.threshold("a") == first["new_threshold"]
     second = calibrate(house, method="percentile", percentile=0.5)
@@ -179,4 +180,4 @@ def test_rolling_back_the_first_calibration_returns_to_the_built_in_number(house
     bursts(house)
     first = calibrate(house)
     back = calibrate(house, rollback=True)
-    assert back["new_threshold"] == first["old_threshold"] == 0.3 and back["gates"] == {}
+    assert back["new_threshold"] == first["old_threshold"] == 0.3 and back["gates"] == {"blend": GATE}

@@ -59,12 +59,11 @@ async def _roll_back(call: Call, agent: str, compare: run.Compare) -> dict:
         changes = await compare(before, after)
         if not call.params.dry_run:
             before, after = await asyncio.to_thread(ctx.calibration.roll_back, agent)
-    mode, model = call.settings.recall_mode, ctx.embedding.identity
-    gates = {signal: value for signal in after.gates.get(agent, {}).get(mode, {}) if (value := after.gate(agent, mode, signal, model)) is not None}
+    returned = replace(ctx, calibration=after)
     return {
         "ok": True, "rolled_back": not call.params.dry_run, "scope": "per_agent" if agent else "global", "agent_id": agent,
         "old_threshold": run.in_force(replace(ctx, calibration=before), call.settings, agent),
-        "new_threshold": run.in_force(replace(ctx, calibration=after), call.settings, agent), "gates": gates, **changes,
+        "new_threshold": run.in_force(returned, call.settings, agent), "gates": run.gates_in_force(returned, call.settings, agent), **changes,
         **({"dry_run": True} if call.params.dry_run else {}),
     }
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..context import Context
 from ..errors import CPersonaError, EmbeddingFailure, Refused
-from ..recall import pipeline
+from ..recall import blend, pipeline
 from ..recall.types import Candidate, Query
 from ..settings import Settings
 from ..storage import calibration as rows
@@ -146,6 +146,14 @@ def in_force(ctx: Context, settings: Settings, agent: str) -> float:
         return found
     profile = ctx.embedding.profile
     return settings.vector_min_similarity if profile is None or settings.is_set("vector_min_similarity") else profile.min_similarity
+
+
+def gates_in_force(ctx: Context, settings: Settings, agent: str) -> dict[str, float]:
+    """Return an agent's gates by signal: what was measured, and the gate that a blend ships with where none was."""
+    mode, book = settings.recall_mode, ctx.calibration
+    shipped = {"blend": blend.GATE} if agent and mode == "blend" and not _legacy(settings) else {}
+    found = {signal: book.gate(agent, mode, signal, ctx.embedding.identity) for signal in (*SIGNALS[mode], *LEGACY_SIGNALS)}
+    return shipped | {signal: value for signal, value in found.items() if value is not None}
 
 
 def _draw(conn: apsw.Connection, plan: Plan, fit: Fit, settings: Settings) -> _Drawn:

@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import __version__
 from ..calibration.file import Measured, scoring_version
+from ..calibration.run import gates_in_force
 from ..context import Context
 from ..errors import CPersonaError
 from ..recall.pipeline import recall
@@ -79,10 +80,8 @@ def comparison(ctx: Context, settings: Settings, agent_id: str) -> Callable[[Mea
         pairs = list(zip(saved, old, new, strict=False))
         held = [(canary.ref in was, canary.ref in now) for canary, was, now in pairs]
         changed = sum(was != now for was, now in zip(old[len(saved):], new[len(saved):], strict=True))
-        mode, model = settings.recall_mode, ctx.embedding.identity
-        gates = {signal: value for signal in before.gates.get(agent_id, {}).get(mode, {}) if (value := before.gate(agent_id, mode, signal, model)) is not None}
         return {
-            "old_gates": gates,
+            "old_gates": gates_in_force(replace(ctx, calibration=before), settings, agent_id),
             "canaries": {"total": len(saved), "changed": sum(was != now for was, now in held), "lost": sum(not now for _, now in held),
                          "newly_lost": [{"id": canary.id, "ref": canary.ref} for (canary, *_), (was, now) in zip(pairs, held, strict=True) if was and not now]},
             "recent_recalls": {"total": len(questions) - len(saved), "changed": changed},
