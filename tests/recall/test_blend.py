@@ -48,9 +48,8 @@ def test_a_store_of_few_rows_stands_between_what_was_expected_and_what_it_shows(
 def test_a_row_is_no_background_of_itself():
     rows = np.stack([unit(1, 0), unit(0, 1)])
     _, above = blend.similarities(rows, unit(1, 0), blend.Background(2, 2, rows.mean(axis=0, dtype=np.float64)), DECLARED)
-    # The question's mean is a half; each row's mean with the other row is 0; eight rows of 0.1 were expected beforehand.
-    of_question, of_row = (1 + 0.8) / 10, 0.8 / 9
-    assert above[0] == pytest.approx(1 - 0.75 * (of_question + of_row))
+    # The question and each row have 0 with the other row, and eight rows of 0.1 were expected beforehand.
+    assert above == pytest.approx([1 - 0.75 * (0.8 / 9 + 0.8 / 9), -0.75 * (1.8 / 9 + 0.8 / 9)])
 
 
 def test_the_multilingual_part_speaks_where_the_whole_is_silent():

@@ -69,7 +69,7 @@ class House:
         rng = np.random.default_rng(7)
         words = "harbour lantern violin granite orchard compass meadow turbine saddle glacier".split()
         vectors = rng.normal(size=(count, WIDTH)).astype(np.float32)
-        vectors[:, 0] *= 0.3  # unrelated to the question, more or less
+        vectors[:, 0] *= 0.1  # unrelated to the question, more or less
         self.add(*((f"the {words[n % 10]} {words[n * 7 % 10]} of row {n}", v / np.linalg.norm(v)) for n, v in enumerate(vectors)), minute=1e6)
 
     def recall(self, text, vector=QUESTION, *, precision="balanced", limit=10, profile=None, measured=None, set=None, **more):

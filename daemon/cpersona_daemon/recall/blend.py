@@ -32,7 +32,7 @@ NEIGHBOUR_SECONDS = 1800.0
 LEADERS = 20  # rows whose neighbours are looked at
 DEPTH = 50  # rows that each list hands over at least
 
-GATE = 0.135
+GATE = 0.13
 UNKNOWN_NAME = 1.6  # a question that names what no row holds must be met this much better
 FOLLOWING = 0.5  # once a row has reached the gate, others need this share of it
 PRECISION_POWER = 0.4  # strict (beta 2) asks for 1.32 x the gate, lenient (0.5) for 0.76 x
@@ -104,16 +104,11 @@ def _above(rows: np.ndarray, question: np.ndarray, cosines: np.ndarray, backgrou
     centre, n = background.centre, background.rows
     if part is not None:
         rows, question, centre = rows[:, part.start:part.stop], question[part.start:part.stop], centre[part.start:part.stop] / part.share
-    of_question, of_rows = float(question @ centre), rows @ centre
-    others = n
+    of_question, of_rows = question @ centre * n, rows @ centre * n
     if background.total == n:
-        # Every row was averaged, each with itself among them.
-        of_rows, others = of_rows * n - 1.0, n - 1
-    else:
-        of_rows = of_rows * n
-    of_question = (of_question * n + PRIOR_ROWS * expected) / (n + PRIOR_ROWS)
-    of_rows = (of_rows + PRIOR_ROWS * expected) / (others + PRIOR_ROWS)
-    return cosines - BACKGROUND_SHARE * (of_question + of_rows)
+        # Every row was averaged, so each is among its own background: in a store of three, an answer would hide itself.
+        of_question, of_rows, n = of_question - cosines, of_rows - 1.0, n - 1
+    return cosines - BACKGROUND_SHARE * (of_question + of_rows + 2 * PRIOR_ROWS * expected) / (n + PRIOR_ROWS)
 
 
 def scored(cosine: float | None, similarity: float | None, coverage: float, identified: bool = False) -> Scored:
