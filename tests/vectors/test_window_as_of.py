@@ -1,8 +1,11 @@
 """Rows stored after an instant take no places in the window. Contract: interface.md, `--as-of`; contracts.md §3."""
 
+import random
+
 import numpy as np
 
 from cpersona_daemon.storage.scope import Scope
+from cpersona_daemon.vectors import window as window_module
 from cpersona_daemon.vectors.changes import VectorPut
 from cpersona_daemon.vectors.index import Index
 from cpersona_daemon.vectors.window import window
@@ -18,4 +21,31 @@ def test_the_window_begins_at_the_instant_and_late_rows_obey_it_too(tmp_path):
     assert ids(2, "2026-01-04 00:00:00") == [3, 6]
     assert ids(2, "2026-01-03 23:59:59") == [2, 3]
     assert ids(9, "2025-12-31 00:00:00") == []
+    index.close()
+
+
+def test_any_window_over_rows_that_mostly_came_late_is_the_newest_by_created_and_id(tmp_path, monkeypatch):
+    monkeypatch.setattr(window_module, "_MIN_BLOCK", 4)
+    monkeypatch.setattr(window_module, "_MAX_BLOCK", 16)
+    pick = random.Random(3)
+    index, rows = Index("mem", str(tmp_path / "m.vec"), b"s" * 16, 0), {}
+    for generation in range(1, 41):
+        # Every stretch is younger than the one before, and within it rows come in any order; some seconds are shared.
+        fresh = [(1000 * generation + n, generation * 20 + pick.randrange(40), pick.choice("aab")) for n in range(pick.randrange(1, 15))]
+        rows |= {row_id: (second, agent) for row_id, second, agent in fresh}
+        dead = [row_id for row_id in pick.sample(sorted(rows), 1) if row_id not in {new for new, _, _ in fresh}]
+        puts = [VectorPut("mem", row_id, f"2026-01-01 00:{second // 60:02d}:{second % 60:02d}", agent, "", "", None, "", np.ones(4, np.float32)) for row_id, second, agent in fresh]
+        index.apply(puts, [*(row_id for row_id, _, _ in fresh), *dead], generation)
+        for row_id in dead:
+            rows.pop(row_id)
+        for agent in "ab":
+            living = {row_id for row_id in rows if rows[row_id][1] == agent}
+            order = sorted(living, key=lambda row_id: (-rows[row_id][0], row_id))
+            for _ in range(6):
+                start = pick.randrange(0, 30)
+                stop = start + pick.randrange(1, 60)
+                found = window(index.view, Scope(agent), start, stop)
+                assert list(found) == sorted(found)
+                assert set(index.view.columns.id[found].tolist()) == set(order[start:stop]), (generation, agent, start, stop)
+    assert len(index.view.late) > 100
     index.close()

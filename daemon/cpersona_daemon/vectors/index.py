@@ -48,8 +48,7 @@ class Index:
         self.widths: dict[int, int] = {}
         self.models: dict[int, int] = {}
         self._written_codes = 1
-        self._late = np.zeros(0, np.int32)
-        self._late_count = 0
+        self._late = np.zeros(0, np.int32)  # ascending by created_at; a new array for each change, so that views keep theirs
         self._newest = np.iinfo(np.int64).min
         self._max_norm = 0.0
         self._change = 1
@@ -166,7 +165,7 @@ class Index:
         dead = self.count - self.live
         if dead > max(REBUILD_MIN_DEAD, self.live):
             return "more than half of the slots are dead"
-        if self._late_count > max(REBUILD_MIN_LATE, self.count // 3):
+        if len(self._late) > max(REBUILD_MIN_LATE, self.count // 3):
             return "many rows out of order"
         if self.widths and self.widths.get(self.width, 0) < max(self.widths.values()):
             return "most vectors have another width"
@@ -185,7 +184,7 @@ class Index:
 
     def status(self) -> dict:
         """Return counts and sizes for people."""
-        return {"rows": self.live, "dead": self.count - self.live, "late": self._late_count, "width": self.width or None,
+        return {"rows": self.live, "dead": self.count - self.live, "late": len(self._late), "width": self.width or None,
                 "generation": self.generation, "bytes": self._matrix.size + self._sketches.size + self._rows.length if self._rows is not None else 0}
 
     # -- inside
@@ -315,11 +314,9 @@ class Index:
         self.live += count - first - len(doomed)
 
     def _add_late(self, slots: np.ndarray) -> None:
-        need = self._late_count + len(slots)
-        if need > len(self._late):
-            self._late = np.concatenate([self._late[:self._late_count], np.zeros(need + 1024, np.int32)])
-        self._late[self._late_count:need] = slots
-        self._late_count = need
+        created = self.columns.created
+        slots = slots[np.argsort(created[slots], kind="stable")]
+        self._late = np.insert(self._late, np.searchsorted(created[self._late], created[slots], "right"), slots)
 
     def _tally(self, slots: slice | np.ndarray, sign: int) -> None:
         self.widths = _with(self.widths, self.columns.width[slots], sign)
@@ -329,7 +326,7 @@ class Index:
         matrix = self._matrix.view if self._matrix is not None else np.zeros((0, 1), "<f4")
         sketches = self._sketches.view if self._sketches is not None else np.zeros((0, 1), np.int8)
         self.view = View(self.columns, matrix, sketches, self.codes, self.width, self.count, np.uint32(self._change),
-                         self._late[:self._late_count], self._max_norm, self.widths, self.models)
+                         self._late, self._max_norm, self.widths, self.models)
 
     def _journal_rows(self, first: int) -> np.ndarray:
         rows = np.empty(self.count - first, ROW)

@@ -47,7 +47,7 @@ class View:
 
     ``matrix`` has shape (>= count, stride) with zero padding after ``width`` floats, ``sketches`` the same
     rows as int8. A slot is alive here when ``columns.died[slot] > change``. ``late`` lists the slots that stand
-    out of order. ``widths`` and ``models`` count the living rows: by width, and by the code of the model.
+    out of order, ascending by created_at. ``widths`` and ``models`` count the living rows: by width, and by the code of the model.
     """
 
     columns: Columns

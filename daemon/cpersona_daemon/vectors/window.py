@@ -20,17 +20,18 @@ _NOTHING = np.zeros(0, np.int64)
 def window(view: View, scope: Scope, start: int, stop: int, with_source: bool = True) -> np.ndarray:
     """Return the slots at the positions [start, stop) of the scan, ascending by slot. int64.
 
-    Cost grows with ``stop``, with the rows of other scopes that lie between, and with late rows; not with the store.
+    Cost grows with ``stop`` and with the rows of other scopes that lie between; not with the store.
     """
     tests = _tests(view, scope, with_source)
     if tests is None or stop <= start or stop <= 0:
         return _NOTHING
-    found = _newest_in_order(view, tests, stop)
-    late = view.late[_passing(view, tests, view.late)] if len(view.late) else view.late
-    if not len(late):
-        return found[_between(view, found, start, stop)]
     created = view.columns.created
-    late = late[np.argsort(created[late])]
+    late = _newest_late(view, tests, stop)
+    if not len(late):
+        found = _newest_in_order(view, tests, stop)
+        return found[_between(view, found, start, stop)]
+    # Rows older than so many late ones are beyond the window, however few rows in order there are before them.
+    found = _newest_in_order(view, tests, stop, int(created[late[len(late) - stop]]) if len(late) >= stop else None)
     found = np.insert(found, np.searchsorted(created[found], created[late]), late)
     return np.sort(found[_between(view, found, start, stop)], kind="stable")
 
@@ -101,8 +102,29 @@ def _passing(view: View, tests: list, where: slice | np.ndarray) -> np.ndarray:
     return passing
 
 
-def _newest_in_order(view: View, tests: list, stop: int) -> np.ndarray:
-    """Return in-scope slots that are not late, ascending: the newest ``stop`` and all that share the last one's second."""
+def _newest_late(view: View, tests: list, stop: int) -> np.ndarray:
+    """Return in-scope slots that are late, ascending by created_at: the newest ``stop`` and all that share the last one's second."""
+    created, pieces, got, high, boundary = view.columns.created, [], 0, len(view.late), None
+    while high > 0:
+        low = max(0, high - max(stop + stop // 4, _MIN_BLOCK))
+        slots = view.late[low:high]
+        slots = slots[_passing(view, tests, slots)]
+        if len(slots):
+            if boundary is None and got + len(slots) >= stop:
+                boundary = created[slots[got - stop]]
+            pieces.append(slots)
+            got += len(slots)
+            if boundary is not None and created[slots[0]] < boundary:
+                break
+        high = low
+    return np.concatenate(pieces[::-1]) if pieces else _NOTHING
+
+
+def _newest_in_order(view: View, tests: list, stop: int, oldest: int | None = None) -> np.ndarray:
+    """Return in-scope slots that are not late, ascending: the newest ``stop`` and all that share the last one's second.
+
+    With ``oldest`` those stored before that second may be left out.
+    """
     columns, pieces, got = view.columns, [], 0
     block = min(max(stop + stop // 4, _MIN_BLOCK), _MAX_BLOCK)
     high = view.count
@@ -118,7 +140,7 @@ def _newest_in_order(view: View, tests: list, stop: int) -> np.ndarray:
                 boundary = columns.created[slots[got - stop]]
             pieces.append(slots)
             got += len(slots)
-            if boundary is not None and columns.created[slots[0]] < boundary:
+            if any(edge is not None and columns.created[slots[0]] < edge for edge in (boundary, oldest)):
                 break
         high = low
     return np.concatenate(pieces[::-1]) if pieces else _NOTHING
