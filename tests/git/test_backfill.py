@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from git_kit import Repo
@@ -73,16 +75,19 @@ def test_the_hook_and_history_make_one_note_of_one_commit(repo):
 
 
 def test_a_backfill_that_is_interrupted_says_how_far_it_came_and_goes_on_when_run_again(repo):
-    ids = history(repo, 2_000)
-    repo.cpersona("daemon", "start")
-    process = subprocess.Popen([sys.executable, "-m", "cpersona_cli", "git", "backfill"], cwd=repo.path, env=repo.environ, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and len(repo.notes()) < 50:
-        pass
-    process.send_signal(signal.SIGINT)
-    out, said = process.communicate(timeout=60)
+    ids = history(repo, 600)
+    assert repo.notes() == []   # and the daemon runs
+    with closing(sqlite3.connect(repo.environ["CPERSONA_DB_PATH"], isolation_level=None, timeout=60)) as other:
+        process = subprocess.Popen([sys.executable, "-m", "cpersona_cli", "git", "backfill"], cwd=repo.path, env=repo.environ, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and other.execute("SELECT count(*) FROM memories").fetchone()[0] < 50:
+            pass
+        other.execute("BEGIN IMMEDIATE")   # so that it cannot come to its end before the signal does
+        process.send_signal(signal.SIGINT)
+        out, said = process.communicate(timeout=60)
+        other.execute("ROLLBACK")
     if process.returncode == 0:
         pytest.skip("it was done before it could be interrupted")
-    assert process.returncode == 130 and out == "" and "ended early" in said and "of 2001 commits" in said
+    assert process.returncode == 130 and out == "" and "ended early" in said and "of 601 commits" in said
     totals = json.loads(repo.cpersona("git", "backfill", "--json").stdout)
     assert totals["stored"] + totals["skipped"] == len(ids) and totals["skipped"] >= 50 and totals["rejected"] == 0
