@@ -85,7 +85,7 @@ def by_itself(path: str, rows: int, dim: int, count: int) -> Timing:
 def growth(report: Report, medians: dict[int, float]) -> None:
     """How many times the cost grows when the table grows tenfold, between neighbours and over the whole."""
     sizes = sorted(medians)
-    for small, large in [*zip(sizes, sizes[1:]), (sizes[0], sizes[-1])] if len(sizes) > 1 else []:
+    for small, large in dict.fromkeys([*zip(sizes, sizes[1:]), (sizes[0], sizes[-1])] if len(sizes) > 1 else []):
         factor = medians[large] / medians[small]
         slope = math.log(factor) / math.log(large / small)
         report.add(f"growth, {small:,} to {large:,} rows", factor, "times", target=4.0 if (small, large) == (10_000, 1_000_000) else None, slope=round(slope, 2))
