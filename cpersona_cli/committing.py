@@ -260,9 +260,9 @@ class _Backfill:
 def _settings(session, repository):
     """Return the settings of this command; what `git install` was told stands where no option does."""
     state, options = repository.state or {}, session.options
-    for option, name in (("db", "db_path"), ("agent", "agent"), ("project", "project")):
-        if options.get(option) is None and isinstance(state.get(name), str):
-            options[option] = state[name]
+    for key, name in (("db", "db_path"), ("agent", "agent"), ("project", "project")):
+        if options.get(key) is None and isinstance(state.get(name), str):
+            options[key] = state[name]
     return session.settings
 
 

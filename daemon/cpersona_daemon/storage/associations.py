@@ -13,7 +13,7 @@ import apsw
 
 from ..associations.names import Name
 from ..instants import created_text
-from ..vectors.changes import EPISODE, MEMORY, Rid
+from ..vectors.changes import MEMORY, Rid
 from .database import Transaction
 from .scope import Scope
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import apsw

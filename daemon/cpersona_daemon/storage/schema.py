@@ -105,6 +105,7 @@ CREATE INDEX idempotency_age ON idempotency (answered_at);
 
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 INSERT INTO meta VALUES ('vector_generation', 0);
+INSERT INTO meta VALUES ('vector_store', randomblob(16));
 """
 
 _ASSOCIATIONS = """

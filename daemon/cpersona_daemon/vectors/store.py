@@ -88,7 +88,7 @@ class VectorStore:
         self._db_path = db.path
         with rows.reader(db.path) as conn:
             self._store_id = rows.identity(conn)
-        if self._store_id is None:
+        if self._store_id is None:  # every database is made with one; this one's was damaged
             db.write_now(rows.give_identity)
             with rows.reader(db.path) as conn:
                 self._store_id = rows.identity(conn)
