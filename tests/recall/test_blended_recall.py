@@ -72,11 +72,11 @@ class House:
         vectors[:, 0] *= 0.1  # unrelated to the question, more or less
         self.add(*((f"the {words[n % 10]} {words[n * 7 % 10]} of row {n}", v / np.linalg.norm(v)) for n, v in enumerate(vectors)), minute=1e6)
 
-    def recall(self, text, vector=QUESTION, *, precision="balanced", limit=10, profile=None, measured=None, set=None, **more):
+    def recall(self, text, vector=QUESTION, *, precision="balanced", limit=10, profile=None, measured=None, gates=None, set=None, **more):
         settings = self.settings.with_overrides(set or {})
         bench = pipeline.Bench(
             settings=settings, now=START, vectors=self.vectors, mode=settings.recall_mode, legacy=False, embedder=True, admission=None,
-            measured={} if measured is None else {"blend": measured}, cosine_floor=0.2, cosine_ceil=0.75, profile=profile, beta=BETAS[precision],
+            measured=gates or ({} if measured is None else {"blend": measured}), cosine_floor=0.2, cosine_ceil=0.75, profile=profile, beta=BETAS[precision],
         )
         query = Query(text, Scope("kit"), limit, count_recalls=False, **more)
         asked = None if vector is None else VectorQuery(vector, "m", 0.0, pipeline._part_of(vector, profile))
@@ -111,6 +111,19 @@ def test_an_exact_identifier_comes_back_first_at_every_precision_before_and_afte
     far = house.add(*((f"{name} and what came of it", near(-0.2)) for name in ("CVE-2024-3094", "9d3fe55ab01c", "/etc/acme/agentd.toml", "E1103")))
     for ref, question in zip(far, ("CVE-2024-3094", "what was commit 9d3fe55 about", "/etc/acme/agentd.toml", "have we seen E1103 before?"), strict=True):
         assert house.refs(question, precision=precision, measured=measured)[0] == ref
+
+
+@pytest.mark.parametrize("gates", [{}, {"cosine": 0.9, "rrf": 3 / 61}])
+@pytest.mark.parametrize("cosine", [-0.2, 0.1, 0.25])
+def test_under_rank_fusion_an_identifier_passes_beside_an_embedder_that_declares_its_numbers(house, gates, cosine):
+    house.fill(60)
+    ref, = house.add(("CVE-2024-3094 and what came of it", near(cosine)))
+    rrf, declared = {"recall_mode": "rrf"}, Profile(0.26, 0.2, 0.1, 0.6)
+    found = house.recall("was CVE-2024-3094 fixed", profile=declared, gates=gates, set=rrf, trace=True)
+    assert ref in [row.ref for row in found.rows]
+    if gates:
+        assert ref not in house.refs("was CVE-2024-3094 fixed", gates=gates, set=rrf)
+    assert ref not in house.refs("was CVE fixed", profile=declared, gates={"cosine": 0.9, "rrf": 3 / 61}, set=rrf)
 
 
 def test_a_few_shared_common_words_bring_nothing_back(house):

@@ -36,6 +36,14 @@ def weigh(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query
     return _Weighing(conn, bench, vector, query, lists, notes).run()
 
 
+def identified(conn: apsw.Connection, bench: Bench, query: Query, rids: Iterable[Rid]) -> set[Rid]:
+    """Return which rows hold an identifier of the question that few rows hold."""
+    if not any(term.kind == "identifier" for term in parse_query(query.text).terms):
+        return set()
+    question = _asked(conn, bench, query)
+    return {rid for rid, (text, instant) in stored.readings(conn, rids).items() if question.held(Reading(text, instant)).identified}
+
+
 def alike(bench: Bench, vector: VectorQuery, query: Query, candidates: Sequence[Candidate]) -> Callable[[Rid, Rid], bool]:
     """Return a test for two of the first rows: whether they say nearly the same. Rows without a comparable vector never do."""
     rids, rows = bench.vectors.rows_of([c.rid for c in candidates[: versions.LOOKED_AT] if not c.is_profile], len(vector.vector), vector.model)
@@ -49,11 +57,24 @@ def _background(bench: Bench, vector: VectorQuery, query: Query) -> blend.Backgr
     return None if averaged is None else blend.Background(*averaged)
 
 
+def _asked(conn: apsw.Connection, bench: Bench, query: Query) -> Question:
+    """Read the question against the statistics of the store; other names that were given for it only add."""
+    written = parse_query(query.text)
+    known = {term.text for term in written.terms}
+    also = [term for text in query.also_lexical for term in parse_query(text).terms if term.text not in known]
+    if not bench.settings.fts_enabled:
+        return Question(query.text, written, lexical.stemmer(conn), also=also)
+    kinds = (MEMORY, EPISODE) if query.scope.sees_episodes else (MEMORY,)
+    rows, counts = lexical.holding(conn, kinds, (*written.terms, *also))
+    at = len(written.terms)
+    return Question(query.text, written, lexical.stemmer(conn), rows, counts[:at], also, counts[at:])
+
+
 class _Weighing:
     def __init__(self, conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, lists: Sequence[Ranked], notes: Notes):
         self._conn, self._bench, self._vector, self._query, self._lists = conn, bench, vector, query, lists
         self._excluded = matcher(query.exclude)
-        self._question, self._notes = self._asked(), notes
+        self._question, self._notes = _asked(conn, bench, query), notes
         notes.names_unknown = self._question.names_unknown
         self._held: dict[Rid, Held] = {}
         self._scored: dict[Rid, blend.Scored] = {}
@@ -75,18 +96,6 @@ class _Weighing:
             ))
         found.sort(key=lambda c: -c.blend)
         return found
-
-    def _asked(self) -> Question:
-        """Read the question against the statistics of the store; other names that were given for it only add."""
-        written = parse_query(self._query.text)
-        known = {term.text for term in written.terms}
-        also = [term for text in self._query.also_lexical for term in parse_query(text).terms if term.text not in known]
-        if not self._bench.settings.fts_enabled:
-            return Question(self._query.text, written, lexical.stemmer(self._conn), also=also)
-        kinds = (MEMORY, EPISODE) if self._query.scope.sees_episodes else (MEMORY,)
-        rows, counts = lexical.holding(self._conn, kinds, (*written.terms, *also))
-        at = len(written.terms)
-        return Question(self._query.text, written, lexical.stemmer(self._conn), rows, counts[:at], also, counts[at:])
 
     def _score(self, rids: Iterable[Rid]) -> None:
         readings = stored.readings(self._conn, rids)

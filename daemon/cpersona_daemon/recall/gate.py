@@ -70,7 +70,7 @@ def thresholds(pool: int, *, k: int, deep: bool, blank: bool, admission: float |
 def passes(candidate: Candidate, limits: Thresholds, legacy: bool) -> bool:
     """Tell whether a row is returned. Unscored rows need a pool of 100 or a blank query, the profile row a pool of 50.
 
-    Under blend a row that holds an identifier of the question passes by that.
+    A row that was noted to hold an identifier of the question passes by that.
     """
     if candidate.is_profile:
         return limits.pool >= PROFILE_POOL
@@ -78,7 +78,7 @@ def passes(candidate: Candidate, limits: Thresholds, legacy: bool) -> bool:
     if signal is None:
         return limits.pool >= UNSCORED_POOL or limits.blank
     name, value = signal
-    if name == "blend" and candidate.identified:
+    if candidate.identified:
         return True
     return value >= limits.of(candidate, name)
 

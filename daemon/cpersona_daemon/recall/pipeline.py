@@ -197,6 +197,8 @@ def _gather(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, que
     else:
         rows = fusion.fuse(stages.lists, bench.mode, s.rrf_k, s.prior_far_weight)
     rows = _usable_vectors(bench, vector, rows)
+    if bench.mode == "rrf" and bench.profile is not None and not bench.legacy and not query.blank:
+        rows = _with_identified(conn, bench, query, rows)
     stages.fused = rows
     if s.episode_penalty_enabled:
         boundary = parse_instant(episodes.boundary(conn, query.scope))
@@ -218,6 +220,16 @@ def _usable_vectors(bench: Bench, vector: VectorQuery | None, rows: list[Candida
             c = c.with_(has_vector=c.rid in found, cosine=found.get(c.rid) if bench.legacy else None)
         out.append(c)
     return out
+
+
+def _with_identified(conn: apsw.Connection, bench: Bench, query: Query, rows: list[Candidate]) -> list[Candidate]:
+    """Note which rows found by words hold an identifier of the question: beside the builtin embedder these pass.
+
+    Its cosines say little about a hash or a path, so that a look-up would vanish with the first calibration. Whoever brings
+    an embedder of their own gets the gate of the contracts alone.
+    """
+    found = evidence.identified(conn, bench, query, [c.rid for c in rows if c.lexical])
+    return [c.with_(identified=True) if c.rid in found else c for c in rows]
 
 
 def _frame(bench: Bench, query: Query, look: _Lookups) -> Frame:

@@ -114,8 +114,8 @@ def _row(
     if before.scored is not None:
         weighed = before.scored
         entry |= {"cosine": weighed.cosine, "coverage": weighed.coverage, "similarity": weighed.similarity, "words": weighed.words, "neighbours": weighed.lent}
-        if before.identified:
-            entry["identifier"] = True
+    if before.identified:
+        entry["identifier"] = True
     signal = candidate.signal(bench.legacy)
     if signal is not None:
         entry |= {"signal": signal[0], "score": signal[1], "threshold": stages.limits.of(candidate, signal[0])}

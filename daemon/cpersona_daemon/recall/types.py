@@ -60,8 +60,8 @@ class Ranked:
 class Candidate:
     """One row on its way through fusion, penalty, gate, autocut and prior. Absent values are None.
 
-    ``coverage``, ``identified`` and ``scored`` belong to a blend: the share of the question that the row holds, whether
-    it holds an identifier of it that few rows hold, and the parts of the score. ``version``: it was lifted over another
+    ``coverage`` and ``scored`` belong to a blend: the share of the question that the row holds, and the parts of the score.
+    ``identified``: it holds an identifier of the question that few rows hold. ``version``: it was lifted over another
     row that says nearly the same.
     ``has_vector`` false: no vector list could have held the row. ``shown_only``: the cosine was computed for
     display after everything was decided, so it is no signal.
