@@ -123,6 +123,8 @@ def test_under_rank_fusion_an_identifier_passes_beside_an_embedder_that_declares
     assert ref in [row.ref for row in found.rows]
     if gates:
         assert ref not in house.refs("was CVE-2024-3094 fixed", gates=gates, set=rrf)
+    whole, = house.add(("pip says externally-managed-environment there", near(cosine)))
+    assert whole in house.refs("externally-managed-environment", profile=declared, gates=gates, set=rrf)
     assert ref not in house.refs("was CVE fixed", profile=declared, gates={"cosine": 0.9, "rrf": 3 / 61}, set=rrf)
 
 

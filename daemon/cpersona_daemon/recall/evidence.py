@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .channels import Notes, VectorQuery
     from .pipeline import Bench
 
+WHOLE = 0.999  # the coverage of a row that holds the whole question, whatever rounding left of it
 _VECTOR_LISTS = (NEAR, PART, FAR)
 
 
@@ -37,11 +38,12 @@ def weigh(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query
 
 
 def identified(conn: apsw.Connection, bench: Bench, query: Query, rids: Iterable[Rid]) -> set[Rid]:
-    """Return which rows hold an identifier of the question that few rows hold."""
+    """Return which rows hold an identifier of the question that few rows hold, or all of a question that has an identifier."""
     if not any(term.kind == "identifier" for term in parse_query(query.text).terms):
         return set()
     question = _asked(conn, bench, query)
-    return {rid for rid, (text, instant) in stored.readings(conn, rids).items() if question.held(Reading(text, instant)).identified}
+    held = {rid: question.held(Reading(text, instant)) for rid, (text, instant) in stored.readings(conn, rids).items()}
+    return {rid for rid, part in held.items() if part.identified or part.coverage >= WHOLE}
 
 
 def alike(bench: Bench, vector: VectorQuery, query: Query, candidates: Sequence[Candidate]) -> Callable[[Rid, Rid], bool]:
