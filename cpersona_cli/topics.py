@@ -62,8 +62,8 @@ makes it exit 3.
 `cpersona calibrate` measures, `cpersona precision set strict` asks for fewer
 and surer rows, `lenient` for more. --deep halves the thresholds for one
 question. In the modes rrf, rsf and cascade a word match that lies far in
-meaning may fall to a calibrated gate; `cpersona exists TEXT` answers by words
-alone.
+meaning may fall to a calibrated gate, under rrf with the builtin embedder no
+identifier; `cpersona exists TEXT` answers by words alone.
 """),
     "window": ("how far back vector search looks", """
 CPERSONA_MAX_MEMORIES (10,000) is no limit of storage. It is how many of the
