@@ -86,6 +86,7 @@ class Opening:
         self._ctx, self._embedding, self._through = ctx, embedding, through
         self._begin = asyncio.Event()
         self._stopped = False
+        self._line, self._in_line = asyncio.Lock(), 0
         self._done = asyncio.get_running_loop().create_future()
         self._task = asyncio.get_running_loop().create_task(self._run(), name="opening")
 
@@ -97,6 +98,20 @@ class Opening:
         """Return once every part is open. Raises what kept one from it."""
         self.begin()
         await asyncio.shield(self._done)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every part is open and no request still waits for that."""
+        return self.whole and not self._in_line
+
+    async def in_turn(self) -> None:
+        """The same for requests, which go on in the order in which they came: what is stored first is the older memory."""
+        self._in_line += 1
+        try:
+            async with self._line:
+                await self.wanted()
+        finally:
+            self._in_line -= 1
 
     async def stop(self) -> None:
         """Return when nothing is being opened any more; what was not begun is not opened."""
@@ -149,7 +164,7 @@ class Opening:
         self._ctx.db.on_commit = vectors.apply  # nothing is written before all parts are open: no writing method is an early one
         self._ctx.vectors = vectors
         vectors.open(self._ctx.db, background=True)
-        METHODS["recall"]
+        METHODS["recall"], METHODS["store"]
 
     def _load_the_rest(self) -> None:
         for name in METHODS:

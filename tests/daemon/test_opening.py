@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from cpersona_daemon import opening, paths
-from cpersona_daemon.boundary.dispatch import FAMILIES, METHODS, dispatch
+from cpersona_daemon.boundary.dispatch import EARLY, FAMILIES, METHODS, dispatch
 from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.errors import SettingsConflict
 from cpersona_daemon.settings import load
@@ -52,10 +52,9 @@ def test_the_table_of_families_is_what_their_files_hold():
 
 
 def test_no_method_that_writes_rows_is_an_early_one():
-    early = {name for name, method in METHODS.items() if method.early}
     writing = {name for name, (access, _) in fields.METHODS.items() if access != fields.READ}
-    assert early & writing == {"pause_persistence", "resume_persistence", "daemon_stop"}
-    assert {"list_memories", "get_contents"} <= early and not early & {"recall", "store", "daemon_status"}
+    assert EARLY & writing == {"pause_persistence", "resume_persistence", "daemon_stop"}
+    assert {"list_memories", "get_contents"} <= EARLY <= set(METHODS) and not EARLY & {"recall", "store", "daemon_status"}
 
 
 def test_what_a_first_answer_needs_imports_neither_numpy_nor_the_rooms_that_few_enter():
@@ -78,6 +77,17 @@ def test_a_listing_is_answered_before_the_vectors_are_open_and_a_recall_waits_fo
         assert (await ask(ctx, "store", agent_id="a", content="kettle"))["result"] == "stored"
         assert ctx.opening.whole
         assert [m["content"] for m in (await ask(ctx, "recall", agent_id="a", query="kettle"))["messages"]] == ["kettle"]
+
+    living(house, life)
+
+
+def test_stores_that_wait_for_the_opening_are_written_in_the_order_in_which_they_came(house):
+    async def life(ctx):
+        first = [asyncio.create_task(ask(ctx, "store", agent_id="a", content=f"early {n}")) for n in range(50)]
+        while not ctx.opening.whole:
+            await asyncio.sleep(0)
+        more = [asyncio.create_task(ask(ctx, "store", agent_id="a", content=f"late {n}")) for n in range(50)]
+        assert [(await task)["id"] for task in first + more] == list(range(1, 101))
 
     living(house, life)
 

@@ -61,5 +61,5 @@ def _counts(conn: apsw.Connection) -> dict[str, int]:
 
 METHODS = {
     "daemon_status": Method(DaemonStatusParams, daemon_status),
-    "daemon_stop": Method(DaemonStopParams, daemon_stop, early=True),
+    "daemon_stop": Method(DaemonStopParams, daemon_stop),
 }

@@ -39,6 +39,11 @@ FAMILIES = {
     "health": ("check_health", "reindex"),
 }
 
+# What needs neither vectors nor embedder nor calibration: a daemon answers it before these are open.
+EARLY = frozenset({
+    "list_memories", "list_episodes", "get_contents", "get_profile", "pause_persistence", "resume_persistence", "persistence_status", "daemon_stop",
+})
+
 
 class _Methods(Mapping[str, Method]):
     """The method table by name. Looking an entry up loads its file."""
@@ -89,12 +94,12 @@ async def _answer(ctx: Context, caller: Any, request: Any, progress: Callable[[d
     if not _permitted(ctx, caller, name, params):
         client = caller.client_id if caller is not None else "unknown"
         return {"ok": False, "error": "permission_denied", "tool": name, "client_id": client}, "permission_denied"
-    method = METHODS[name] if METHODS.is_loaded(name) else await asyncio.to_thread(METHODS.__getitem__, name)
-    if method.paused is not None and ctx.pauses.is_paused(_session_key(params)):
-        return dict(method.paused), None
     try:
-        if not method.early and not ctx.opening.whole:
-            await ctx.opening.wanted()
+        if name not in EARLY and not ctx.opening.passed:
+            await ctx.opening.in_turn()
+        method = METHODS[name] if METHODS.is_loaded(name) else await asyncio.to_thread(METHODS.__getitem__, name)
+        if method.paused is not None and ctx.pauses.is_paused(_session_key(params)):
+            return dict(method.paused), None
         call = Call(ctx, caller, _decode(params, method.params), ctx.settings.with_overrides(request.overrides), request.idempotency_key, progress)
         response = await method.handler(call)
     except BadValue as error:

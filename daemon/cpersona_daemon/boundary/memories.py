@@ -234,8 +234,8 @@ METHODS = {
     "archive_episode": Method(ArchiveParams, archive_episode, paused(ok=True, episode_id=None)),
     "delete_episode": Method(EpisodeParams, delete_episode, paused(ok=True, deleted_id=None)),
     "update_profile": Method(ProfileParams, update_profile, paused(ok=True, profiles_updated=0)),
-    "get_profile": Method(AgentParams, get_profile, early=True),
-    "list_memories": Method(MemoryListParams, list_memories, early=True),
-    "list_episodes": Method(ListParams, list_episodes, early=True),
-    "get_contents": Method(ContentsParams, get_contents, early=True),
+    "get_profile": Method(AgentParams, get_profile),
+    "list_memories": Method(MemoryListParams, list_memories),
+    "list_episodes": Method(ListParams, list_episodes),
+    "get_contents": Method(ContentsParams, get_contents),
 }

@@ -36,7 +36,7 @@ async def persistence_status(call: Call) -> dict:
 
 
 METHODS = {
-    "pause_persistence": Method(PauseParams, pause_persistence, early=True),
-    "resume_persistence": Method(SessionParams, resume_persistence, early=True),
-    "persistence_status": Method(SessionParams, persistence_status, early=True),
+    "pause_persistence": Method(PauseParams, pause_persistence),
+    "resume_persistence": Method(SessionParams, resume_persistence),
+    "persistence_status": Method(SessionParams, persistence_status),
 }

@@ -31,11 +31,9 @@ class Call:
 class Method:
     """A method: the Struct its params decode into, its handler, and what it answers while persistence is paused.
 
-    ``paused`` None means that a pause does not concern it. ``early``: it needs neither vectors nor embedder nor
-    calibration, so a daemon answers it before these are open.
+    ``paused`` None means that a pause does not concern it.
     """
 
     params: type[msgspec.Struct]
     handler: Callable[[Call], Awaitable[dict]]
     paused: dict | None = None
-    early: bool = False
