@@ -75,7 +75,7 @@ def test_the_hook_and_history_make_one_note_of_one_commit(repo):
 
 
 def test_a_backfill_that_is_interrupted_says_how_far_it_came_and_goes_on_when_run_again(repo):
-    ids = history(repo, 600)
+    ids = history(repo, 300)
     assert repo.notes() == []   # and the daemon runs
     with closing(sqlite3.connect(repo.environ["CPERSONA_DB_PATH"], isolation_level=None, timeout=60)) as other:
         process = subprocess.Popen([sys.executable, "-m", "cpersona_cli", "git", "backfill"], cwd=repo.path, env=repo.environ, stdout=subprocess.PIPE,
@@ -88,6 +88,6 @@ def test_a_backfill_that_is_interrupted_says_how_far_it_came_and_goes_on_when_ru
         other.execute("ROLLBACK")
     if process.returncode == 0:
         pytest.skip("it was done before it could be interrupted")
-    assert process.returncode == 130 and out == "" and "ended early" in said and "of 601 commits" in said
+    assert process.returncode == 130 and out == "" and "ended early" in said and "of 301 commits" in said
     totals = json.loads(repo.cpersona("git", "backfill", "--json").stdout)
     assert totals["stored"] + totals["skipped"] == len(ids) and totals["skipped"] >= 50 and totals["rejected"] == 0
