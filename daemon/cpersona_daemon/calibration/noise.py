@@ -9,7 +9,6 @@ Contract: issue "Honest recall", item 1; contracts.md §13 "blend".
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,16 +16,15 @@ import numpy as np
 from ..context import Context
 from ..embedding.base import Profile
 from ..errors import EmbeddingFailure
-from ..recall import blend, pipeline
+from ..recall import blend
 from ..recall.types import Candidate, Query
 from ..settings import Settings
 from ..storage.calibration import Sampled
-from ..storage.candidates import facts
 from ..storage.scope import Scope
 from ..vectors.changes import MEMORY, Rid
+from .asking import ask, near
 
 LEAST_QUERIES = 10
-QUERIES_AT_ONCE = 2  # of four readers: the others stay free for requests
 USUAL = 0.11  # the noise of the stores that the shipped gate was chosen on
 # A declared model was measured before it was shipped: its gate moves a little. Of an unknown one nothing is known.
 DECLARED_RANGE, UNKNOWN_RANGE = (0.85, 1.15), (0.4, 2.0)
@@ -52,31 +50,15 @@ def noise_of(best: Sequence[float]) -> float | None:
 
 def best_unrelated(asked: Sampled, found: Sequence[Candidate], instants: Mapping[Rid, float | None], window: float) -> float:
     """Return the best own score among rows that are not the query's memory nor within ``window`` seconds of it; 0 without one."""
-    return max((c.scored.own for c in found if c.rid != (MEMORY, asked.id) and not _near(asked.instant, instants.get(c.rid), window)), default=0.0)
-
-
-def _near(one: float | None, other: float | None, window: float) -> bool:
-    return one is not None and other is not None and abs(one - other) <= window
+    return max((c.scored.own for c in found if c.rid != (MEMORY, asked.id) and not near(asked.instant, instants.get(c.rid), window)), default=0.0)
 
 
 async def measure(ctx: Context, settings: Settings, agent: str, queries: Sequence[Sampled], texts: Mapping[int, str]) -> float | None:
     """Return the noise of an agent's store from memories that ask with their opening words; ``texts`` are those words by id."""
     asked = [row for row in queries if texts.get(row.id)]
     vectors = await _embedded(ctx, [texts[row.id] for row in asked], asked)
-    free = asyncio.Semaphore(QUERIES_AT_ONCE)
-
-    async def ask(row: Sampled, vector: np.ndarray | None) -> list[Candidate]:
-        async with free:
-            return await pipeline.candidates(ctx, settings, Query(texts[row.id], Scope(agent), 1, count_recalls=False), vector=vector)
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ask(row, vector)) for row, vector in zip(asked, vectors, strict=True)]
-    except ExceptionGroup as failed:
-        raise failed.exceptions[0] from None
-    found = [[c for c in task.result() if c.scored is not None] for task in tasks]
-    known = await ctx.db.read(facts, sorted({c.rid for rows in found for c in rows}))
-    instants = {rid: fact.instant for rid, fact in known.items()}
+    queries = [(Query(texts[row.id], Scope(agent), 1, count_recalls=False), vector) for row, vector in zip(asked, vectors, strict=True)]
+    found, instants = await ask(ctx, settings, queries)
     window = settings.calibrate_temporal_window_min * 60
     return noise_of([best_unrelated(row, rows, instants, window) for row, rows in zip(asked, found, strict=True)])
 

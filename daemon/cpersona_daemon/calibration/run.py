@@ -18,15 +18,16 @@ import numpy as np
 
 from ..context import Context
 from ..errors import CPersonaError, EmbeddingFailure, Refused
-from ..recall import blend, pipeline
+from ..recall import blend
 from ..recall.types import Candidate, Query
 from ..settings import Settings
 from ..storage import calibration as rows
+from ..storage import memories
 from ..storage.calibration import Fit, Sampled
-from ..storage.candidates import facts
 from ..storage.scope import Scope
 from ..vectors.changes import MEMORY, Rid
 from . import measure, noise
+from .asking import ask, near
 from .file import BALANCED, BETAS, EVERY_AGENT, Measured, Threshold, scoring_version
 
 SEPARATION, PERCENTILE, ZSCORE = "separation", "percentile", "zscore"
@@ -36,7 +37,6 @@ LARGEST_SAMPLE = 5000
 QUERY_DEPTH = 20
 QUERY_CHARS = 48  # the opening words of a memory, as long as a question: whole memories ask for forty words each
 POOL = 2  # the draws share this many times the queries of one, which bounds the work in a large store
-QUERIES_AT_ONCE = 2  # of four readers: the others stay free for requests
 SIGNALS = {"blend": ("blend",), "rrf": ("cosine", "rrf"), "rsf": ("rsf", "cosine"), "cascade": ("cosine",)}
 LEGACY_SIGNALS = ("confidence",)
 Compare = Callable[[Measured, Measured], Awaitable[dict]]
@@ -204,26 +204,15 @@ async def _gates(ctx: Context, settings: Settings, agent: str, signals: tuple[st
         texts = {row_id: opening_words(text) for row_id, text in drawn.texts.items()}
         measured = noise.gate_from(await noise.measure(ctx, settings, agent, drawn.draws[0], texts), drawn.rows, ctx.embedding.profile)
         return {} if measured is None else {"blend": measured}
-    queries = {row.id: row for draw in drawn.draws for row in draw if drawn.texts.get(row.id, "").strip()}
-    free = asyncio.Semaphore(QUERIES_AT_ONCE)
-
-    async def ask(row: Sampled) -> list[Candidate]:
-        query = Query(opening_words(drawn.texts[row.id]), Scope(agent), QUERY_DEPTH, count_recalls=False)
-        # The vector that the row was stored with is the query's vector, so nothing is embedded again.
-        # Without an embedder the live pipeline has no vectors, and neither has the measurement.
-        vector = None if ctx.embedding.mode == "none" else row.vector
-        async with free:
-            return await pipeline.candidates(ctx, settings, query, vector=vector)
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = {row_id: group.create_task(ask(row)) for row_id, row in queries.items()}
-    except ExceptionGroup as failed:
-        raise failed.exceptions[0] from None
-    found = {row_id: [c for c in task.result() if not c.is_profile] for row_id, task in tasks.items()}
-    known = await ctx.db.read(facts, sorted({c.rid for candidates in found.values() for c in candidates}))
-    instants = {rid: fact.instant for rid, fact in known.items()}
-    return await asyncio.to_thread(_sweep, drawn.draws, found, instants, signals, ctx.calibration.beta(agent), settings)
+    asked = {row.id: row for draw in drawn.draws for row in draw if drawn.texts.get(row.id, "").strip()}
+    # The vector that the row was stored with is the query's vector, so nothing is embedded again.
+    # Without an embedder the live pipeline has no vectors, and neither has the measurement.
+    queries = [
+        (Query(opening_words(drawn.texts[row.id]), Scope(agent), QUERY_DEPTH, count_recalls=False), None if ctx.embedding.mode == "none" else row.vector)
+        for row in asked.values()
+    ]
+    found, instants = await ask(ctx, settings, queries)
+    return await asyncio.to_thread(_sweep, drawn.draws, dict(zip(asked, found, strict=True)), instants, signals, ctx.calibration.beta(agent), settings)
 
 
 def opening_words(text: str) -> str:
@@ -249,9 +238,8 @@ def _sweep(
                     value = _compared(candidate, signal)
                     if candidate.rid == (MEMORY, row.id) or value is None:
                         continue
-                    instant = instants.get(candidate.rid)
                     scores.append(value)
-                    related.append(row.instant is not None and instant is not None and abs(instant - row.instant) <= window)
+                    related.append(near(row.instant, instants.get(candidate.rid), window))
             scored.append((scores, related))
         least = measure.least_gate(signal, settings.calibrate_floor, settings.rrf_k)
         value = measure.gate(scored, beta, least, _DIGITS.get(signal, 4))
@@ -354,7 +342,7 @@ async def _recalibrate(ctx: Context, settings: Settings) -> None:
     else:
         # A precision holds in the mode it was measured in; after a change of mode it is measured again.
         unmeasured = {a for a in agents if a in before.betas and settings.recall_mode not in before.gates.get(a, {})}
-        agents = [a for a in agents if a in unmeasured or before.outgrown(a, await ctx.db.read(rows.count, a))]
+        agents = [a for a in agents if a in unmeasured or before.outgrown(a, await ctx.db.read(memories.total, a))]
     for agent in agents:
         try:
             await calibrate(ctx, settings, _plan_of(before, agent))

@@ -64,12 +64,6 @@ def agents(conn: apsw.Connection) -> list[str]:
     return [agent for (agent,) in rows]
 
 
-def count(conn: apsw.Connection, agent_id: str) -> int:
-    """Return how many memories an agent has."""
-    ((found,),) = conn.execute("SELECT count(*) FROM memories WHERE agent_id = ?", (agent_id,)).fetchall()
-    return found
-
-
 def shuffled(ids: np.ndarray, *seed: object) -> np.ndarray:
     """Return the ids in an order that follows from the seed alone, on every machine and in every version of numpy."""
     digest = hashlib.blake2b("\0".join(map(str, seed)).encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -1,0 +1,45 @@
+"""Asking a store its own memories: what both kinds of gates are measured on.
+
+Contract: contracts.md §8; issue "Honest recall", item 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..context import Context
+from ..recall import pipeline
+from ..recall.types import Candidate, Query
+from ..settings import Settings
+from ..storage.candidates import facts
+from ..vectors.changes import Rid
+
+QUERIES_AT_ONCE = 2  # of four readers: the others stay free for requests
+
+
+async def ask(
+    ctx: Context, settings: Settings, queries: Sequence[tuple[Query, np.ndarray | None]],
+) -> tuple[list[list[Candidate]], dict[Rid, float | None]]:
+    """Put queries, each with its vector, to the live pipeline and return the rows that each found, and the instant of every row found."""
+    free = asyncio.Semaphore(QUERIES_AT_ONCE)
+
+    async def one(query: Query, vector: np.ndarray | None) -> list[Candidate]:
+        async with free:
+            return [c for c in await pipeline.candidates(ctx, settings, query, vector=vector) if not c.is_profile]
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(*query)) for query in queries]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    found = [task.result() for task in tasks]
+    known = await ctx.db.read(facts, sorted({c.rid for rows in found for c in rows}))
+    return found, {rid: fact.instant for rid, fact in known.items()}
+
+
+def near(one: float | None, other: float | None, window: float) -> bool:
+    """Tell whether two instants lie within ``window`` seconds; one that is not known is near to nothing."""
+    return one is not None and other is not None and abs(one - other) <= window
