@@ -15,7 +15,7 @@ from ..storage import lexical
 from ..storage.scope import Scope
 from ..vectors.changes import EPISODE, MEMORY, Rid
 from . import blend, versions
-from .coverage import Held, Question, Reading
+from .coverage import Question, Reading
 from .exclusion import matcher
 from .lexical import parse_query
 from .types import FAR, NEAR, PART, Candidate, Query, Ranked
@@ -78,7 +78,6 @@ class _Weighing:
         self._excluded = matcher(query.exclude)
         self._question, self._notes = _asked(conn, bench, query), notes
         notes.names_unknown = self._question.names_unknown
-        self._held: dict[Rid, Held] = {}
         self._scored: dict[Rid, blend.Scored] = {}
 
     def run(self) -> list[Candidate]:
@@ -92,9 +91,8 @@ class _Weighing:
             if rid in self._notes.weightless:
                 continue
             scored = blend.with_lent(scored, lent.get(rid, 0.0))
-            held = self._held[rid]
             found.append(Candidate(
-                rid, cosine=scored.cosine, blend=scored.score, coverage=held.coverage, identified=held.identified, scored=scored, lexical=rid in lexical_rids,
+                rid, cosine=scored.cosine, blend=scored.score, coverage=scored.coverage, identified=scored.identified, scored=scored, lexical=rid in lexical_rids,
             ))
         found.sort(key=lambda c: -c.blend)
         return found
@@ -105,7 +103,7 @@ class _Weighing:
         readings = {rid: readings[rid] for rid in rids if rid in readings and not self._is_excluded(rid, readings[rid][0])}
         meant = self._similarities(readings)
         for rid, (text, instant) in readings.items():
-            held = self._held[rid] = self._question.held(Reading(text, instant))
+            held = self._question.held(Reading(text, instant))
             cosine, similarity = meant.get(rid, (None, None))
             self._scored[rid] = blend.scored(cosine, similarity, held.coverage, held.identified)
 

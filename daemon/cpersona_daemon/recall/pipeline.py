@@ -342,7 +342,7 @@ def match_reason(candidate: Candidate, legacy: bool) -> dict | None:
         if value is not None:
             reason[name] = value
     if candidate.version is not None:
-        reason["version"] = {"asked": candidate.version.asked, "over": ref_of(candidate.version.over), "places": candidate.version.places}
+        reason["version"] = candidate.version.told()
     if candidate.prior is not None:
         reason["prior"] = round(candidate.prior, 4)
     return reason

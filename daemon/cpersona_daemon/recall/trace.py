@@ -120,7 +120,7 @@ def _row(
     if signal is not None:
         entry |= {"signal": signal[0], "score": signal[1], "threshold": stages.limits.of(candidate, signal[0])}
     if final is not None and final.version is not None:
-        entry["version"] = {"asked": final.version.asked, "over": ref_of(final.version.over), "places": final.version.places}
+        entry["version"] = final.version.told()
     if final is not None and final.prior is not None:
         entry["prior"] = final.prior
     return entry

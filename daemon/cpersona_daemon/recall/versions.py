@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ..vectors.changes import Rid
 from .coverage import dates_of
-from .types import Candidate
+from .types import Candidate, ref_of
 
 NOW, PAST = "now", "past"
 REACH = 3  # places
@@ -42,6 +42,10 @@ class Moved:
     asked: str
     over: Rid
     places: int
+
+    def told(self) -> dict:
+        """Return it as answers and traces carry it."""
+        return {"asked": self.asked, "over": ref_of(self.over), "places": self.places}
 
 
 def asked_about(text: str) -> str | None:
