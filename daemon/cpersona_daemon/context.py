@@ -13,7 +13,7 @@ from .storage.database import Database
 
 @dataclass(slots=True)
 class Context:
-    """The daemon's parts. Built and taken down by ``lifecycle``, read by everything behind the boundary.
+    """The daemon's parts. Built and taken down by ``opening``, read by everything behind the boundary.
 
     Until ``opening`` is through, vectors, embedding, backlog and calibration are None: only early methods run before.
     """
@@ -30,7 +30,7 @@ class Context:
     backlog: Any = None      # embedding.backlog.BacklogWorker
     calibration: Any = None  # calibration.file.CalibrationFile
     spool: Any = None     # spool.drain.Spool
-    opening: Any = None   # lifecycle.Opening: whether vectors, embedding, backlog and calibration are there yet
+    opening: Any = None   # opening.Opening: whether vectors, embedding, backlog and calibration are there yet
     tasks: set = field(default_factory=set)
     recent: RecentRecalls = field(default_factory=RecentRecalls)
     daemon: Any = None    # lifecycle.Daemon: its end, and what it knows of the process; set once it serves

@@ -36,7 +36,10 @@ async def open_early(settings: Settings, places: Places, clock: Any, through: Ca
     ``through`` is told once the rest is open, or what kept it from that. Raises CPersonaError and leaves nothing open.
     """
     access, status = AccessList.load(settings.acl_file), Status(clock)
-    embedding = _embedding(settings, clock) if settings.embedding_mode == "http" else None  # an address that is none is said at once
+    if settings.embedding_mode == "http":
+        from .embedding import address
+
+        address.checked(settings.embedding_url)  # one that is none keeps a daemon from starting; its embedder opens later
     db = Database(places.db, clock)
     db.open()
     ctx = Context(settings=settings, places=places, clock=clock, db=db, access=access, pauses=Pauses(clock), status=status)
@@ -44,7 +47,7 @@ async def open_early(settings: Settings, places: Places, clock: Any, through: Ca
         log.warning("%s", warning)
         status.warn(warning)
     ctx.spool = Spool(ctx)
-    ctx.opening = Opening(ctx, embedding, through)
+    ctx.opening = Opening(ctx, through)
     in_background(ctx, ctx.spool.run())
     return ctx
 
@@ -72,18 +75,12 @@ def in_background(ctx: Context, work: Coroutine) -> None:
     task.add_done_callback(ctx.tasks.discard)
 
 
-def _embedding(settings: Settings, clock: Any) -> Any:
-    from .embedding.service import EmbeddingService
-
-    return EmbeddingService(settings, clock)
-
-
 class Opening:
     """The second half of opening a context. ``whole`` says that it is done; everything here belongs on the event loop."""
 
-    def __init__(self, ctx: Context, embedding: Any, through: Callable[[BaseException | None], None]):
+    def __init__(self, ctx: Context, through: Callable[[BaseException | None], None]):
         self.whole = False
-        self._ctx, self._embedding, self._through = ctx, embedding, through
+        self._ctx, self._through = ctx, through
         self._begin = asyncio.Event()
         self._stopped = False
         self._line, self._in_line = asyncio.Lock(), 0
@@ -105,7 +102,7 @@ class Opening:
         return self.whole and not self._in_line
 
     async def in_turn(self) -> None:
-        """The same for requests, which go on in the order in which they came: what is stored first is the older memory."""
+        """The same as ``wanted`` for requests, which go on in the order in which they came: what is stored first is the older memory."""
         self._in_line += 1
         try:
             async with self._line:
@@ -146,9 +143,10 @@ class Opening:
         await asyncio.to_thread(self._open_vectors)
         from .calibration.file import CalibrationFile
         from .embedding.backlog import BacklogWorker
+        from .embedding.service import EmbeddingService
 
         ctx.calibration = CalibrationFile(ctx.places.calibration)
-        ctx.embedding = self._embedding or _embedding(ctx.settings, ctx.clock)
+        ctx.embedding = EmbeddingService(ctx.settings, ctx.clock)
         ctx.backlog = BacklogWorker(ctx.db, ctx.embedding)
         ctx.embedding.start()
         ctx.backlog.start()
@@ -157,14 +155,15 @@ class Opening:
     def _open_vectors(self) -> None:
         """Load numpy and the index's files, and everything that is imported next, beside the event loop."""
         from .calibration import file  # noqa: F401
-        from .embedding import backlog  # noqa: F401
+        from .embedding import backlog, service  # noqa: F401
         from .vectors.store import VectorStore
 
         vectors = VectorStore(self._ctx.places, self._ctx.clock)
         self._ctx.db.on_commit = vectors.apply  # nothing is written before all parts are open: no writing method is an early one
         self._ctx.vectors = vectors
         vectors.open(self._ctx.db, background=True)
-        METHODS["recall"], METHODS["store"]
+        for name in ("recall", "store"):  # what is asked for most, and in order: no request waits for its file
+            METHODS[name]
 
     def _load_the_rest(self) -> None:
         for name in METHODS:

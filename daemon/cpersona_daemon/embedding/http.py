@@ -16,12 +16,13 @@ import socket
 import threading
 import time
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 import msgspec
 import numpy as np
 
-from ..errors import EmbeddingFailure, SettingsConflict
+from ..errors import EmbeddingFailure
+from .address import checked
 from .base import Batch, may_change_width, unit_rows
 
 TEXTS_PER_REQUEST = 32
@@ -49,14 +50,8 @@ class HttpEmbedder:
     query_threads = 2
 
     def __init__(self, url: str, timeout: float):
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise SettingsConflict(f"CPERSONA_EMBEDDING_URL is not an http address: {parts.scheme or '(no scheme)'}://{parts.hostname or '(no host)'}")
-        try:
-            self._port = parts.port
-        except ValueError:
-            raise SettingsConflict("CPERSONA_EMBEDDING_URL has a port that is no port number") from None
-        self._secure, self._host = parts.scheme == "https", parts.hostname
+        parts = checked(url)
+        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
         self._path = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe="/?&=%:+,;@!$'()*~-._")
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if parts.username is not None:
