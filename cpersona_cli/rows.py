@@ -10,7 +10,6 @@ from .output import one_line, to_json, without_controls
 from .shaping import SHAPE, Shape
 from .spec import AGENT, argument, command, option
 
-_AT_ONCE = 20   # refs that one request may name
 _KEYS = {"agent": "agent_id", "project": "project_id", "channel": "channel"}
 _GET_FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "length", "truncated")
 _LIST_FIELDS = ("ref", "stored", "age", "locked", "agent", "project", "channel", "id", "source", "timestamp", "metadata", "content", "length", "truncated")
@@ -39,9 +38,9 @@ def get(session, refs, raw, **shape):
     if raw and shape.chosen:
         raise exits.Usage("--raw prints the texts alone; leave --fields and --format out")
     asked = ["{}:{}".format(*reading.ref(text)) for text in refs]
-    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": asked[:_AT_ONCE]})
-    for at in range(_AT_ONCE, len(asked), _AT_ONCE):
-        more = session.ask("get_contents", {"agent_id": session.agent, "refs": asked[at:at + _AT_ONCE]}).response
+    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": asked[:fields.MAX_REFS]})
+    for at in range(fields.MAX_REFS, len(asked), fields.MAX_REFS):
+        more = session.ask("get_contents", {"agent_id": session.agent, "refs": asked[at:at + fields.MAX_REFS]}).response
         for key in ("items", "missing", "count"):
             answer.response[key] += more[key]
     out, missing = session.out, answer.response.get("missing", [])

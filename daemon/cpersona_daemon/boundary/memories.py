@@ -16,11 +16,9 @@ from ..recall.display import episode_row, memory_row
 from ..recall.types import parse_ref
 from ..storage import episodes, memories, profiles
 from ..vectors.changes import EPISODE, MEMORY
-from ..wire.fields import failure
+from ..wire import fields
 from .common import bounded, paused, stored_at
 from .registry import Call, Method
-
-MAX_REFS = 20
 
 
 class StoreParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -121,7 +119,7 @@ async def store(call: Call) -> dict:
             raise Refused(f"check_secrets is one of {', '.join(secrets.MODES)}, not {p.check_secrets!r}")
         found = secrets.search(draft.memory.content, draft.memory.source, draft.memory.metadata)
         if found and p.check_secrets == "refuse":
-            return {**failure("store", secrets.refusal(found)), "secrets": found}
+            return {**fields.failure("store", secrets.refusal(found)), "secrets": found}
     answer = await storing.store(
         call.ctx, draft, on_conflict=p.on_conflict, associations=p.associations, declared_by=call.caller.client_id, key=call.key, batch=undo.check_name(p.batch),
     )
@@ -203,8 +201,8 @@ async def get_contents(call: Call) -> dict:
     p = call.params
     if not p.agent_id:
         raise InvalidParams("agent_id is empty; name the agent whose rows these are")
-    if not 0 < len(p.refs) <= MAX_REFS:
-        raise InvalidParams(f"refs holds {len(p.refs)} entries; send 1 to {MAX_REFS}")
+    if not 0 < len(p.refs) <= fields.MAX_REFS:
+        raise InvalidParams(f"refs holds {len(p.refs)} entries; send 1 to {fields.MAX_REFS}")
     wanted = [(ref, parse_ref(ref)) for ref in p.refs]
 
     def read(conn):
