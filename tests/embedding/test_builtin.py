@@ -77,6 +77,15 @@ def test_the_same_thought_in_another_language_is_nearer_than_another_thought(emb
     assert german @ english > german @ other + 0.1
 
 
+def test_the_mean_of_questions_about_anything_is_that_of_the_questions_beside_it(embedder):
+    with open(os.path.join(os.path.dirname(builtin_module.__file__), "data", "questions.txt"), encoding="utf-8") as file:
+        questions = file.read().splitlines()
+    mean, kept = embedder.embed(questions).vectors.mean(axis=0), embedder.profile.questions
+    assert len(questions) == 64 and kept.shape == (896,)
+    # Another processor may round the int8 model a little otherwise.
+    assert mean @ kept / np.linalg.norm(mean) / np.linalg.norm(kept) > 0.999 and np.linalg.norm(mean) == pytest.approx(np.linalg.norm(kept), rel=0.01)
+
+
 def test_a_text_has_the_same_vector_alone_and_in_any_company(embedder):
     texts = ["short", "a somewhat longer text about nothing much", LONG, "identifier 7f3a9c1"]
     together = embedder.embed(texts).vectors

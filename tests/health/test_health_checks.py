@@ -9,6 +9,7 @@ import sys
 import pytest
 from house_kit import memory
 
+from cpersona_daemon.calibration.file import scoring_version
 from cpersona_daemon.health import checks
 from cpersona_daemon.health.checks import CHECKS
 
@@ -260,7 +261,7 @@ def test_a_created_at_of_another_form_is_found(house):
 
 def test_a_calibration_of_another_model_or_of_long_ago_is_told(make_house):
     house = make_house(**EMBEDDER)
-    house.ctx.calibration.update(lambda held: held.for_model("other-model", 4, "1-fusion"))
+    house.ctx.calibration.update(lambda held: held.for_model("other-model", 4, scoring_version(house.ctx.settings)))
     assert found(house, "calibration") == ("healthy", [])  # the service has not said which model it is
     year_ago = house.ctx.clock.now() - 365 * 86_400
     os.utime(house.places.calibration, (year_ago, year_ago))

@@ -1,5 +1,7 @@
 """The blend's arithmetic and its gate: pure functions of numbers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -58,6 +60,35 @@ def test_the_multilingual_part_speaks_where_the_whole_is_silent():
     query, stranger = np.array([half, 0, half, 0], np.float32), np.array([-half, 0, half, 0], np.float32)
     cosines, above = blend.similarities(stranger[None], query, None, profile)
     assert cosines[0] == pytest.approx(0.0) and above[0] == pytest.approx(blend.PART_WORTH)
+
+
+def test_what_is_near_to_every_question_must_be_nearer_to_this_one():
+    asked = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, questions=np.array([0.0, 0.8, 0.0]))
+    answer, exclamation, question = unit(1, 0, 1), unit(1, 1, 0), unit(1, 0, 0)
+    rows = np.stack([answer, exclamation])
+    assert blend.similarities(rows, question, None, replace(asked, questions=None))[1] == pytest.approx([0.5**0.5] * 2)
+    assert blend.similarities(rows, question, None, asked)[1] == pytest.approx([0.5**0.5, 0.5**0.5 * (1 - blend.ASKED_SHARE * 0.8)])
+
+
+def test_a_question_in_another_language_hears_the_multilingual_part():
+    profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, part=Part(2, 4, 0.5))
+    half = 0.5**0.5
+    question = np.array([half, 0, half, 0], np.float32)
+    same_language, same_meaning = np.array([half, 0, 0, half], np.float32), np.array([0, half, half, 0], np.float32)
+    rows = np.stack([same_language, same_meaning])
+    english = blend.similarities(rows, question, None, profile)[1]
+    foreign = blend.similarities(rows, question, None, profile, english=False)[1]
+    assert english == pytest.approx([0.5, blend.PART_WORTH])
+    assert foreign == pytest.approx([0.5 * blend.FOREIGN_WHOLE, 0.5 * blend.FOREIGN_WHOLE + blend.FOREIGN_PART])
+    assert foreign[0] < blend.gate_of(None, 1.0, False) < foreign[1]
+
+
+def test_two_rows_are_as_alike_as_their_cosine_stands_above_the_background_of_both():
+    rows = np.stack([unit(1, 0), unit(1, 1), unit(0, 1)])
+    asked = Profile(0.26, 0.2, 0.1, 0.6, background=0.1, questions=np.array([0.9, 0.1]))
+    alike = blend.alike(rows, blend.Background(10_000, 20_000, np.array([0.2, 0.4])), asked)
+    assert alike == pytest.approx(alike.T) and alike[0, 2] == pytest.approx(-0.75 * 0.6, abs=1e-3)
+    assert blend.alike(rows[:0], None, asked).shape == (0, 0)
 
 
 # -- words and neighbours

@@ -193,6 +193,25 @@ def test_the_multilingual_part_finds_what_the_whole_vector_does_not_see(house):
     assert result.rows[0].ref == gold and result.rows[0].match_reason["score"] > result.rows[0].match_reason["cosine"]
 
 
+def test_a_question_brings_back_no_rows_that_share_nothing_but_its_language(house):
+    profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.05, part=Part(WIDTH // 2, WIDTH, 0.5))
+    rng, axis = np.random.default_rng(3), np.eye(12)[0]
+
+    def vector(language, meaning):
+        """Half of it knows the language only (None: some other), half of it the meaning; other meanings are at right angles."""
+        first, second = rng.normal(size=12) * [0, *[1] * 11], rng.normal(size=12) * [0, *[1] * 11]
+        first = first if language is None else axis * 1.2 + 0.3 * first
+        second = second if meaning is None else meaning
+        return np.concatenate([first / np.linalg.norm(first), second / np.linalg.norm(second)]).astype(np.float32) * np.float32(0.5**0.5)
+
+    house.add(*((f"row {n}", vector(None, None)) for n in range(100)))
+    house.add(*((f"{word} bleu", vector("French", None)) for word in ("canard", "cheval", "bateau")))
+    (answer,) = house.add(("gant vert", vector("French", axis)))
+    assert house.refs("où est la moufle perdue", vector("French", axis), profile=profile)[0] == answer
+    assert {"mem:101", "mem:102", "mem:103"} & set(house.refs("keywords", vector("French", -axis), profile=profile))
+    assert house.refs("où est la moufle perdue", vector("French", -axis), profile=profile) == []
+
+
 def test_another_name_adds_a_vote_and_never_a_pass(house):
     house.fill(60)
     ours, _ = house.add(("the Aurora plan", near(0.3)), ("the other plan", near(0.31)), minute=1.0)

@@ -25,7 +25,7 @@ from ..storage.calibration import same_model
 from .previous import Previous, write_private
 
 FORMAT = "cpersona-calibration/1"
-SCORING_VERSION = "1"
+SCORING_VERSION = "2"
 EVERY_AGENT = ""
 BALANCED = "balanced"
 BETAS = {"strict": 2.0, BALANCED: 1.0, "lenient": 0.5}

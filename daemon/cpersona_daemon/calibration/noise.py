@@ -25,7 +25,7 @@ from ..vectors.changes import MEMORY, Rid
 from .asking import ask, near
 
 LEAST_QUERIES = 10
-USUAL = 0.11  # the noise of the stores that the shipped gate was chosen on
+USUAL = 0.12  # the noise of the stores that the shipped gate was chosen on
 # A declared model was measured before it was shipped: its gate moves a little. Of an unknown one nothing is known.
 DECLARED_RANGE, UNKNOWN_RANGE = (0.85, 1.15), (0.4, 2.0)
 DECLARED_ROWS, UNKNOWN_ROWS = 200, 20  # the shipped gate weighs like this many rows of the store

@@ -5,7 +5,7 @@ Contract: contracts.md §5 (profiles), §12 (identity, normalised vectors, failu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import EmbeddingFailure
@@ -28,7 +28,8 @@ class Profile:
     """Where an embedder's cosines lie: used where neither a person nor a measurement gives the number.
 
     ``background`` is the mean cosine of texts that have nothing to do with each other. ``part`` is the part of the
-    vectors that compares texts of different languages, None where the whole vector does.
+    vectors that compares texts of different languages, None where the whole vector does. ``questions`` is the mean vector
+    of questions about anything, None where nobody measured it.
     """
 
     admission: float
@@ -37,6 +38,7 @@ class Profile:
     cosine_ceil: float
     background: float = 0.2
     part: Part | None = None
+    questions: np.ndarray | None = field(default=None, compare=False)
 
 
 class Batch(NamedTuple):

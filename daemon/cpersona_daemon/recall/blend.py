@@ -2,10 +2,10 @@
 
     score = similarity + WORDS x coverage^2 + LENT x the better of what the rows stored just before and after have
 
-Similarity is the cosine above what unrelated texts of this store have anyway: a share of the question's mean cosine
-with the store and of the row's mean cosine with it. Notes of one person lie at 0.1, chat lies at 0.4; what stands out
-is the same in both. Coverage enters squared: a few shared common words are next to nothing, a whole identifier is
-enough by itself.
+Similarity is the cosine above what unrelated texts have anyway: a share of the question's mean cosine with the store, of
+the row's mean cosine with it, and of the row's mean cosine with questions about anything. Notes of one person lie at 0.1,
+chat lies at 0.4, and "Wow, what did you get?" is near to every question; what stands out is the same in all. Coverage
+enters squared: a few shared common words are next to nothing, a whole identifier is enough by itself.
 
 Pure functions of numbers. The constants were chosen on some of the evaluation's sets and checked on the others.
 
@@ -22,8 +22,10 @@ import numpy as np
 from ..embedding.base import Part, Profile
 from ..vectors.changes import Rid
 
-BACKGROUND_SHARE = 0.75  # of the question's and of the row's mean cosine each
+BACKGROUND_SHARE = 0.75  # of the mean cosines with the store, the row's and the question's each
+QUESTION_SHARE, ASKED_SHARE = 0.6, 0.5  # the question's, where the row's mean cosine with questions about anything is known, and of that
 PART_WORTH = 0.7  # a cosine of the multilingual part, beside one of the whole vector
+FOREIGN_PART, FOREIGN_WHOLE = 1.2, 0.2  # what both are worth together where the question is not in English
 WORDS = 0.7
 WORDS_ALONE = 1.5  # where there is no vector to compare, 0.3 of the question's words are as good as the gate
 IDENTIFIED = 0.6  # what a rare identifier of the question is worth by itself, however long the question is
@@ -32,7 +34,7 @@ NEIGHBOUR_SECONDS = 1800.0
 LEADERS = 20  # rows whose neighbours are looked at
 DEPTH = 50  # rows that each list hands over at least
 
-GATE = 0.13
+GATE = 0.125
 UNKNOWN_NAME = 1.6  # a question that names what no row holds must be met this much better
 FOLLOWING = 0.5  # once a row has reached the gate, others need this share of it
 PRECISION_POWER = 0.4  # strict (beta 2) asks for 1.32 x the gate, lenient (0.5) for 0.76 x
@@ -75,40 +77,63 @@ class Scored:
         return self.own + self.lent
 
 
-def similarities(vectors: np.ndarray, query: np.ndarray, background: Background | None, profile: Profile | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return (cosine, similarity) of each row of ``vectors``, float64. Rows and ``query`` are of unit length.
+def similarities(
+    vectors: np.ndarray, query: np.ndarray, background: Background | None, profile: Profile | None, english: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (cosine, similarity) of each row of ``vectors`` to a question, float64. Rows and ``query`` are of unit length.
 
     An embedder whose vectors hold a multilingual part is asked twice, and the better answer counts: across languages
-    only that part speaks.
+    only that part speaks. To a question that is not in English nearly all weight is the part's: to the rest any two texts
+    of such a language are alike.
     """
     rows, question = vectors.astype(np.float64), query.astype(np.float64)
-    expected = PRIOR_BACKGROUND if profile is None else profile.background
-    cosines = rows @ question
-    best = _above(rows, question, cosines, background, expected, None)
-    if profile is not None and profile.part is not None and len(question) >= profile.part.stop:
-        part = profile.part
-        own = rows[:, part.start:part.stop] @ question[part.start:part.stop] / part.share
-        best = np.maximum(best, PART_WORTH * _above(rows, question, own, background, expected, part))
-    return cosines, best
+    above = _above(rows, question, background, profile, None if profile is None else profile.questions)
+    part = _part_of(profile, len(question))
+    if part is not None:
+        of_part = _above(
+            _cut(rows, part), _cut(question, part), background and replace(background, centre=_cut(background.centre, part)), profile,
+            None if profile.questions is None else _cut(profile.questions, part),
+        )
+        above = np.maximum(above, PART_WORTH * of_part) if english else FOREIGN_WHOLE * above + FOREIGN_PART * of_part
+    return rows @ question, above
 
 
 def alike(vectors: np.ndarray, background: Background | None, profile: Profile | None) -> np.ndarray:
-    """Return how far the cosine of each two rows stands above their background: float64, (n, n)."""
-    return np.array([similarities(vectors, row, background, profile)[1] for row in vectors]).reshape(len(vectors), len(vectors))
+    """Return how far the cosine of each two rows stands above their background: float64, (n, n). Neither is a question."""
+    rows, part = vectors.astype(np.float64), _part_of(profile, vectors.shape[1])
+    above = np.array([_above(rows, row, background, profile, None) for row in rows]).reshape(len(rows), len(rows))
+    if part is None or not len(rows):
+        return above
+    cut, behind = _cut(rows, part), background and replace(background, centre=_cut(background.centre, part))
+    return np.maximum(above, PART_WORTH * np.array([_above(cut, row, behind, profile, None) for row in cut]))
 
 
-def _above(rows: np.ndarray, question: np.ndarray, cosines: np.ndarray, background: Background | None, expected: float, part: Part | None) -> np.ndarray:
-    """Return how far the cosines stand above the share of the background that question and rows each have."""
-    if background is None or not background.rows:
-        return cosines - 2 * BACKGROUND_SHARE * expected
-    centre, n = background.centre, background.rows
-    if part is not None:
-        rows, question, centre = rows[:, part.start:part.stop], question[part.start:part.stop], centre[part.start:part.stop] / part.share
-    of_question, of_rows = question @ centre * n, rows @ centre * n
-    if background.total == n:
-        # Every row was averaged, so each is among its own background: in a store of three, an answer would hide itself.
-        of_question, of_rows, n = of_question - cosines, of_rows - 1.0, n - 1
-    return cosines - BACKGROUND_SHARE * (of_question + of_rows + 2 * PRIOR_ROWS * expected) / (n + PRIOR_ROWS)
+def _part_of(profile: Profile | None, width: int) -> Part | None:
+    return profile.part if profile is not None and profile.part is not None and width >= profile.part.stop else None
+
+
+def _cut(vectors: np.ndarray, part: Part) -> np.ndarray:
+    """Return the part of the vectors, scaled so that products are its own cosines."""
+    return vectors[..., part.start:part.stop] / part.share**0.5
+
+
+def _above(rows: np.ndarray, question: np.ndarray, background: Background | None, profile: Profile | None, questions: np.ndarray | None) -> np.ndarray:
+    """Return how far the cosines stand above the shares of what question and rows have anyway.
+
+    ``questions`` is the mean vector of questions about anything, None where the embedder declares none.
+    """
+    cosines, expected = rows @ question, PRIOR_BACKGROUND if profile is None else profile.background
+    of_question = of_rows = expected
+    if background is not None and background.rows:
+        n, known = background.rows, background.rows
+        of_question, of_rows = question @ background.centre * n, rows @ background.centre * n
+        if background.total == n:
+            # Every row was averaged, so each is among its own background: in a store of three, an answer would hide itself.
+            of_question, of_rows, known = of_question - cosines, of_rows - 1.0, n - 1
+        of_question, of_rows = ((mean + PRIOR_ROWS * expected) / (known + PRIOR_ROWS) for mean in (of_question, of_rows))
+    if questions is None:
+        return cosines - BACKGROUND_SHARE * (of_question + of_rows)
+    return cosines - QUESTION_SHARE * of_question - BACKGROUND_SHARE * of_rows - ASKED_SHARE * (rows @ questions)
 
 
 def scored(cosine: float | None, similarity: float | None, coverage: float, identified: bool = False) -> Scored:

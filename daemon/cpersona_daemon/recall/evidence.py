@@ -17,6 +17,7 @@ from ..vectors.changes import EPISODE, MEMORY, Rid
 from . import blend, versions
 from .coverage import Question, Reading
 from .exclusion import matcher
+from .language import is_english
 from .lexical import parse_query
 from .types import FAR, NEAR, PART, Candidate, Query, Ranked
 
@@ -115,7 +116,8 @@ class _Weighing:
         if self._vector is None:
             return {}
         found, rows = self._bench.vectors.rows_of(rids, len(self._vector.vector), self._vector.model)
-        cosines, similarities = blend.similarities(rows, self._vector.vector, _background(self._bench, self._vector, self._query), self._bench.profile)
+        background = _background(self._bench, self._vector, self._query)
+        cosines, similarities = blend.similarities(rows, self._vector.vector, background, self._bench.profile, is_english(self._query.text))
         return dict(zip(found, zip(cosines.tolist(), similarities.tolist(), strict=True), strict=True))
 
     def _lent(self) -> dict[Rid, float]:
