@@ -12,14 +12,13 @@ from measured_store import START, WIDTH, bursts, insert
 
 from cpersona_daemon.calibration import noise
 from cpersona_daemon.calibration.run import Plan, _recalibrate, calibrate, set_precision
-from cpersona_daemon.embedding.base import Profile
+from cpersona_daemon.embedding.base import Profile, Questions
 from cpersona_daemon.errors import Refused
 from cpersona_daemon.recall import blend, pipeline
 from cpersona_daemon.recall.types import Candidate, Query
 from cpersona_daemon.storage.calibration import Sampled
 from cpersona_daemon.storage.scope import Scope
 
-DECLARED = Profile(admission=0.26, min_similarity=0.2, cosine_floor=0.1, cosine_ceil=0.6)
 BLEND = {"recall_mode": "blend", "embedding_mode": "http", "embedding_url": "http://127.0.0.1:9/embed"}
 
 
@@ -37,7 +36,7 @@ def unit_rows(count):
 
 def test_noise_is_the_lower_quartile_of_the_best_unrelated_rows_and_needs_ten_queries():
     assert noise.noise_of([0.1, 0.2, 0.3, 0.4, 0.9] * 2) == pytest.approx(0.2)
-    assert noise.noise_of([0.1] * 9) is None and noise.gate_from(None, 1000, DECLARED) is None
+    assert noise.noise_of([0.1] * 9) is None and noise.gate_from(None, 1000, True) is None
 
 
 def test_the_memory_itself_and_rows_of_the_same_half_hour_are_related():
@@ -49,15 +48,15 @@ def test_the_memory_itself_and_rows_of_the_same_half_hour_are_related():
 
 
 def test_a_store_of_few_rows_keeps_the_shipped_gate_and_a_larger_one_moves_without_a_jump():
-    gates = [noise.gate_from(0.9, rows, DECLARED) for rows in (0, 1, 10, 100, 1000, 100_000)]
+    gates = [noise.gate_from(0.9, rows, True) for rows in (0, 1, 3, 10, 30, 100, 1000, 100_000)]
     assert gates[0] == blend.GATE and gates == sorted(gates) and max(b - a for a, b in zip(gates, gates[1:])) < 0.012
-    assert gates[-1] == pytest.approx(blend.GATE * noise.DECLARED_RANGE[1], abs=1e-3)
+    assert gates[-1] == pytest.approx(blend.GATE * noise.RANGE[1], abs=1e-3)
 
 
 @given(st.floats(0, 5), st.integers(0, 10**6))
 def test_the_gate_stays_within_its_range_whatever_is_measured(measured, rows):
-    for profile, (low, high) in ((DECLARED, noise.DECLARED_RANGE), (None, noise.UNKNOWN_RANGE)):
-        assert low * blend.GATE - 1e-4 <= noise.gate_from(measured, rows, profile) <= high * blend.GATE + 1e-4
+    for asked, (low, high) in ((True, noise.RANGE), (False, noise.RANGE_OPENINGS)):
+        assert low * blend.GATE - 1e-4 <= noise.gate_from(measured, rows, asked) <= high * blend.GATE + 1e-4
 
 
 # -- in a store
@@ -68,7 +67,7 @@ def test_calibrating_under_blend_measures_the_blend_and_nothing_else(in_store):
         insert(ctx, "kit", bursts(20, 4))
         answer = await calibrate(ctx, ctx.settings, Plan("kit"))
         assert set(answer["gates"]) == {"blend"}
-        low, high = noise.UNKNOWN_RANGE
+        low, high = noise.RANGE_OPENINGS
         assert low * blend.GATE <= answer["gates"]["blend"] <= high * blend.GATE
         assert ctx.calibration.gate("kit", "blend", "blend", "m1") == answer["gates"]["blend"]
         assert (await calibrate(ctx, ctx.settings, Plan("kit")))["gates"] == answer["gates"]
@@ -76,9 +75,25 @@ def test_calibrating_under_blend_measures_the_blend_and_nothing_else(in_store):
     in_store(body, **BLEND)
 
 
+def test_questions_about_anything_that_come_with_the_embedder_are_asked_and_move_the_gate(in_store):
+    vectors = unit_rows(64)
+    asked = Questions(tuple(f"question {n} about anything" for n in range(64)), vectors, vectors.mean(axis=0, dtype=np.float64))
+    rows = [(text, at, vector * -1 if vector @ asked.mean > 0 else vector) for text, at, vector in bursts(20, 4)]
+    answers = [(f"an answer {n}", START + 1e7 + n * 1e5, vector) for n, vector in enumerate(vectors[:32])]
+
+    async def body(ctx):
+        ctx.embedding._embedder.profile = Profile(admission=0.26, min_similarity=0.2, cosine_floor=0.1, cosine_ceil=0.6, questions=asked)
+        insert(ctx, "silent", rows)
+        insert(ctx, "answering", [*rows, *answers])
+        return [(await calibrate(ctx, ctx.settings, Plan(agent)))["gates"]["blend"] for agent in ("silent", "answering", "silent")]
+
+    silent, answering, again = in_store(body, **BLEND)
+    assert blend.GATE * noise.RANGE[0] <= silent < answering <= blend.GATE * noise.RANGE[1] and again == silent
+
+
 def test_more_noise_is_a_higher_gate():
-    for profile in (DECLARED, None):
-        gates = [noise.gate_from(measured, 500, profile) for measured in (0.0, 0.1, 0.115, 0.3)]
+    for asked in (True, False):
+        gates = [noise.gate_from(measured, 500, asked) for measured in (0.0, 0.1, 0.115, 0.3)]
         assert gates == sorted(gates) and gates[0] < gates[-1]
 
 

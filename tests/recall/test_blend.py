@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from cpersona_daemon.embedding.base import Part, Profile
+from cpersona_daemon.embedding.base import Part, Profile, Questions
 from cpersona_daemon.recall import autocut, blend, gate, penalty, prior
 from cpersona_daemon.recall.types import Candidate
 from cpersona_daemon.storage.candidates import Facts
@@ -17,6 +17,10 @@ DECLARED = Profile(admission=0.26, min_similarity=0.2, cosine_floor=0.1, cosine_
 def unit(*numbers):
     row = np.array(numbers, np.float32)
     return row / np.linalg.norm(row)
+
+
+def questions(*mean):
+    return Questions((), np.zeros((0, len(mean)), np.float32), np.array(mean))
 
 
 def row(score, rid=1, **more):
@@ -63,7 +67,7 @@ def test_the_multilingual_part_speaks_where_the_whole_is_silent():
 
 
 def test_what_is_near_to_every_question_must_be_nearer_to_this_one():
-    asked = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, questions=np.array([0.0, 0.8, 0.0]))
+    asked = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, questions=questions(0.0, 0.8, 0.0))
     answer, exclamation, question = unit(1, 0, 1), unit(1, 1, 0), unit(1, 0, 0)
     rows = np.stack([answer, exclamation])
     assert blend.similarities(rows, question, None, replace(asked, questions=None))[1] == pytest.approx([0.5**0.5] * 2)
@@ -85,7 +89,7 @@ def test_a_question_in_another_language_hears_the_multilingual_part():
 
 def test_two_rows_are_as_alike_as_their_cosine_stands_above_the_background_of_both():
     rows = np.stack([unit(1, 0), unit(1, 1), unit(0, 1)])
-    asked = Profile(0.26, 0.2, 0.1, 0.6, background=0.1, questions=np.array([0.9, 0.1]))
+    asked = Profile(0.26, 0.2, 0.1, 0.6, background=0.1, questions=questions(0.9, 0.1))
     alike = blend.alike(rows, blend.Background(10_000, 20_000, np.array([0.2, 0.4])), asked)
     assert alike == pytest.approx(alike.T) and alike[0, 2] == pytest.approx(-0.75 * 0.6, abs=1e-3)
     assert blend.alike(rows[:0], None, asked).shape == (0, 0)

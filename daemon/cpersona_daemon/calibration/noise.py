@@ -1,8 +1,10 @@
 """How well questions match what does not answer them: the noise of a store, and the gate of the blend above it.
 
-The opening words of some memories are embedded and asked, through the live pipeline; what counts is the best row that
-is unrelated, neither the memory itself nor one within half an hour of it. A store holds good answers to some of its own
-openings too, so that the lower quartile speaks of noise where the median would speak of them.
+Asked are questions about anything, which come with the embedder: hardly a store answers them, and the upper quartile of
+what their best rows score says how near an answer the rest of this store comes. An embedder that brings none is asked
+the opening words of some memories; what counts is the best row that is unrelated, neither the memory itself nor one
+within half an hour of it. A store holds good answers to some of its own openings too, so that the lower quartile speaks
+of noise where the median would speak of them.
 
 Contract: issue "Honest recall", item 1; contracts.md §13 "blend".
 """
@@ -14,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..context import Context
-from ..embedding.base import Profile
+from ..embedding.base import Questions
 from ..errors import EmbeddingFailure
 from ..recall import blend
 from ..recall.types import Candidate, Query
@@ -25,26 +27,28 @@ from ..vectors.changes import MEMORY, Rid
 from .asking import ask, near
 
 LEAST_QUERIES = 10
-USUAL = 0.12  # the noise of the stores that the shipped gate was chosen on
-# A declared model was measured before it was shipped: its gate moves a little. Of an unknown one nothing is known.
-DECLARED_RANGE, UNKNOWN_RANGE = (0.85, 1.15), (0.4, 2.0)
-DECLARED_ROWS, UNKNOWN_ROWS = 200, 20  # the shipped gate weighs like this many rows of the store
+# What the stores showed that the shipped gate was chosen on: with questions about anything, and with openings of memories.
+USUAL, USUAL_OPENINGS = 0.11, 0.12
+# A measured embedder's gate follows the noise by a part of it, that of an unknown one altogether.
+FOLLOWS, FOLLOWS_OPENINGS = 0.25, 1.0
+RANGE, RANGE_OPENINGS = (0.8, 1.3), (0.4, 2.0)
+PRIOR_ROWS = 20  # the shipped gate weighs like this many rows of the store
 
 
-def gate_from(noise: float | None, rows: int, profile: Profile | None) -> float | None:
+def gate_from(noise: float | None, rows: int, asked: bool) -> float | None:
     """Return the gate for a store of ``rows`` memories whose noise was measured; it moves from the shipped one without a jump.
 
-    None when nothing was measured.
+    ``asked``: with questions about anything. None when nothing was measured.
     """
     if noise is None:
         return None
-    low, high = DECLARED_RANGE if profile is not None else UNKNOWN_RANGE
-    weight = rows / (rows + (DECLARED_ROWS if profile is not None else UNKNOWN_ROWS))
-    return round(blend.GATE * (1 + weight * (min(max(noise / USUAL, low), high) - 1)), 4)
+    usual, follows, (low, high) = (USUAL, FOLLOWS, RANGE) if asked else (USUAL_OPENINGS, FOLLOWS_OPENINGS, RANGE_OPENINGS)
+    moved = min(max(1 + follows * (noise / usual - 1), low), high)
+    return round(blend.GATE * (1 + rows / (rows + PRIOR_ROWS) * (moved - 1)), 4)
 
 
 def noise_of(best: Sequence[float]) -> float | None:
-    """Return the lower quartile of what each query's best unrelated row scored, None for fewer than 10 queries."""
+    """Return the lower quartile of what each opening's best unrelated row scored, None for fewer than 10."""
     return float(np.quantile(best, 0.25)) if len(best) >= LEAST_QUERIES else None
 
 
@@ -53,14 +57,30 @@ def best_unrelated(asked: Sampled, found: Sequence[Candidate], instants: Mapping
     return max((c.scored.own for c in found if c.rid != (MEMORY, asked.id) and not near(asked.instant, instants.get(c.rid), window)), default=0.0)
 
 
-async def measure(ctx: Context, settings: Settings, agent: str, queries: Sequence[Sampled], texts: Mapping[int, str]) -> float | None:
-    """Return the noise of an agent's store from memories that ask with their opening words; ``texts`` are those words by id."""
-    asked = [row for row in queries if texts.get(row.id)]
-    vectors = await _embedded(ctx, [texts[row.id] for row in asked], asked)
-    queries = [(Query(texts[row.id], Scope(agent), 1, count_recalls=False), vector) for row, vector in zip(asked, vectors, strict=True)]
-    found, instants = await ask(ctx, settings, queries)
+async def gate_of(ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]], rows: int) -> float | None:
+    """Return the gate measured on an agent's store of ``rows`` memories; ``openings`` are some of them with their first words."""
+    profile = ctx.embedding.profile
+    if profile is not None and profile.questions is not None:
+        return gate_from(await _asked(ctx, settings, agent, profile.questions), rows, True)
+    return gate_from(await _openings(ctx, settings, agent, openings), rows, False)
+
+
+async def _asked(ctx: Context, settings: Settings, agent: str, questions: Questions) -> float:
+    found, _ = await ask(ctx, settings, [(_query(text, agent), vector) for text, vector in zip(questions.texts, questions.vectors, strict=True)])
+    return float(np.quantile([max((c.blend for c in rows), default=0.0) for rows in found], 0.75))
+
+
+async def _openings(ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]]) -> float | None:
+    asked = [row for row, text in openings if text]
+    texts = [text for _, text in openings if text]
+    vectors = await _embedded(ctx, texts, asked)
+    found, instants = await ask(ctx, settings, [(_query(text, agent), vector) for text, vector in zip(texts, vectors, strict=True)])
     window = settings.calibrate_temporal_window_min * 60
     return noise_of([best_unrelated(row, rows, instants, window) for row, rows in zip(asked, found, strict=True)])
+
+
+def _query(text: str, agent: str) -> Query:
+    return Query(text, Scope(agent), 1, count_recalls=False)
 
 
 async def _embedded(ctx: Context, texts: list[str], rows: Sequence[Sampled]) -> list[np.ndarray | None]:

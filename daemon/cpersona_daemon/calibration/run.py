@@ -201,8 +201,8 @@ def _threshold(drawn: _Drawn, plan: Plan, settings: Settings) -> tuple[float, st
 async def _gates(ctx: Context, settings: Settings, agent: str, signals: tuple[str, ...], drawn: _Drawn) -> dict[str, float]:
     """Return the gate of each signal that has scores enough, by running the drawn memories as queries."""
     if signals == SIGNALS["blend"]:
-        texts = {row_id: opening_words(text) for row_id, text in drawn.texts.items()}
-        measured = noise.gate_from(await noise.measure(ctx, settings, agent, drawn.draws[0], texts), drawn.rows, ctx.embedding.profile)
+        openings = [(row, opening_words(drawn.texts.get(row.id, ""))) for row in drawn.draws[0]]
+        measured = await noise.gate_of(ctx, settings, agent, openings, drawn.rows)
         return {} if measured is None else {"blend": measured}
     asked = {row.id: row for draw in drawn.draws for row in draw if drawn.texts.get(row.id, "").strip()}
     # The vector that the row was stored with is the query's vector, so nothing is embedded again.

@@ -5,7 +5,7 @@ Contract: contracts.md §5 (profiles), §12 (identity, normalised vectors, failu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import EmbeddingFailure
@@ -23,13 +23,25 @@ class Part:
     share: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Questions:
+    """Questions about anything, which hardly a store answers: what an embedder's vectors of questions have in common anyway.
+
+    ``vectors`` is float32 of shape (texts, dimension), rows of unit length; ``mean`` is theirs, float64.
+    """
+
+    texts: tuple[str, ...]
+    vectors: np.ndarray
+    mean: np.ndarray
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Where an embedder's cosines lie: used where neither a person nor a measurement gives the number.
 
     ``background`` is the mean cosine of texts that have nothing to do with each other. ``part`` is the part of the
-    vectors that compares texts of different languages, None where the whole vector does. ``questions`` is the mean vector
-    of questions about anything, None where nobody measured it.
+    vectors that compares texts of different languages, None where the whole vector does. ``questions`` are
+    questions about anything, None where nobody embedded any.
     """
 
     admission: float
@@ -38,7 +50,7 @@ class Profile:
     cosine_ceil: float
     background: float = 0.2
     part: Part | None = None
-    questions: np.ndarray | None = field(default=None, compare=False)
+    questions: Questions | None = None
 
 
 class Batch(NamedTuple):

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..errors import EmbeddingFailure
 from . import parts as model_parts
-from .base import Batch, Part, Profile, unit_rows
+from .base import Batch, Part, Profile, Questions, unit_rows
 from .blas import OneThread
 from .parts import Parts
 from .windows import embed_windows
@@ -35,8 +35,15 @@ _ENCODER_WINDOW = 256  # it has no limit of its own; a bound keeps memory flat a
 _RECIPE = "windows-1"
 
 
-# The mean vector of the questions beside it, made with this recipe; embedding them at every start would take a second.
-_QUESTIONS = os.path.join(os.path.dirname(__file__), "data", "questions.npy")
+_DATA = os.path.join(os.path.dirname(__file__), "data")
+
+
+def _questions() -> Questions:
+    """Return the questions about anything with the vectors that this recipe gave them: to embed them takes a second."""
+    with open(os.path.join(_DATA, "questions.txt"), encoding="utf-8") as file:
+        texts = tuple(file.read().splitlines())
+    vectors = unit_rows(np.load(os.path.join(_DATA, "questions.npy")))  # kept as float16
+    return Questions(texts, vectors, vectors.mean(axis=0, dtype=np.float64))
 
 
 def _identity() -> str:
@@ -108,7 +115,7 @@ class BuiltinEmbedder:
     name = "builtin"
     profile = Profile(
         admission=0.26, min_similarity=0.20, cosine_floor=0.10, cosine_ceil=0.60, background=0.12,
-        part=Part(_MINILM_WIDTH, _MINILM_WIDTH + _ENCODER_WIDTH, _ENCODER_WEIGHT), questions=np.load(_QUESTIONS),
+        part=Part(_MINILM_WIDTH, _MINILM_WIDTH + _ENCODER_WIDTH, _ENCODER_WEIGHT), questions=_questions(),
     )
     resident = True
     slice_size = 1

@@ -87,12 +87,13 @@ def similarities(
     of such a language are alike.
     """
     rows, question = vectors.astype(np.float64), query.astype(np.float64)
-    above = _above(rows, question, background, profile, None if profile is None else profile.questions)
+    asked = None if profile is None or profile.questions is None else profile.questions.mean
+    above = _above(rows, question, background, profile, asked)
     part = _part_of(profile, len(question))
     if part is not None:
         of_part = _above(
             _cut(rows, part), _cut(question, part), background and replace(background, centre=_cut(background.centre, part)), profile,
-            None if profile.questions is None else _cut(profile.questions, part),
+            None if asked is None else _cut(asked, part),
         )
         above = np.maximum(above, PART_WORTH * of_part) if english else FOREIGN_WHOLE * above + FOREIGN_PART * of_part
     return rows @ question, above
@@ -117,10 +118,10 @@ def _cut(vectors: np.ndarray, part: Part) -> np.ndarray:
     return vectors[..., part.start:part.stop] / part.share**0.5
 
 
-def _above(rows: np.ndarray, question: np.ndarray, background: Background | None, profile: Profile | None, questions: np.ndarray | None) -> np.ndarray:
+def _above(rows: np.ndarray, question: np.ndarray, background: Background | None, profile: Profile | None, asked: np.ndarray | None) -> np.ndarray:
     """Return how far the cosines stand above the shares of what question and rows have anyway.
 
-    ``questions`` is the mean vector of questions about anything, None where the embedder declares none.
+    ``asked`` is the mean vector of questions about anything, None where the embedder declares none.
     """
     cosines, expected = rows @ question, PRIOR_BACKGROUND if profile is None else profile.background
     of_question = of_rows = expected
@@ -131,9 +132,9 @@ def _above(rows: np.ndarray, question: np.ndarray, background: Background | None
             # Every row was averaged, so each is among its own background: in a store of three, an answer would hide itself.
             of_question, of_rows, known = of_question - cosines, of_rows - 1.0, n - 1
         of_question, of_rows = ((mean + PRIOR_ROWS * expected) / (known + PRIOR_ROWS) for mean in (of_question, of_rows))
-    if questions is None:
+    if asked is None:
         return cosines - BACKGROUND_SHARE * (of_question + of_rows)
-    return cosines - QUESTION_SHARE * of_question - BACKGROUND_SHARE * of_rows - ASKED_SHARE * (rows @ questions)
+    return cosines - QUESTION_SHARE * of_question - BACKGROUND_SHARE * of_rows - ASKED_SHARE * (rows @ asked)
 
 
 def scored(cosine: float | None, similarity: float | None, coverage: float, identified: bool = False) -> Scored:
