@@ -31,7 +31,8 @@ LEAST_QUERIES = 10
 USUAL, USUAL_OPENINGS = 0.11, 0.12
 # A measured embedder's gate follows the noise by a part of it, that of an unknown one altogether.
 FOLLOWS, FOLLOWS_OPENINGS = 0.25, 1.0
-RANGE, RANGE_OPENINGS = (0.8, 1.3), (0.4, 2.0)
+# Silence about anything else says little of questions near to a store's own topics, so that it hardly lowers the gate.
+RANGE, RANGE_OPENINGS = (0.95, 1.3), (0.4, 2.0)
 PRIOR_ROWS = 20  # the shipped gate weighs like this many rows of the store
 
 

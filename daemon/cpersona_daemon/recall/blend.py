@@ -25,7 +25,7 @@ from ..vectors.changes import Rid
 BACKGROUND_SHARE = 0.75  # of the mean cosines with the store, the row's and the question's each
 QUESTION_SHARE, ASKED_SHARE = 0.6, 0.5  # the question's, where the row's mean cosine with questions about anything is known, and of that
 PART_WORTH = 0.7  # a cosine of the multilingual part, beside one of the whole vector
-FOREIGN_PART, FOREIGN_WHOLE = 1.2, 0.2  # what both are worth together where the question is not in English
+FOREIGN_PART, FOREIGN_WHOLE = 1.3, 0.2  # what both are worth together where the question is not in English
 WORDS = 0.7
 WORDS_ALONE = 1.5  # where there is no vector to compare, 0.3 of the question's words are as good as the gate
 IDENTIFIED = 0.6  # what a rare identifier of the question is worth by itself, however long the question is
@@ -34,7 +34,7 @@ NEIGHBOUR_SECONDS = 1800.0
 LEADERS = 20  # rows whose neighbours are looked at
 DEPTH = 50  # rows that each list hands over at least
 
-GATE = 0.125
+GATE = 0.135
 UNKNOWN_NAME = 1.6  # a question that names what no row holds must be met this much better
 FOLLOWING = 0.5  # once a row has reached the gate, others need this share of it
 PRECISION_POWER = 0.4  # strict (beta 2) asks for 1.32 x the gate, lenient (0.5) for 0.76 x
