@@ -71,7 +71,7 @@ def test_what_is_near_to_every_question_must_be_nearer_to_this_one():
     answer, exclamation, question = unit(1, 0, 1), unit(1, 1, 0), unit(1, 0, 0)
     rows = np.stack([answer, exclamation])
     assert blend.similarities(rows, question, None, replace(asked, questions=None))[1] == pytest.approx([0.5**0.5] * 2)
-    assert blend.similarities(rows, question, None, asked)[1] == pytest.approx([0.5**0.5, 0.5**0.5 * (1 - blend.ASKED_SHARE * 0.8)])
+    assert blend.similarities(rows, question, None, asked)[1] == pytest.approx([0.5**0.5, 0.5**0.5 * (1 - blend.BACKGROUND_SHARE * 0.8)])
 
 
 def test_a_question_in_another_language_hears_the_multilingual_part():

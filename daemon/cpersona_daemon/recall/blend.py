@@ -22,8 +22,8 @@ import numpy as np
 from ..embedding.base import Part, Profile
 from ..vectors.changes import Rid
 
-BACKGROUND_SHARE = 0.75  # of the mean cosines with the store, the row's and the question's each
-QUESTION_SHARE, ASKED_SHARE = 0.6, 0.5  # the question's, where the row's mean cosine with questions about anything is known, and of that
+BACKGROUND_SHARE = 0.75  # of each mean cosine: the row's and the question's with the store, the row's with questions about anything
+QUESTION_SHARE = 0.45  # of the question's, where the row's with questions about anything is known
 PART_WORTH = 0.7  # a cosine of the multilingual part, beside one of the whole vector
 FOREIGN_PART, FOREIGN_WHOLE = 1.3, 0.2  # what both are worth together where the question is not in English
 WORDS = 0.7
@@ -134,7 +134,7 @@ def _above(rows: np.ndarray, question: np.ndarray, background: Background | None
         of_question, of_rows = ((mean + PRIOR_ROWS * expected) / (known + PRIOR_ROWS) for mean in (of_question, of_rows))
     if asked is None:
         return cosines - BACKGROUND_SHARE * (of_question + of_rows)
-    return cosines - QUESTION_SHARE * of_question - BACKGROUND_SHARE * of_rows - ASKED_SHARE * (rows @ asked)
+    return cosines - QUESTION_SHARE * of_question - BACKGROUND_SHARE * (of_rows + rows @ asked)
 
 
 def scored(cosine: float | None, similarity: float | None, coverage: float, identified: bool = False) -> Scored:
