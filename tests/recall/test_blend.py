@@ -84,7 +84,7 @@ def test_a_question_in_another_language_hears_the_multilingual_part():
     foreign = blend.similarities(rows, question, None, profile, english=False)[1]
     assert english == pytest.approx([0.5, blend.PART_WORTH])
     assert foreign == pytest.approx([0.5 * blend.FOREIGN_WHOLE, 0.5 * blend.FOREIGN_WHOLE + blend.FOREIGN_PART])
-    assert foreign[0] < blend.gate_of(None, 1.0, False) < foreign[1]
+    assert foreign[0] < blend.gate_of(None, 1.0) < foreign[1]
 
 
 def test_two_rows_are_as_alike_as_their_cosine_stands_above_the_background_of_both():
@@ -99,17 +99,17 @@ def test_two_rows_are_as_alike_as_their_cosine_stands_above_the_background_of_bo
 
 
 def test_a_row_without_a_vector_is_judged_by_its_words_alone():
-    assert blend.scored(None, None, 0.3).score == pytest.approx(0.135)
+    assert blend.GATE < blend.scored(None, None, 0.3).score < 1.1 * blend.GATE
     assert blend.scored(0.2, 0.0, 0.3).score == pytest.approx(0.063)
 
 
 def test_three_shared_common_words_reach_no_gate_and_a_whole_identifier_reaches_every_gate():
-    assert blend.scored(0.1, 0.0, 0.25).score < blend.gate_of(None, 0.5, False)
-    assert blend.scored(0.0, -0.3, 1.0).score > blend.gate_of(None, 2.0, True)
+    assert blend.scored(0.1, 0.0, 0.25).score < blend.gate_of(None, 0.5)
+    assert blend.scored(0.0, -0.3, 1.0).score > blend.gate_of(None, 2.0, blend.UNKNOWN_NAME)
 
 
 def test_a_rare_identifier_counts_however_long_the_question_is():
-    assert blend.scored(0.1, 0.0, 0.2, identified=True).score == blend.IDENTIFIED > blend.gate_of(None, 2.0, True)
+    assert blend.scored(0.1, 0.0, 0.2, identified=True).score == blend.IDENTIFIED > blend.gate_of(None, 2.0, blend.UNKNOWN_NAME)
     assert blend.scored(0.1, 0.0, 1.0, identified=True).score == blend.WORDS
 
 
@@ -144,10 +144,10 @@ def test_a_row_without_a_vector_is_lent_to_when_it_shares_a_word():
 
 
 def test_nothing_passes_while_no_row_reaches_the_gate_and_half_of_it_is_enough_afterwards():
-    weak, best = row(0.08, 1), row(0.2, 2)
+    weak, best = row(0.7 * blend.GATE, 1), row(1.5 * blend.GATE, 2)
     assert gate.split([weak], limits().opened([weak]), False) == ([], [weak])
     assert gate.split([best, weak], limits().opened([best, weak]), False) == ([best, weak], [])
-    assert gate.split([best, row(0.06)], limits().opened([best]), False)[0] == [best]
+    assert gate.split([best, row(0.45 * blend.GATE)], limits().opened([best]), False)[0] == [best]
 
 
 def test_a_row_that_holds_a_rare_identifier_passes_whatever_it_scores():
@@ -155,7 +155,13 @@ def test_a_row_that_holds_a_rare_identifier_passes_whatever_it_scores():
 
 
 def test_a_name_that_no_row_holds_raises_the_gate():
-    assert blend.gate_of(None, 1.0, True) == pytest.approx(1.6 * blend.gate_of(None, 1.0, False))
+    assert blend.unfamiliarity(100, True, True, 0.9) == blend.UNKNOWN_NAME > blend.unfamiliarity(100, False, False, 0.9) == 1.0
+    assert blend.gate_of(None, 1.0, 1.8) == pytest.approx(1.8 * blend.gate_of(None, 1.0))
+
+
+def test_words_that_no_row_holds_raise_the_gate_of_a_question_about_a_familiar_person_and_more_so_in_a_large_store():
+    factors = [blend.unfamiliarity(rows, False, True, share) for rows, share in ((100, 0.0), (10, 0.5), (100, 0.5), (10_000, 0.5), (10_000, 1.0))]
+    assert factors[0] == 1.0 and factors[2] == pytest.approx(1.3) and factors == sorted(factors)
 
 
 def test_deep_halves_the_gate():
@@ -163,13 +169,13 @@ def test_deep_halves_the_gate():
 
 
 @given(
-    st.lists(st.tuples(st.floats(0, 2, allow_nan=False), st.booleans()), max_size=30), st.one_of(st.none(), st.floats(0.01, 1)), st.booleans(), st.booleans(),
+    st.lists(st.tuples(st.floats(0, 2, allow_nan=False), st.booleans()), max_size=30), st.one_of(st.none(), st.floats(0.01, 1)), st.floats(1, 3), st.booleans(),
 )
-def test_from_strict_over_balanced_to_lenient_the_rows_admitted_never_shrink(drawn, measured, names_unknown, deep):
+def test_from_strict_over_balanced_to_lenient_the_rows_admitted_never_shrink(drawn, measured, unfamiliarity, deep):
     rows = [row(score, i, identified=identified) for i, (score, identified) in enumerate(drawn)]
     admitted = []
     for beta in (2.0, 1.0, 0.5):
-        at = limits(blend.gate_of(measured, beta, names_unknown), deep=deep).opened(rows)
+        at = limits(blend.gate_of(measured, beta, unfamiliarity), deep=deep).opened(rows)
         admitted.append({c.rid for c in gate.split(rows, at, False)[0]})
     assert admitted[0] <= admitted[1] <= admitted[2]
 

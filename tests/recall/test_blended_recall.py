@@ -199,9 +199,10 @@ def test_a_question_brings_back_no_rows_that_share_nothing_but_its_language(hous
 
     def vector(language, meaning):
         """Half of it knows the language only (None: some other), half of it the meaning; other meanings are at right angles."""
-        first, second = rng.normal(size=12) * [0, *[1] * 11], rng.normal(size=12) * [0, *[1] * 11]
+        first, second = (rng.normal(size=12) * [0, *[1] * 11] for _ in range(2))
         first = first if language is None else axis * 1.2 + 0.3 * first
-        second = second if meaning is None else meaning
+        second = second * [1, *[0.1] * 11] if meaning is None else meaning
+        second = second + (meaning is None) * np.eye(12)[1 + next(_places) % 11]
         return np.concatenate([first / np.linalg.norm(first), second / np.linalg.norm(second)]).astype(np.float32) * np.float32(0.5**0.5)
 
     house.add(*((f"row {n}", vector(None, None)) for n in range(100)))

@@ -99,16 +99,32 @@ def test_a_rare_identifier_identifies_its_row_and_a_common_one_does_not(stem):
     assert not held(stem, "deploy target", "the deploy target", rows=5000, found=(1, 3)).identified
 
 
-def test_a_question_that_names_what_no_row_holds_says_so(stem):
-    def unknown(question, found):
-        return Question(question, parse_query(question), stem, 100, found).names_unknown
+def unmet(stem, question, *rows, size=100):
+    terms = parse_query(question)
+    asked = Question(question, terms, stem, size, (1,) * len(terms.terms))
+    return asked.unmet([asked.held(Reading(row, None)).terms for row in rows])
 
-    assert unknown("When do we rotate the Datadog key?", (3, 0, 5))
-    assert not unknown("When do we rotate the Datadog key?", (3, 1, 5))
-    assert not unknown("When do we rotate the datadog key?", (3, 0, 5))
-    assert unknown("how long are logs kept on db-05", (1, 2, 2, 0))
-    assert not unknown("Wie hoch sind die Gebühren?", (0,) * 5)
-    assert not unknown("What did we do in October 2023?", (0, 0))
+
+def test_a_question_that_names_what_no_row_holds_says_so(stem):
+    keys = ("We rotate the Stripe key every spring", "the key of the cellar")
+    assert unmet(stem, "When do we rotate the Datadog key?", *keys).name
+    assert not unmet(stem, "When do we rotate the Stripe key?", *keys).name
+    assert not unmet(stem, "When do we rotate the datadog key?", *keys).name
+    assert unmet(stem, "how long are logs kept on db-05", "logs are kept on db-04 for so long").name
+    assert not unmet(stem, "Wie hoch sind die Gebühren?", "nichts davon").name
+    assert not unmet(stem, "What did we do in October 2023?", "nothing of it").name
+    assert not unmet(stem, "When do we rotate the Datadog key?", *keys, size=0).name
+
+
+def test_a_question_about_one_whom_many_rows_name_tells_how_much_of_it_none_holds(stem):
+    rows = ("Tobias: I lose everything", "Tobias: hello", "Did Tobias call?", "Ines: no")
+    wallet = unmet(stem, "Where did Tobias lose his wallet?", *rows)
+    assert wallet.familiar and 0 < wallet.share < 1
+    assert unmet(stem, "Where did Tobias lose his wallet?", *rows, "Ines: a wallet").share == 0.0
+    assert not unmet(stem, "Where did Tobias lose his wallet?", *rows[2:]).familiar
+    assert not unmet(stem, "where did tobias lose his wallet", *rows).familiar
+    assert not unmet(stem, "Where did Tobias lose his wallet?", *rows, *["Ines: well"] * 40).familiar
+    assert unmet(stem, "Where was Tobias in October 2023?", *rows).share == 0.0
 
 
 def test_other_names_add_to_what_a_row_holds_and_not_to_what_there_is_to_hold(stem):

@@ -25,17 +25,20 @@ from ..vectors.changes import Rid
 BACKGROUND_SHARE = 0.75  # of each mean cosine: the row's and the question's with the store, the row's with questions about anything
 QUESTION_SHARE = 0.45  # of the question's, where the row's with questions about anything is known
 PART_WORTH = 0.7  # a cosine of the multilingual part, beside one of the whole vector
-FOREIGN_PART, FOREIGN_WHOLE = 1.3, 0.2  # what both are worth together where the question is not in English
+FOREIGN_PART, FOREIGN_WHOLE = 1.2, 0.2  # what both are worth together where the question is not in English
 WORDS = 0.7
-WORDS_ALONE = 1.5  # where there is no vector to compare, 0.3 of the question's words are as good as the gate
+WORDS_ALONE = 1.25  # where there is no vector to compare, 0.3 of the question's words are as good as the gate
 IDENTIFIED = 0.6  # what a rare identifier of the question is worth by itself, however long the question is
 LENT = 0.3
 NEIGHBOUR_SECONDS = 1800.0
 LEADERS = 20  # rows whose neighbours are looked at
 DEPTH = 50  # rows that each list hands over at least
 
-GATE = 0.135
-UNKNOWN_NAME = 1.6  # a question that names what no row holds must be met this much better
+GATE = 0.11
+UNKNOWN_NAME = 1.8  # a question that names what no row holds must be met this much better
+# One about a person whom many rows name is near to all of those. By how much better it must be met if no row holds any other word
+# of it, in a store of very many rows; in one of so many, by half of that: there most words stand in no row.
+UNKNOWN_WORDS, WORDS_KNOWN_ROWS = 1.2, 100
 FOLLOWING = 0.5  # once a row has reached the gate, others need this share of it
 PRECISION_POWER = 0.4  # strict (beta 2) asks for 1.32 x the gate, lenient (0.5) for 0.76 x
 
@@ -161,6 +164,13 @@ def lend(scores: Mapping[Rid, Scored], pairs: Iterable[tuple[Rid, Rid]]) -> dict
     return {rid: LENT * value for rid, value in best.items() if value > 0 and (scores[rid].cosine is not None or scores[rid].own > 0)}
 
 
-def gate_of(measured: float | None, beta: float, names_unknown: bool) -> float:
-    """Return what the best row must reach: the gate, moved by the precision and by a name in the question that no row holds."""
-    return (GATE if measured is None else measured) * beta**PRECISION_POWER * (UNKNOWN_NAME if names_unknown else 1.0)
+def unfamiliarity(rows: int, name: bool, familiar: bool, share: float) -> float:
+    """Return by what factor better a question must be met because of what none of the ``rows`` holds; at least 1. See coverage.Unmet."""
+    if name:
+        return UNKNOWN_NAME
+    return 1.0 + UNKNOWN_WORDS * share * rows / (rows + WORDS_KNOWN_ROWS) if familiar else 1.0
+
+
+def gate_of(measured: float | None, beta: float, unfamiliarity: float = 1.0) -> float:
+    """Return what the best row must reach: the gate, moved by the precision and by what is unfamiliar in the question."""
+    return (GATE if measured is None else measured) * beta**PRECISION_POWER * unfamiliarity

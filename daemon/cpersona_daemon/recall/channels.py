@@ -36,11 +36,11 @@ class VectorQuery:
 @dataclass(slots=True)
 class Notes:
     """What the channels did beside their lists: skipped terms, fallbacks; and what a blend found out while weighing:
-    whether the question names something that no row holds, and which rows had nothing to weigh."""
+    how much better the question must be met for its unfamiliar words, and which rows had nothing to weigh."""
 
     lexical: dict[str, Any] = field(default_factory=dict)
     keyword_reason: str | None = None
-    names_unknown: bool = False
+    unfamiliarity: float = 1.0
     weightless: frozenset[Rid] = frozenset()
 
 

@@ -21,6 +21,8 @@ from .lexical import CJK_RUN, LEADING, TRAILING, LexicalQuery, Term, normalise
 
 # An identifier that stands in more rows than either of these names no row in particular.
 TELLING_ROWS, TELLING_SHARE = 10, 0.01
+# A name in so many of the rows that were looked at, and no fewer than three, belongs to one whom the store is about.
+FAMILIAR_SHARE, FAMILIAR_ROWS = 0.1, 3
 # From this many English stop words on a question is English, where a capital inside the sentence marks a name.
 ENGLISH_STOP_WORDS = 2
 
@@ -40,10 +42,27 @@ _PLAIN_COMPOUND = re.compile(r"[^\W\d_]+(?:(?:[-'][^\W\d_]+)*|/[^\W\d_]+)")  # d
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a row holds of a question. ``identified``: it holds an identifier of the question that few rows hold."""
+    """What a row holds of a question. ``identified``: it holds an identifier of the question that few rows hold.
+
+    ``terms`` has a bit for every term that it holds, the first of the question the lowest.
+    """
 
     coverage: float
     identified: bool
+    terms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """What of a question none of the rows looked at holds.
+
+    ``name``: it names something that none holds; ``familiar``: it names someone whom many name; ``share``: the part of its
+    weight that lies on words that none holds.
+    """
+
+    name: bool
+    familiar: bool
+    share: float
 
 
 class Reading:
@@ -82,6 +101,7 @@ class Question:
     """
 
     def __init__(self, text: str, query: LexicalQuery, stem: Stem, rows: int = 0, found: Sequence[int] = (), also: Sequence[Term] = (), also_found: Sequence[int] = ()):
+        self.rows = rows
         dates = dates_of(text)
         terms = (*query.terms, *also)
         counts = (*found, *also_found) if rows else (0,) * len(terms)
@@ -89,25 +109,39 @@ class Question:
         # One row more than there is, without any of the words: in a store of one memory all would be common.
         self._weights = [idf(count, rows + 1) for count in counts]
         self._whole = sum(self._weights[:len(query.terms)])
+        self._written = self._sought[:len(query.terms)]
         few = max(TELLING_ROWS, rows * TELLING_SHARE)
         self._telling = [s.telling and count <= few for s, count in zip(self._sought, counts, strict=True)]
-        names = inner_names(text, query)
-        self.names_unknown = bool(rows) and any(
-            count == 0 and s.date is None and (s.telling or s.text in names) for s, count in zip(self._sought, found, strict=False)
+        self._names = inner_names(text, query)
+
+    def unmet(self, held: Sequence[int]) -> Unmet:
+        """Return what none of the rows holds whose ``terms`` are given; nothing where there is no index to find them by.
+
+        A rare word brings the rows that hold it among those that are weighed, whoever's the other rows of the store are.
+        """
+        if not self.rows or not self._whole:
+            return Unmet(False, False, 0.0)
+        counts = [sum(terms >> place & 1 for terms in held) for place in range(len(self._written))]
+        written = list(zip(self._written, counts, self._weights, strict=False))
+        return Unmet(
+            name=any(not count and s.date is None and (s.telling or s.text in self._names) for s, count, _ in written),
+            familiar=any(s.text in self._names and count >= max(FAMILIAR_ROWS, FAMILIAR_SHARE * len(held)) for s, count, _ in written),
+            share=sum(weight for s, count, weight in written if not count and s.date is None) / self._whole,
         )
 
     def held(self, reading: Reading) -> Held:
         """Return what a row holds; nothing at all for a question without terms."""
         if not self._whole:
             return Held(0.0, False)
-        total, identified = 0.0, False
-        for sought, weight, telling in zip(self._sought, self._weights, self._telling, strict=True):
+        total, identified, terms = 0.0, False, 0
+        for place, (sought, weight, telling) in enumerate(zip(self._sought, self._weights, self._telling, strict=True)):
             if sought.in_text(reading):
                 total += weight
                 identified = identified or telling
+                terms |= 1 << place
             elif sought.date is not None and reading.day is not None and agrees(sought.date, reading.day):
                 total += weight
-        return Held(min(1.0, total / self._whole), identified)
+        return Held(min(1.0, total / self._whole), identified, terms)
 
 
 class _Sought:

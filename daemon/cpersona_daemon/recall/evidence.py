@@ -33,7 +33,7 @@ def weigh(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query
     """Return the rows of the lists, and the neighbours that the best of them lift, with their blend, best first.
 
     Equal scores keep first-seen order; a row that scores nothing is no candidate. ``notes`` is told which those are, and
-    whether the question names something that no row holds.
+    how much better the question must be met for its unfamiliar words.
     """
     return _Weighing(conn, bench, vector, query, lists, notes).run()
 
@@ -78,13 +78,15 @@ class _Weighing:
         self._conn, self._bench, self._vector, self._query, self._lists = conn, bench, vector, query, lists
         self._excluded = matcher(query.exclude)
         self._question, self._notes = _asked(conn, bench, query), notes
-        notes.names_unknown = self._question.names_unknown
+        self._background = None if vector is None else _background(bench, vector, query)
         self._scored: dict[Rid, blend.Scored] = {}
+        self._held: list[int] = []
 
     def run(self) -> list[Candidate]:
         rids = dict.fromkeys(rid for ranked in self._lists for rid in ranked.rids if rid not in ranked.excluded)
         lexical_rids = {rid for ranked in self._lists if ranked.channel not in _VECTOR_LISTS for rid in ranked.rids}
         self._score(rids)
+        self._notes.unfamiliarity = self._unfamiliarity()
         lent = self._lent()
         self._notes.weightless = frozenset(rid for rid, scored in self._scored.items() if scored.own <= 0 and rid not in lent)
         found = []
@@ -107,6 +109,11 @@ class _Weighing:
             held = self._question.held(Reading(text, instant))
             cosine, similarity = meant.get(rid, (None, None))
             self._scored[rid] = blend.scored(cosine, similarity, held.coverage, held.identified)
+            self._held.append(held.terms)
+
+    def _unfamiliarity(self) -> float:
+        unmet, rows = self._question.unmet(self._held), self._question.rows if self._background is None else self._background.total
+        return blend.unfamiliarity(rows, unmet.name, unmet.familiar, unmet.share)
 
     def _is_excluded(self, rid: Rid, text: str) -> bool:
         # An episode is compared as displayed, which the lists have done already; neighbours are memories.
@@ -116,8 +123,7 @@ class _Weighing:
         if self._vector is None:
             return {}
         found, rows = self._bench.vectors.rows_of(rids, len(self._vector.vector), self._vector.model)
-        background = _background(self._bench, self._vector, self._query)
-        cosines, similarities = blend.similarities(rows, self._vector.vector, background, self._bench.profile, is_english(self._query.text))
+        cosines, similarities = blend.similarities(rows, self._vector.vector, self._background, self._bench.profile, is_english(self._query.text))
         return dict(zip(found, zip(cosines.tolist(), similarities.tolist(), strict=True), strict=True))
 
     def _lent(self) -> dict[Rid, float]:

@@ -253,7 +253,7 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
     pool = memories.count_in_scope(conn, query.scope, POOL_COUNTED) + episodes.count_in_scope(conn, query.scope, POOL_COUNTED)
     stages.limits = gate.thresholds(
         pool, k=s.rrf_k, deep=query.deep, blank=query.blank, admission=bench.admission, measured=bench.measured,
-        blend_gate=blend.gate_of(bench.measured.get("blend"), bench.beta, stages.notes.names_unknown),
+        blend_gate=blend.gate_of(bench.measured.get("blend"), bench.beta, stages.notes.unfamiliarity),
     )
     asked, stages.limits = stages.limits, stages.limits.opened(rows)
     stages.kept, stages.below = gate.split(rows, stages.limits, bench.legacy)

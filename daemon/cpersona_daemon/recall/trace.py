@@ -49,8 +49,8 @@ def draw(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
         },
         "rows": rows(bench, query, stages),
     }
-    if stages.notes.names_unknown:
-        out["names_unknown"] = True
+    if stages.notes.unfamiliarity > 1:
+        out["unfamiliarity"] = round(stages.notes.unfamiliarity, 4)
     if stages.notes.keyword_reason:
         out["keyword_fallback"] = stages.notes.keyword_reason
     if query.why_not is not None:
