@@ -29,10 +29,12 @@ def show(out, trace):
     known = [f"{name} {_short(trace.pop(name))}" for name in _FIRST if name in trace]
     if known:
         out.line("  ".join(known))
-    thresholds = trace.pop("thresholds", None)
+    thresholds, unfamiliar = trace.pop("thresholds", None), trace.pop("unfamiliarity", None)
     if isinstance(thresholds, dict):
         out.line("gate: " + "  ".join(f"{name} {_short(t.get('value'))} ({t.get('from')})" if isinstance(t, dict) else f"{name} {_short(t)}"
                                       for name, t in thresholds.items()))
+    if unfamiliar is not None:
+        out.line(f"the gate of the blend is {_short(unfamiliar)} times what it would be, for words or a name of the question that no row holds")
     channels = trace.pop("channels", None)
     if isinstance(channels, list):
         out.line("lists: " + "  ".join(_channel(channel) for channel in channels))

@@ -30,8 +30,9 @@ of the list is what is really newest.
 Each scored row names its signal and the score that the gate compared:
 
     blend   the default mode: how far the cosine stands above what unrelated
-            rows of this store have, plus how much of the question's words the
-            row holds (coverage), plus a share of its neighbour's. Absolute.
+            rows of this store and questions about anything have, plus how much
+            of the question's words the row holds (coverage), plus a share of its
+            neighbour's. Absolute.
     cosine  similarity of question and row, from -1 to 1. Absolute: comparable between questions.
     rrf     a sum of reciprocal ranks, for a row that only words found. Positions, not closeness.
     rsf     relative to this question: the best of nothing scores as high as the best of everything.
@@ -49,8 +50,9 @@ between questions. --absolute shows the cosine and the coverage of each row.
     "gate": ("why a recall may answer nothing", """
 In the mode blend the best row must reach a threshold, and others half of it;
 a row that holds a rare identifier of the question always passes. A question
-that names what no row holds must be met better. In the other modes each row
-is compared by itself, with a threshold that follows from the number of rows,
+that names what no row holds must be met better, and so must one about a person
+whom many rows name, in words that no row holds. In the other modes each row is
+compared by itself, with a threshold that follows from the number of rows,
 from the embedder, or from a calibration measured on your own rows. An empty
 recall exits 0 and says on stderr how many rows were looked at; --fail-empty
 makes it exit 3.

@@ -36,8 +36,8 @@ DEPTH = 50  # rows that each list hands over at least
 
 GATE = 0.11
 UNKNOWN_NAME = 1.8  # a question that names what no row holds must be met this much better
-# One about a person whom many rows name is near to all of those. By how much better it must be met if no row holds any other word
-# of it, in a store of very many rows; in one of so many, by half of that: there most words stand in no row.
+# One about a person whom many rows name is near to all of those: by how much better it must be met if no row held any word of
+# it, in a store of very many rows. In one of so many, by half of that: there most words stand in no row.
 UNKNOWN_WORDS, WORDS_KNOWN_ROWS = 1.2, 100
 FOLLOWING = 0.5  # once a row has reached the gate, others need this share of it
 PRECISION_POWER = 0.4  # strict (beta 2) asks for 1.32 x the gate, lenient (0.5) for 0.76 x
@@ -94,10 +94,7 @@ def similarities(
     above = _above(rows, question, background, profile, asked)
     part = _part_of(profile, len(question))
     if part is not None:
-        of_part = _above(
-            _cut(rows, part), _cut(question, part), background and replace(background, centre=_cut(background.centre, part)), profile,
-            None if asked is None else _cut(asked, part),
-        )
+        of_part = _above(_cut(rows, part), _cut(question, part), _behind(background, part), profile, None if asked is None else _cut(asked, part))
         above = np.maximum(above, PART_WORTH * of_part) if english else FOREIGN_WHOLE * above + FOREIGN_PART * of_part
     return rows @ question, above
 
@@ -108,7 +105,7 @@ def alike(vectors: np.ndarray, background: Background | None, profile: Profile |
     above = np.array([_above(rows, row, background, profile, None) for row in rows]).reshape(len(rows), len(rows))
     if part is None or not len(rows):
         return above
-    cut, behind = _cut(rows, part), background and replace(background, centre=_cut(background.centre, part))
+    cut, behind = _cut(rows, part), _behind(background, part)
     return np.maximum(above, PART_WORTH * np.array([_above(cut, row, behind, profile, None) for row in cut]))
 
 
@@ -119,6 +116,10 @@ def _part_of(profile: Profile | None, width: int) -> Part | None:
 def _cut(vectors: np.ndarray, part: Part) -> np.ndarray:
     """Return the part of the vectors, scaled so that products are its own cosines."""
     return vectors[..., part.start:part.stop] / part.share**0.5
+
+
+def _behind(background: Background | None, part: Part) -> Background | None:
+    return None if background is None else replace(background, centre=_cut(background.centre, part))
 
 
 def _above(rows: np.ndarray, question: np.ndarray, background: Background | None, profile: Profile | None, asked: np.ndarray | None) -> np.ndarray:
