@@ -2,12 +2,12 @@
 
     python tests/eval_fresh/run.py [--cmd CPERSONA] [--data FILE]... [--env NAME=VALUE]...
 
-Run by hand and apart from the suite, which loads the model once only. The texts of harbour.json and kitchen.json, which
+Run by hand and apart from the suite, which loads the model once only. The texts of orchard.json and railway.json, which
 are asked unless others are given, were written after the last change to the scoring, of the kinds that the shared
-evaluation has, and are there to check it. ferry.json and nursery.json came before; they are harder (most of their absent
-questions ask for a detail about something that is stored), and what they showed led to changes. Who tunes on one writes
-a new one. Files have `memories` with `agent` and `rows`, and `queries` with `agent`, `q`, `gold` and `kind`; no gold means
-that nothing answers it.
+evaluation has, and are there to check it. The others came before, and what they showed led to changes; ferry.json and
+nursery.json are harder, for most of their absent questions ask for a detail about something that is stored. Who tunes on
+one writes a new one. Files have `memories` with `agent` and `rows`, and `queries` with `agent`, `q`, `gold` and `kind`;
+no gold means that nothing answers it.
 
 States: as stored, then calibrated by setting each precision. Columns: share of questions whose gold row is last, is
 among the ten, is missing because nothing came back; of identifiers whose row is last; of absent questions answered with
@@ -76,7 +76,7 @@ def main() -> None:
     options.add_argument("--data", action="append")
     options.add_argument("--env", action="append", default=[])
     given = options.parse_args()
-    for path in given.data or [os.path.join(HERE, "data", name) for name in ("harbour.json", "kitchen.json")]:
+    for path in given.data or [os.path.join(HERE, "data", name) for name in ("orchard.json", "railway.json")]:
         with open(path, encoding="utf-8") as file:
             run(given.cmd, json.load(file), dict(pair.split("=", 1) for pair in given.env))
 
