@@ -76,10 +76,10 @@ def test_calibrating_under_blend_measures_the_blend_and_nothing_else(in_store):
 
 
 def test_questions_about_anything_that_come_with_the_embedder_are_asked_and_move_the_gate(in_store):
-    vectors = unit_rows(64)
-    asked = Questions(tuple(f"question {n} about anything" for n in range(64)), vectors, vectors.mean(axis=0, dtype=np.float64))
+    vectors = unit_rows(24)
+    asked = Questions(tuple(f"question {n} about anything" for n in range(24)), vectors, vectors.mean(axis=0, dtype=np.float64))
     rows = [(text, at, vector * -1 if vector @ asked.mean > 0 else vector) for text, at, vector in bursts(20, 4)]
-    answers = [(f"an answer {n}", START + 1e7 + n * 1e5, vector) for n, vector in enumerate(vectors[:32])]
+    answers = [(f"an answer {n}", START + 1e7 + n * 1e5, vector) for n, vector in enumerate(vectors[:12])]
 
     async def body(ctx):
         ctx.embedding._embedder.profile = Profile(admission=0.26, min_similarity=0.2, cosine_floor=0.1, cosine_ceil=0.6, questions=asked)
