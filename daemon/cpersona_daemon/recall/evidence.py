@@ -78,6 +78,7 @@ class _Weighing:
         self._conn, self._bench, self._vector, self._query, self._lists = conn, bench, vector, query, lists
         self._excluded = matcher(query.exclude)
         self._question, self._notes = _asked(conn, bench, query), notes
+        self._english = is_english(query.text)
         self._background = None if vector is None else _background(bench, vector, query)
         self._scored: dict[Rid, blend.Scored] = {}
         self._held: list[int] = []
@@ -123,7 +124,7 @@ class _Weighing:
         if self._vector is None:
             return {}
         found, rows = self._bench.vectors.rows_of(rids, len(self._vector.vector), self._vector.model)
-        cosines, similarities = blend.similarities(rows, self._vector.vector, self._background, self._bench.profile, is_english(self._query.text))
+        cosines, similarities = blend.similarities(rows, self._vector.vector, self._background, self._bench.profile, self._english)
         return dict(zip(found, zip(cosines.tolist(), similarities.tolist(), strict=True), strict=True))
 
     def _lent(self) -> dict[Rid, float]:

@@ -51,11 +51,13 @@ _FOREIGN = frozenset(word for words in _OTHERS.values() for word in words.split(
 _SHARED = frozenset("a am an as d do had has he i in is it m me no not on or over s so t that to was we will".split())
 _PROOF = ENGLISH - _SHARED
 _WORDS = re.compile(r"[^\W\d_]+")
+_READ = 1000  # characters: whoever pastes a whole text has shown its language by then
 _FIRST_OTHER_LETTER, _VIETNAMESE = 0x250, range(0x1E00, 0x1F00)  # Latin letters lie below the one and in the other
 
 
 def is_english(text: str) -> bool:
     """Return False for a text in another script, or one with more function words of other languages than of English."""
+    text = text[:_READ]
     letters = [c for c in text if c.isalpha()]
     if 2 * sum(ord(c) >= _FIRST_OTHER_LETTER and ord(c) not in _VIETNAMESE for c in letters) > len(letters):
         return False
