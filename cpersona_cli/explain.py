@@ -34,7 +34,7 @@ def show(out, trace):
         out.line("gate: " + "  ".join(f"{name} {_short(t.get('value'))} ({t.get('from')})" if isinstance(t, dict) else f"{name} {_short(t)}"
                                       for name, t in thresholds.items()))
     if unfamiliar is not None:
-        out.line(f"the gate of the blend is {_short(unfamiliar)} times what it would be, for words or a name of the question that no row holds")
+        out.line(f"the gate of the blend is raised {_short(unfamiliar)}-fold: no row holds a name or some words of the question")
     channels = trace.pop("channels", None)
     if isinstance(channels, list):
         out.line("lists: " + "  ".join(_channel(channel) for channel in channels))
