@@ -39,6 +39,11 @@ def test_noise_is_the_lower_quartile_of_the_best_unrelated_rows_and_needs_ten_qu
     assert noise.noise_of([0.1] * 9) is None and noise.gate_from(None, 1000, True) is None
 
 
+def test_the_noise_of_questions_is_the_upper_quartile_of_their_best_rows():
+    rows = [[Candidate(("mem", n), blend=score, coverage=0.9), Candidate(("mem", 9), blend=0.01, coverage=1.0)] for n, score in enumerate((0.1, 0.2, 0.3, 0.4))]
+    assert noise.noise_of_questions([*rows, []]) == pytest.approx(0.3)
+
+
 def test_the_memory_itself_and_rows_of_the_same_half_hour_are_related():
     asked = Sampled(1, "kit", START, "m1", np.zeros(2, np.float32))
     rows = [found(1, 0.9), found(2, 0.8), found(3, 0.3), found(4, 0.2)]

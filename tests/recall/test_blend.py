@@ -74,6 +74,22 @@ def test_what_is_near_to_every_question_must_be_nearer_to_this_one():
     assert blend.similarities(rows, question, None, asked)[1] == pytest.approx([0.5**0.5, 0.5**0.5 * (1 - blend.BACKGROUND_SHARE * 0.8)])
 
 
+def test_where_questions_about_anything_are_known_the_questions_own_background_counts_less():
+    profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, questions=questions(0.0, 0.0, 0.5))
+    behind = blend.Background(10**9, 10**9 + 1, np.array([0.4, 0.2, 0.0]))
+    above = blend.similarities(unit(0, 1, 0)[None], unit(1, 0, 0), behind, profile)[1]
+    assert above == pytest.approx([-blend.QUESTION_SHARE * 0.4 - blend.BACKGROUND_SHARE * 0.2])
+
+
+def test_what_a_row_has_with_any_question_counts_in_the_multilingual_part_too():
+    profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, part=Part(2, 4, 0.5), questions=questions(0.0, 0.0, 0.3, 0.0))
+    half = 0.5**0.5
+    row, question = np.array([-half, 0, half, 0], np.float32), np.array([half, 0, half, 0], np.float32)
+    behind = blend.Background(10**9, 10**9 + 1, np.array([0.0, 0.0, 0.1, 0.0]))
+    of_part = 1 - 0.3 / half * blend.BACKGROUND_SHARE - 0.1 / half * (blend.QUESTION_SHARE + blend.BACKGROUND_SHARE)
+    assert blend.similarities(row[None], question, behind, profile)[1] == pytest.approx([blend.PART_WORTH * of_part], abs=1e-6)
+
+
 def test_a_question_in_another_language_hears_the_multilingual_part():
     profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, part=Part(2, 4, 0.5))
     half = 0.5**0.5

@@ -193,6 +193,53 @@ def test_the_multilingual_part_finds_what_the_whole_vector_does_not_see(house):
     assert result.rows[0].ref == gold and result.rows[0].match_reason["score"] > result.rows[0].match_reason["cosine"]
 
 
+@pytest.fixture
+def chat(house):
+    """Sixty rows, of which nine name Tobias, each a little near to whatever is asked of him; others speak of a wallet elsewhere."""
+    house.fill(51)
+    house.tobias = house.add(*((f"Tobias: {word}", near(0.12)) for word in "lantern violin granite orchard compass meadow turbine saddle glacier".split()))
+    house.add(("lose the brown wallet", near(0.0)), agent="else")
+    return house
+
+
+WALLET = "Where did Tobias lose his wallet?"
+
+
+def test_words_that_no_row_in_scope_holds_keep_a_familiar_name_from_being_an_answer(chat):
+    assert chat.refs(WALLET) == [] and set(chat.refs("Where did Tobias go with his violin?")) & set(chat.tobias)
+    chat.add(("Tobias: his wallet, lose it", near(0.0)), minute=1e4)
+    assert chat.refs(WALLET) != []
+
+
+@pytest.mark.parametrize("limit", [1, 10, 60, 100])
+@pytest.mark.parametrize("spared", [0, 3, 8])
+def test_neither_the_limit_nor_what_is_excluded_moves_the_gate(chat, limit, spared):
+    exclude = ["Tobias: lantern", "Tobias: violin", "Tobias: granite", "Tobias: orchard", "Tobias: compass", "Tobias: meadow", "Tobias: turbine", "Tobias: saddle"][:spared]
+    assert chat.refs(WALLET, limit=limit, exclude=tuple(exclude)) == []
+
+
+def test_another_name_for_a_familiar_person_admits_nothing(chat):
+    chat.add(*((f"Kit, number {n}", near(0.1)) for n in range(60)), minute=2e4)
+    assert chat.refs(WALLET) == chat.refs(WALLET, also_lexical=("Kit",)) == []
+
+
+def test_how_much_a_missing_word_says_hangs_on_the_agents_rows_and_not_on_the_stores(chat):
+    before = chat.recall(WALLET, trace=True).trace["unfamiliarity"]
+    chat.add(*((f"somebody else's note {n}", near(0.0)) for n in range(600)), agent="else", minute=3e4)
+    assert chat.recall(WALLET, trace=True).trace["unfamiliarity"] == pytest.approx(before, rel=0.05)
+
+
+def test_a_name_that_is_common_but_stands_on_no_list_is_known(house):
+    house.add(*((f"boiler valve {n}", near(0.3)) for n in range(90)))
+    house.add(*((f"Tobias and the weekly market walk with a long list of things to buy, number {n}", near(-0.1)) for n in range(120)), minute=1e4)
+    assert {row.match_reason["signal"] for row in house.recall("Does the boiler of Tobias have a valve?").rows} == {"blend"}
+    assert house.recall("Does the boiler of Tobias have a valve?", trace=True).trace.get("unfamiliarity") is None
+
+
+def test_where_nothing_was_looked_at_nothing_is_unfamiliar(house):
+    assert "unfamiliarity" not in house.recall("Where did Tobias lose his wallet?", trace=True).trace
+
+
 def test_a_question_brings_back_no_rows_that_share_nothing_but_its_language(house):
     profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.05, part=Part(WIDTH // 2, WIDTH, 0.5))
     rng, axis = np.random.default_rng(3), np.eye(12)[0]

@@ -99,10 +99,13 @@ def test_a_rare_identifier_identifies_its_row_and_a_common_one_does_not(stem):
     assert not held(stem, "deploy target", "the deploy target", rows=5000, found=(1, 3)).identified
 
 
-def unmet(stem, question, *rows, size=100):
+def unmet(stem, question, *rows, size=None, counts=None):
+    """What of a question none of some rows holds, each term counted in these rows unless ``counts`` says otherwise."""
     terms = parse_query(question)
-    asked = Question(question, terms, stem, size, (1,) * len(terms.terms))
-    return asked.unmet([asked.held(Reading(row, None)).terms for row in rows])
+    masks = [Question(question, terms, stem, 1, (1,) * len(terms.terms)).held(Reading(row, None)).terms for row in rows]
+    found = tuple(sum(mask >> place & 1 for mask in masks) for place in range(len(terms.terms)))
+    size = len(rows) if size is None else size
+    return Question(question, terms, stem, size, counts or found).unmet(size, lambda place: bool(found[place]))
 
 
 def test_a_question_that_names_what_no_row_holds_says_so(stem):
@@ -116,14 +119,30 @@ def test_a_question_that_names_what_no_row_holds_says_so(stem):
     assert not unmet(stem, "When do we rotate the Datadog key?", *keys, size=0).name
 
 
+def test_a_name_that_only_other_peoples_rows_hold_is_held_by_none(stem):
+    assert unmet(stem, "When do we rotate the Datadog key?", "We rotate the key", counts=(1, 5, 1)).name
+
+
+@pytest.mark.parametrize("name", ["Zanzibar's", "<Zanzibar>", "*Zanzibar*", "«Zanzibar»", "„Zanzibar“", "{Zanzibar}", "Zanzibar…", "#Zanzibar"])
+def test_a_name_is_one_whatever_stands_around_it(stem, name):
+    assert unmet(stem, f"what did we say about {name} and the garden fence in the end", "the garden fence").name
+
+
+@pytest.mark.parametrize("question", [
+    "what is the garden fence for? Thanks for your help with this", "what did we say on Monday about the garden fence", "Zanzibar is the place of the garden fence",
+])
+def test_the_beginning_of_a_sentence_and_a_day_are_no_names(stem, question):
+    assert not unmet(stem, question, "the garden fence").name
+
+
 def test_a_question_about_one_whom_many_rows_name_tells_how_much_of_it_none_holds(stem):
     rows = ("Tobias: I lose everything", "Tobias: hello", "Did Tobias call?", "Ines: no")
     wallet = unmet(stem, "Where did Tobias lose his wallet?", *rows)
-    assert wallet.familiar and 0 < wallet.share < 1
+    assert wallet.familiar and not wallet.name and 0 < wallet.share < 1
     assert unmet(stem, "Where did Tobias lose his wallet?", *rows, "Ines: a wallet").share == 0.0
-    assert not unmet(stem, "Where did Tobias lose his wallet?", *rows[2:]).familiar
+    assert not unmet(stem, "Where did Tobias lose his wallet?", *rows[1:]).familiar
     assert not unmet(stem, "where did tobias lose his wallet", *rows).familiar
-    assert not unmet(stem, "Where did Tobias lose his wallet?", *rows, *["Ines: well"] * 40).familiar
+    assert not unmet(stem, "Where did Tobias lose his wallet?", *rows, size=200).familiar
     assert unmet(stem, "Where was Tobias in October 2023?", *rows).share == 0.0
 
 

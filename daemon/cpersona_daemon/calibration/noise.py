@@ -1,4 +1,4 @@
-"""How well questions match what does not answer them: the noise of a store, and the gate of the blend above it.
+"""How well questions match what hardly answers them: the noise of a store, and the gate of the blend above it.
 
 Asked are questions about anything, which come with the embedder: hardly a store answers them, and the upper quartile of
 what their best rows score says how near an answer the rest of this store comes. An embedder that brings none is asked
@@ -48,6 +48,11 @@ def gate_from(noise: float | None, rows: int, asked: bool) -> float | None:
     return round(blend.GATE * (1 + rows / (rows + PRIOR_ROWS) * (moved - 1)), 4)
 
 
+def noise_of_questions(found: Sequence[Sequence[Candidate]]) -> float:
+    """Return the upper quartile of what each question's best row scored, 0 for a question that found none."""
+    return float(np.quantile([max((c.blend for c in rows), default=0.0) for rows in found], 0.75))
+
+
 def noise_of(best: Sequence[float]) -> float | None:
     """Return the lower quartile of what each opening's best unrelated row scored, None for fewer than 10."""
     return float(np.quantile(best, 0.25)) if len(best) >= LEAST_QUERIES else None
@@ -68,7 +73,7 @@ async def gate_of(ctx: Context, settings: Settings, agent: str, openings: Sequen
 
 async def _asked(ctx: Context, settings: Settings, agent: str, questions: Questions) -> float:
     found, _ = await ask(ctx, settings, [(_query(text, agent), vector) for text, vector in zip(questions.texts, questions.vectors, strict=True)])
-    return float(np.quantile([max((c.blend for c in rows), default=0.0) for rows in found], 0.75))
+    return noise_of_questions(found)
 
 
 async def _openings(ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]]) -> float | None:

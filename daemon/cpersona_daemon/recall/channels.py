@@ -36,7 +36,7 @@ class VectorQuery:
 @dataclass(slots=True)
 class Notes:
     """What the channels did beside their lists: skipped terms, fallbacks; and what a blend found out while weighing:
-    how much better the question must be met for its unfamiliar words, and which rows had nothing to weigh."""
+    by what factor better (1 or more) the question must be met for what no row holds, and which rows had nothing to weigh."""
 
     lexical: dict[str, Any] = field(default_factory=dict)
     keyword_reason: str | None = None

@@ -21,8 +21,8 @@ from .lexical import CJK_RUN, LEADING, TRAILING, LexicalQuery, Term, normalise
 
 # An identifier that stands in more rows than either of these names no row in particular.
 TELLING_ROWS, TELLING_SHARE = 10, 0.01
-# A name in so many of the rows that were looked at, and no fewer than three, belongs to one whom the store is about.
-FAMILIAR_SHARE, FAMILIAR_ROWS = 0.1, 3
+# A name in so many rows, as a share of the agent's, and no fewer than three, is that of one whom the store is about.
+FAMILIAR_SHARE, FAMILIAR_ROWS = 0.03, 3
 # From this many English stop words on a question is English, where a capital inside the sentence marks a name.
 ENGLISH_STOP_WORDS = 2
 
@@ -36,6 +36,9 @@ _YEAR = re.compile(r"(?<![\w.:/#-])((?:19|20)\d\d)(?![\w:/#-])")
 _ISO = re.compile(r"(?<![\w.:/-])((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?(?![\w:/-])")
 _AMBIGUOUS = ("may", "march")  # words of their own where neither a day nor a year stands beside them
 _DIACRITICS = re.compile("[\u0300-\u036f]+")
+_EDGES = re.compile(r"^\W+|\W+$")
+_ENDING = re.compile(r"['’](?:s|ll|d|re|ve|m)$")
+_WEEKDAYS = frozenset("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
 _BETWEEN = re.compile(r"[\W_]")
 _PLAIN_COMPOUND = re.compile(r"[^\W\d_]+(?:(?:[-'][^\W\d_]+)*|/[^\W\d_]+)")  # dry-run, and/or
 
@@ -54,15 +57,15 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """What of a question none of the rows looked at holds.
+    """What of a question no row in scope holds.
 
-    ``name``: it names something that none holds; ``familiar``: it names someone whom many name; ``share``: the part of its
-    weight that lies on words that none holds.
+    ``name``: it names something that none holds; ``familiar``: it names someone whom many rows name, so that all of those
+    are near to it; ``share``: where it does, the part of its weight that lies on words that none holds.
     """
 
-    name: bool
-    familiar: bool
-    share: float
+    name: bool = False
+    familiar: bool = False
+    share: float = 0.0
 
 
 class Reading:
@@ -109,25 +112,28 @@ class Question:
         # One row more than there is, without any of the words: in a store of one memory all would be common.
         self._weights = [idf(count, rows + 1) for count in counts]
         self._whole = sum(self._weights[:len(query.terms)])
-        self._written = self._sought[:len(query.terms)]
         few = max(TELLING_ROWS, rows * TELLING_SHARE)
         self._telling = [s.telling and count <= few for s, count in zip(self._sought, counts, strict=True)]
-        self._names = inner_names(text, query)
+        self._names, self._counts = inner_names(text, query), tuple(found)
 
-    def unmet(self, held: Sequence[int]) -> Unmet:
-        """Return what none of the rows holds whose ``terms`` are given; nothing where there is no index to find them by.
+    def unmet(self, rows: int, held: Callable[[int], bool]) -> Unmet:
+        """Return what none of an agent's ``rows`` memories holds. ``held`` tells whether one in scope holds the term at a place.
 
-        A rare word brings the rows that hold it among those that are weighed, whoever's the other rows of the store are.
+        Nothing where there is no index to count by.
         """
         if not self.rows or not self._whole:
-            return Unmet(False, False, 0.0)
-        counts = [sum(terms >> place & 1 for terms in held) for place in range(len(self._written))]
-        written = list(zip(self._written, counts, self._weights, strict=False))
-        return Unmet(
-            name=any(not count and s.date is None and (s.telling or s.text in self._names) for s, count, _ in written),
-            familiar=any(s.text in self._names and count >= max(FAMILIAR_ROWS, FAMILIAR_SHARE * len(held)) for s, count, _ in written),
-            share=sum(weight for s, count, weight in written if not count and s.date is None) / self._whole,
-        )
+            return Unmet()
+        # Only the terms as written were counted; other names come after them.
+        written = list(enumerate(zip(self._sought, self._counts, self._weights, strict=False)))
+
+        def missing(place: int, sought: _Sought, count: int) -> bool:
+            return sought.date is None and not (count and held(place))
+
+        if any((s.telling or s.text in self._names) and missing(place, s, count) for place, (s, count, _) in written):
+            return Unmet(name=True)
+        if not any(s.text in self._names and count >= max(FAMILIAR_ROWS, FAMILIAR_SHARE * rows) for _, (s, count, _) in written):
+            return Unmet()
+        return Unmet(familiar=True, share=sum(weight for place, (s, count, weight) in written if missing(place, s, count)) / self._whole)
 
     def held(self, reading: Reading) -> Held:
         """Return what a row holds; nothing at all for a question without terms."""
@@ -223,10 +229,11 @@ def inner_names(text: str, query: LexicalQuery) -> frozenset[str]:
     """Return the words of an English question that a capital marks as names, in lower case; none of any other question."""
     if len(query.stop_words) < ENGLISH_STOP_WORDS:
         return frozenset()
-    words = [w.strip("\"'`“”‘’()[].,;:!?") for w in text.split()[1:]]
-    names = [w for w in words if w[:1].isupper()]
+    words = text.split()
+    inner = [_EDGES.sub("", word) for before, word in zip(words, words[1:], strict=False) if not before.endswith((".", "?", "!"))]
+    names = [word for word in inner if word[:1].isupper() and word not in _WEEKDAYS]
     # Where every noun has one (German), a capital marks nothing.
-    return frozenset() if 2 * len(names) > len(words) else frozenset(n.removesuffix("'s").removesuffix("’s").lower() for n in names)
+    return frozenset() if 2 * len(names) > len(words) - 1 else frozenset(_ENDING.sub("", name).lower() for name in names)
 
 
 def dates_of(text: str) -> dict[str, Date]:

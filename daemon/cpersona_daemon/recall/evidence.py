@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from ..storage import candidates as stored
-from ..storage import lexical
+from ..storage import existence, lexical
 from ..storage.scope import Scope
 from ..vectors.changes import EPISODE, MEMORY, Rid
 from . import blend, versions
@@ -81,7 +81,7 @@ class _Weighing:
         self._english = is_english(query.text)
         self._background = None if vector is None else _background(bench, vector, query)
         self._scored: dict[Rid, blend.Scored] = {}
-        self._held: list[int] = []
+        self._held = 0  # the terms that some row weighed holds
 
     def run(self) -> list[Candidate]:
         rids = dict.fromkeys(rid for ranked in self._lists for rid in ranked.rids if rid not in ranked.excluded)
@@ -110,10 +110,14 @@ class _Weighing:
             held = self._question.held(Reading(text, instant))
             cosine, similarity = meant.get(rid, (None, None))
             self._scored[rid] = blend.scored(cosine, similarity, held.coverage, held.identified)
-            self._held.append(held.terms)
+            self._held |= held.terms
 
     def _unfamiliarity(self) -> float:
-        unmet, rows = self._question.unmet(self._held), self._question.rows if self._background is None else self._background.total
+        """Return by what factor better the question must be met: the same whatever rows it is asked for or spared."""
+        if not self._scored:
+            return 1.0
+        terms, rows = parse_query(self._query.text).terms, self._question.rows if self._background is None else self._background.total
+        unmet = self._question.unmet(rows, lambda place: bool(self._held >> place & 1) or existence.holds(self._conn, terms[place], self._query.scope))
         return blend.unfamiliarity(rows, unmet.name, unmet.familiar, unmet.share)
 
     def _is_excluded(self, rid: Rid, text: str) -> bool:

@@ -21,46 +21,48 @@ _OTHERS = {
         das dem der des ein eine einem einen einer eines und oder nicht kein keine keinen sind waren wird werden wurde wurden
         habe haben hatte hatten ich du sie wir ihr mich mir uns euch mein meine dein unser unsere sein seine wie wann wer wem
         wen wo wohin woher warum wieso weshalb welche welchem welchen welcher welches von vom zum zur zu für auf bei beim nach
-        über unter ohne gegen wegen seit noch schon auch nur sehr wenn dass weil aber als gibt muss kann soll""",
+        über unter ohne gegen wegen seit noch schon auch nur sehr wenn dass weil aber gibt muss kann soll""",
     "French": """
-        le la les une des du de et sont était dans sur avec que qui quoi qu dont où quand comment pourquoi combien quel quelle
-        quelles quels il elle ils elles nous vous je tu notre votre leur cette pas au chez ont avons avez avait fait faut peut
-        doit""",
+        le la les une des du de et sont était dans sur avec que qui quoi qu dont où quand pourquoi combien quel quelle quelles
+        quels il ils elles nous vous je tu notre votre leur cette pas au chez ont avons avez avait fait faut peut doit""",
     "Spanish": """
-        el la los las una unos unas de del al en con para por que qué quién quiénes cuándo cuando dónde donde cómo como cuánto
-        cuánta cuántos cuántas cuál cuáles es está están fue han se sus mis le muy pero porque más también este esta estos ese
-        esa""",
+        el la los las una unos unas de del en con para por que qué quién quiénes cuándo cuando dónde donde cómo como cuánto
+        cuánta cuántos cuántas cuál cuáles es está están fue han se sus le muy pero porque más también este esta estos ese esa""",
     "Italian": """
-        il la gli uno una di del della dei delle dello al alla nel nella dal dalla sul sulla con che chi cosa quando perché
-        quanto quanta quanti quante quale quali è sono hanno più anche questo questa mio suo""",
+        il la gli uno una di del della dei delle dello alla nel nella dal dalla sul sulla con che cosa quando perché quanto
+        quanta quanti quante quale quali è sono hanno più anche questo questa mio suo""",
     "Portuguese": """
         uma uns umas da das de para por que quem quando onde como quanto quantos qual quais é são foi está estão têm não mais
         também seu sua meu minha ao aos pela pelo""",
     "Dutch": """
-        de het een van en voor niet zijn wie wat waar wanneer waarom hoeveel welke welk ik je jij hij zij wij ze dat deze dit
-        naar bij uit aan als ook nog geen heeft hebben wordt worden""",
+        de het een van en voor niet zijn wie wat waar wanneer waarom hoeveel welke welk ik je jij hij zij wij ze deze dit naar
+        bij uit aan ook nog geen heeft hebben wordt worden""",
     "Polish": """
         się nie są był była było że jak kiedy gdzie kto czy ile który która które dla przez przy mój jego jej ich""",
     "Turkish": """
         ve bir bu şu nerede nasıl kaç hangi zaman için ile mı mu mü yok olan olarak daha çok değil""",
 }
-# Words of names everywhere (Los Angeles, Van Houten): two of them say as much as one of the others.
-_OF_NAMES = frozenset("al da de del der di du el la las le los van von".split())
+# Words of English phrases and titles too (Les Paul, con artist, Lake Como): two say as much as one of the others. Those of
+# names (Los Angeles, van der Rohe) say nothing by themselves.
+_SHARED_IN_PHRASES = frozenset("como con des et hangi les una uno".split())
+_OF_NAMES = frozenset("da de del der di du el la las le los van von".split())
 _FOREIGN = frozenset(word for words in _OTHERS.values() for word in words.split()) - ENGLISH
 # A word that is common in another language too says nothing for English.
 _SHARED = frozenset("a am an as d do had has he i in is it m me no not on or over s so t that to was we will".split())
 _PROOF = ENGLISH - _SHARED
 _WORDS = re.compile(r"[^\W\d_]+")
 _READ = 1000  # characters: whoever pastes a whole text has shown its language by then
-_FIRST_OTHER_LETTER, _VIETNAMESE = 0x250, range(0x1E00, 0x1F00)  # Latin letters lie below the one and in the other
+_FIRST_OTHER_LETTER = 0x250  # Latin letters lie below
 
 
 def is_english(text: str) -> bool:
     """Return False for a text in another script, or one with more function words of other languages than of English."""
     text = text[:_READ]
     letters = [c for c in text if c.isalpha()]
-    if 2 * sum(ord(c) >= _FIRST_OTHER_LETTER and ord(c) not in _VIETNAMESE for c in letters) > len(letters):
+    if 2 * sum(ord(c) >= _FIRST_OTHER_LETTER for c in letters) > len(letters):
         return False
     words = [word.lower() for word in _WORDS.findall(text)]
-    foreign = sum(0.5 if word in _OF_NAMES else 1.0 for word in words if word in _FOREIGN)
+    foreign = sum(0.5 if word in _SHARED_IN_PHRASES else 1.0 for word in words if word in _FOREIGN - _OF_NAMES)
+    if foreign:
+        foreign += 0.5 * sum(word in _OF_NAMES for word in words)
     return foreign < 1 or foreign <= sum(word in _PROOF for word in words)

@@ -1,6 +1,6 @@
-"""Whether some row holds a text: by its words, all of them, in one row; no score and no threshold.
+"""Whether some row holds a text, by its words, all of them, in one row; or a single term: no score and no threshold.
 
-Contract: issue "Honest recall" 6 (`exists`).
+Contract: issue "Honest recall" 2 and 6 (`exists`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from ..vectors.changes import EPISODE, MEMORY, Rid
 from .scope import Scope
 
 LOOKED_AT = 50  # the newest rows with all words, among which one that holds the text itself is preferred
+LOOKED_THROUGH = 2_000  # the newest rows with a term, of which one in scope is sought; a term in more rows is taken for held
 
 _TABLES = {MEMORY: ("memory_fts", "memories", "m.content"), EPISODE: ("episode_fts", "episodes", "m.summary || ' ' || m.keywords")}
 
@@ -37,6 +38,21 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
         if rows and by_words is None:
             by_words = (kind, rows[0][0]), False
     return by_words
+
+
+def holds(conn: apsw.Connection, term: Term, scope: Scope) -> bool:
+    """Tell whether a row in scope holds a term in any of its forms."""
+    for kind in (MEMORY, EPISODE) if scope.sees_episodes else (MEMORY,):
+        fts, table, _ = _TABLES[kind]
+        axes, params = scope.memory_sql("m.") if kind == MEMORY else scope.row_sql("m.")
+        newest = f"SELECT rowid FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT ?"
+        ((inside, looked_through),) = conn.execute(
+            f"WITH f AS MATERIALIZED ({newest})"
+            f" SELECT EXISTS (SELECT 1 FROM f CROSS JOIN {table} m ON m.id = f.rowid WHERE {axes}), (SELECT count(*) FROM f)",
+            (_any_form(term), LOOKED_THROUGH, *params)).fetchall()
+        if inside or looked_through == LOOKED_THROUGH:
+            return True
+    return False
 
 
 def _any_form(term: Term) -> str:
