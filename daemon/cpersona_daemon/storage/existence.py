@@ -12,7 +12,7 @@ from ..vectors.changes import EPISODE, MEMORY, Rid
 from .scope import Scope
 
 LOOKED_AT = 50  # the newest rows with all words, among which one that holds the text itself is preferred
-LOOKED_THROUGH = 2_000  # the newest rows with a term, of which one in scope is sought; a term in more rows is taken for held
+LOOKED_THROUGH = 1_000  # the newest rows with a term, of which one in scope is sought; a term in more rows is taken for held
 
 _TABLES = {MEMORY: ("memory_fts", "memories", "m.content"), EPISODE: ("episode_fts", "episodes", "m.summary || ' ' || m.keywords")}
 
