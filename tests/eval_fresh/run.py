@@ -3,7 +3,7 @@
     python tests/eval_fresh/run.py [--cmd CPERSONA] [--data FILE]... [--env NAME=VALUE]...
 
 Run by hand and apart from the suite, which loads the model once only. The texts of orchard.json and railway.json, which
-are asked unless others are given, were written after the last change to the scoring, of the kinds that the shared
+are asked unless others are given, were written after the constants of the scoring were settled, of the kinds that the shared
 evaluation has, and are there to check it. The others came before, and what they showed led to changes; ferry.json and
 nursery.json are harder, for most of their absent questions ask for a detail about something that is stored. Who tunes on
 one writes a new one. Files have `memories` with `agent` and `rows`, and `queries` with `agent`, `q`, `gold` and `kind`;
