@@ -105,7 +105,7 @@ def unmet(stem, question, *rows, size=None, counts=None):
     masks = [Question(question, terms, stem, 1, (1,) * len(terms.terms)).held(Reading(row, None)).terms for row in rows]
     found = tuple(sum(mask >> place & 1 for mask in masks) for place in range(len(terms.terms)))
     size = len(rows) if size is None else size
-    return Question(question, terms, stem, size, counts or found).unmet(size, lambda place: bool(found[place]))
+    return Question(question, terms, stem, size, counts or found).unmet(size, 0, lambda term: bool(found[terms.terms.index(term)]))
 
 
 def test_a_question_that_names_what_no_row_holds_says_so(stem):

@@ -1,4 +1,4 @@
-"""Asking a store its own memories: what both kinds of gates are measured on.
+"""Asking a store: what both kinds of gates are measured on.
 
 Contract: contracts.md §8; issue "Honest recall", item 1.
 """
@@ -20,10 +20,8 @@ from ..vectors.changes import Rid
 QUERIES_AT_ONCE = 2  # of four readers: the others stay free for requests
 
 
-async def ask(
-    ctx: Context, settings: Settings, queries: Sequence[tuple[Query, np.ndarray | None]],
-) -> tuple[list[list[Candidate]], dict[Rid, float | None]]:
-    """Put queries, each with its vector, to the live pipeline and return the rows that each found, and the instant of every row found."""
+async def ask(ctx: Context, settings: Settings, queries: Sequence[tuple[Query, np.ndarray | None]]) -> list[list[Candidate]]:
+    """Put queries, each with its vector, to the live pipeline and return the rows that each found."""
     free = asyncio.Semaphore(QUERIES_AT_ONCE)
 
     async def one(query: Query, vector: np.ndarray | None) -> list[Candidate]:
@@ -35,9 +33,13 @@ async def ask(
             tasks = [group.create_task(one(*query)) for query in queries]
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
-    found = [task.result() for task in tasks]
+    return [task.result() for task in tasks]
+
+
+async def instants_of(ctx: Context, found: Sequence[Sequence[Candidate]]) -> dict[Rid, float | None]:
+    """Return the instant of every row found."""
     known = await ctx.db.read(facts, sorted({c.rid for rows in found for c in rows}))
-    return found, {rid: fact.instant for rid, fact in known.items()}
+    return {rid: fact.instant for rid, fact in known.items()}
 
 
 def near(one: float | None, other: float | None, window: float) -> bool:

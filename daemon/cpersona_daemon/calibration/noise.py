@@ -24,7 +24,7 @@ from ..settings import Settings
 from ..storage.calibration import Sampled
 from ..storage.scope import Scope
 from ..vectors.changes import MEMORY, Rid
-from .asking import ask, near
+from .asking import ask, instants_of, near
 
 LEAST_QUERIES = 10
 # What the stores showed that the shipped gate was chosen on: with questions about anything, and with openings of memories.
@@ -72,21 +72,21 @@ async def gate_of(ctx: Context, settings: Settings, agent: str, openings: Sequen
 
 
 async def _asked(ctx: Context, settings: Settings, agent: str, questions: Questions) -> float:
-    found, _ = await ask(ctx, settings, [(_query(text, agent), vector) for text, vector in zip(questions.texts, questions.vectors, strict=True)])
-    return noise_of_questions(found)
+    return noise_of_questions(await ask(ctx, settings, _queries(agent, questions.texts, questions.vectors)))
 
 
 async def _openings(ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]]) -> float | None:
     asked = [row for row, text in openings if text]
     texts = [text for _, text in openings if text]
     vectors = await _embedded(ctx, texts, asked)
-    found, instants = await ask(ctx, settings, [(_query(text, agent), vector) for text, vector in zip(texts, vectors, strict=True)])
+    found = await ask(ctx, settings, _queries(agent, texts, vectors))
+    instants = await instants_of(ctx, found)
     window = settings.calibrate_temporal_window_min * 60
     return noise_of([best_unrelated(row, rows, instants, window) for row, rows in zip(asked, found, strict=True)])
 
 
-def _query(text: str, agent: str) -> Query:
-    return Query(text, Scope(agent), 1, count_recalls=False)
+def _queries(agent: str, texts: Sequence[str], vectors: Sequence[np.ndarray | None]) -> list[tuple[Query, np.ndarray | None]]:
+    return [(Query(text, Scope(agent), 1, count_recalls=False), vector) for text, vector in zip(texts, vectors, strict=True)]
 
 
 async def _embedded(ctx: Context, texts: list[str], rows: Sequence[Sampled]) -> list[np.ndarray | None]:

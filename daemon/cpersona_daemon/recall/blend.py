@@ -91,35 +91,30 @@ def similarities(
     """
     rows, question = vectors.astype(np.float64), query.astype(np.float64)
     asked = None if profile is None or profile.questions is None else profile.questions.mean
-    above = _above(rows, question, background, profile, asked)
-    part = _part_of(profile, len(question))
-    if part is not None:
-        of_part = _above(_cut(rows, part), _cut(question, part), _behind(background, part), profile, None if asked is None else _cut(asked, part))
-        above = np.maximum(above, PART_WORTH * of_part) if english else FOREIGN_WHOLE * above + FOREIGN_PART * of_part
-    return rows @ question, above
+    return rows @ question, _similarity(rows, question, background, profile, asked, english)
 
 
 def alike(vectors: np.ndarray, background: Background | None, profile: Profile | None) -> np.ndarray:
     """Return how far the cosine of each two rows stands above their background: float64, (n, n). Neither is a question."""
-    rows, part = vectors.astype(np.float64), _part_of(profile, vectors.shape[1])
-    above = np.array([_above(rows, row, background, profile, None) for row in rows]).reshape(len(rows), len(rows))
-    if part is None or not len(rows):
+    rows = vectors.astype(np.float64)
+    return np.array([_similarity(rows, row, background, profile, None, True) for row in rows]).reshape(len(rows), len(rows))
+
+
+def _similarity(
+    rows: np.ndarray, question: np.ndarray, background: Background | None, profile: Profile | None, asked: np.ndarray | None, english: bool
+) -> np.ndarray:
+    above = _above(rows, question, background, profile, asked)
+    if profile is None or profile.part is None or len(question) < profile.part.stop:
         return above
-    cut, behind = _cut(rows, part), _behind(background, part)
-    return np.maximum(above, PART_WORTH * np.array([_above(cut, row, behind, profile, None) for row in cut]))
-
-
-def _part_of(profile: Profile | None, width: int) -> Part | None:
-    return profile.part if profile is not None and profile.part is not None and width >= profile.part.stop else None
+    part = profile.part
+    behind = background and replace(background, centre=_cut(background.centre, part))
+    of_part = _above(_cut(rows, part), _cut(question, part), behind, profile, None if asked is None else _cut(asked, part))
+    return np.maximum(above, PART_WORTH * of_part) if english else FOREIGN_WHOLE * above + FOREIGN_PART * of_part
 
 
 def _cut(vectors: np.ndarray, part: Part) -> np.ndarray:
     """Return the part of the vectors, scaled so that products are its own cosines."""
     return vectors[..., part.start:part.stop] / part.share**0.5
-
-
-def _behind(background: Background | None, part: Part) -> Background | None:
-    return None if background is None else replace(background, centre=_cut(background.centre, part))
 
 
 def _above(rows: np.ndarray, question: np.ndarray, background: Background | None, profile: Profile | None, asked: np.ndarray | None) -> np.ndarray:

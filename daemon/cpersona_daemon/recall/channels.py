@@ -89,10 +89,9 @@ def _vector_lists(vectors: Any, settings: Settings, query: Query, vector: Vector
 
 def scan(vectors: Any, query: Query, vector: VectorQuery, start: int, stop: int, k: int) -> list[tuple[Rid, float]]:
     """Scan memories and episodes each over their own window and merge them by similarity, a memory first on ties."""
-    kinds = (MEMORY, EPISODE) if query.scope.sees_episodes else (MEMORY,)
     found = [
         ((kind, hit.id), hit.score)
-        for kind in kinds
+        for kind in query.scope.kinds
         for hit in vectors.search(vector.vector, kind, query.scope, start, stop, vector.floor, k, vector.model)
     ]
     found.sort(key=lambda pair: -pair[1])

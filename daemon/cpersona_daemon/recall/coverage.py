@@ -114,10 +114,12 @@ class Question:
         self._whole = sum(self._weights[:len(query.terms)])
         few = max(TELLING_ROWS, rows * TELLING_SHARE)
         self._telling = [s.telling and count <= few for s, count in zip(self._sought, counts, strict=True)]
-        self._names, self._counts = inner_names(text, query), tuple(found)
+        self._names, self._terms, self._counts = inner_names(text, query), query.terms, tuple(found)
 
-    def unmet(self, rows: int, held: Callable[[int], bool]) -> Unmet:
-        """Return what none of an agent's ``rows`` memories holds. ``held`` tells whether one in scope holds the term at a place.
+    def unmet(self, rows: int, held: int, holds: Callable[[Term], bool]) -> Unmet:
+        """Return what none of an agent's ``rows`` memories holds.
+
+        ``held`` has a bit for every term that is known to be held, as ``Held.terms`` has; of the others ``holds`` is asked.
 
         Nothing where there is no index to count by.
         """
@@ -127,7 +129,7 @@ class Question:
         written = list(enumerate(zip(self._sought, self._counts, self._weights, strict=False)))
 
         def missing(place: int, sought: _Sought, count: int) -> bool:
-            return sought.date is None and not (count and held(place))
+            return sought.date is None and not (count and (held >> place & 1 or holds(self._terms[place])))
 
         if any((s.telling or s.text in self._names) and missing(place, s, count) for place, (s, count, _) in written):
             return Unmet(name=True)

@@ -13,7 +13,7 @@ import apsw
 from ..storage import candidates as stored
 from ..storage import existence, lexical
 from ..storage.scope import Scope
-from ..vectors.changes import EPISODE, MEMORY, Rid
+from ..vectors.changes import MEMORY, Rid
 from . import blend, versions
 from .coverage import Question, Reading
 from .exclusion import matcher
@@ -67,8 +67,7 @@ def _asked(conn: apsw.Connection, bench: Bench, query: Query) -> Question:
     also = [term for text in query.also_lexical for term in parse_query(text).terms if term.text not in known]
     if not bench.settings.fts_enabled:
         return Question(query.text, written, lexical.stemmer(conn), also=also)
-    kinds = (MEMORY, EPISODE) if query.scope.sees_episodes else (MEMORY,)
-    rows, counts = lexical.holding(conn, kinds, (*written.terms, *also))
+    rows, counts = lexical.holding(conn, query.scope.kinds, (*written.terms, *also))
     at = len(written.terms)
     return Question(query.text, written, lexical.stemmer(conn), rows, counts[:at], also, counts[at:])
 
@@ -116,8 +115,8 @@ class _Weighing:
         """Return by what factor better the question must be met: the same whatever rows it is asked for or spared."""
         if not self._scored:
             return 1.0
-        terms, rows = parse_query(self._query.text).terms, self._question.rows if self._background is None else self._background.total
-        unmet = self._question.unmet(rows, lambda place: bool(self._held >> place & 1) or existence.holds(self._conn, terms[place], self._query.scope))
+        rows = self._question.rows if self._background is None else self._background.total
+        unmet = self._question.unmet(rows, self._held, lambda term: existence.holds(self._conn, term, self._query.scope))
         return blend.unfamiliarity(rows, unmet.name, unmet.familiar, unmet.share)
 
     def _is_excluded(self, rid: Rid, text: str) -> bool:

@@ -46,7 +46,7 @@ _OTHERS = {
 # names (Los Angeles, van der Rohe) say nothing by themselves.
 _SHARED_IN_PHRASES = frozenset("como con des et hangi les una uno".split())
 _OF_NAMES = frozenset("da de del der di du el la las le los van von".split())
-_FOREIGN = frozenset(word for words in _OTHERS.values() for word in words.split()) - ENGLISH
+_FOREIGN = frozenset(word for words in _OTHERS.values() for word in words.split()) - ENGLISH - _OF_NAMES
 # A word that is common in another language too says nothing for English.
 _SHARED = frozenset("a am an as d do had has he i in is it m me no not on or over s so t that to was we will".split())
 _PROOF = ENGLISH - _SHARED
@@ -62,7 +62,7 @@ def is_english(text: str) -> bool:
     if 2 * sum(ord(c) >= _FIRST_OTHER_LETTER for c in letters) > len(letters):
         return False
     words = [word.lower() for word in _WORDS.findall(text)]
-    foreign = sum(0.5 if word in _SHARED_IN_PHRASES else 1.0 for word in words if word in _FOREIGN - _OF_NAMES)
+    foreign = sum(0.5 if word in _SHARED_IN_PHRASES else 1.0 for word in words if word in _FOREIGN)
     if foreign:
         foreign += 0.5 * sum(word in _OF_NAMES for word in words)
     return foreign < 1 or foreign <= sum(word in _PROOF for word in words)

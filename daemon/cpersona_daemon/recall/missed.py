@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..vectors.changes import EPISODE, MEMORY
 from .types import Candidate, Query, ref_of
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ def best_missed(bench: Bench, vector: VectorQuery | None, query: Query, below: l
         return {"ref": ref_of(candidate.rid), "signal": name, "score": score, "threshold": limit}
     if vector is None or query.blank:
         return None
-    kinds = (MEMORY, EPISODE) if query.scope.sees_episodes else (MEMORY,)
-    hits = [((kind, hit.id), hit.score) for kind in kinds
+    hits = [((kind, hit.id), hit.score) for kind in query.scope.kinds
             for hit in bench.vectors.search(vector.vector, kind, query.scope, 0, bench.settings.max_memories, -1.0, 1, vector.model)]
     if not hits:
         return None

@@ -26,9 +26,9 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
         return None
     expression, needle = " AND ".join(map(_any_form, query.terms)), _folded(text)
     by_words: tuple[Rid, bool] | None = None
-    for kind in (MEMORY, EPISODE) if scope.sees_episodes else (MEMORY,):
+    for kind in scope.kinds:
         fts, table, body = _TABLES[kind]
-        axes, params = scope.memory_sql("m.") if kind == MEMORY else scope.row_sql("m.")
+        axes, params = scope.sql(kind, "m.")
         rows = conn.execute(
             f"SELECT m.id, {body} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes} ORDER BY f.rowid DESC LIMIT ?",
             (expression, *params, LOOKED_AT)).fetchall()
@@ -42,9 +42,9 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
 
 def holds(conn: apsw.Connection, term: Term, scope: Scope) -> bool:
     """Tell whether a row in scope holds a term in any of its forms."""
-    for kind in (MEMORY, EPISODE) if scope.sees_episodes else (MEMORY,):
+    for kind in scope.kinds:
         fts, table, _ = _TABLES[kind]
-        axes, params = scope.memory_sql("m.") if kind == MEMORY else scope.row_sql("m.")
+        axes, params = scope.sql(kind, "m.")
         newest = f"SELECT rowid FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT ?"
         ((inside, looked_through),) = conn.execute(
             f"WITH f AS MATERIALIZED ({newest})"

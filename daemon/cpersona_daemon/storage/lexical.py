@@ -159,7 +159,7 @@ def _ranked(conn: apsw.Connection, frequencies: Frequencies, expression: str, lo
     Mostly a scope is a good part of the table. Then the rows are ranked first, and only the best are looked up in it.
     """
     fts, _, table = TABLES[frequencies.kind]
-    axes, params = scope.memory_sql("m.") if frequencies.kind == MEMORY else scope.row_sql("m.")
+    axes, params = scope.sql(frequencies.kind, "m.")
     if not frequencies.is_narrow(scope):
         enough = 4 * depth + 40
         best = conn.execute(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..vectors.changes import EPISODE, MEMORY
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -23,6 +25,11 @@ class Scope:
     def sees_episodes(self) -> bool:
         """With a source given, episodes are left out unless a channel is given too."""
         return not self.source_id or bool(self.channel)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of rows that are seen."""
+        return (MEMORY, EPISODE) if self.sees_episodes else (MEMORY,)
 
     @property
     def source_is_prefix(self) -> bool:
@@ -48,6 +55,10 @@ class Scope:
             sql += f" AND {alias}created_at <= ?"
             params.append(self.as_of)
         return sql, params
+
+    def sql(self, kind: str, alias: str = "") -> tuple[str, list]:
+        """Return the whole condition on rows of a kind."""
+        return self.memory_sql(alias) if kind == MEMORY else self.row_sql(alias)
 
     def memory_sql(self, alias: str = "") -> tuple[str, list]:
         """Return the whole condition on memories, the source included."""
