@@ -28,6 +28,7 @@ from common import Report, anonymous_mb, measure, numbers, once, parser  # noqa:
 
 from cpersona_daemon.clock import SystemClock  # noqa: E402
 from cpersona_daemon.storage.database import Database  # noqa: E402
+from cpersona_daemon.storage.generations import Generation  # noqa: E402
 from cpersona_daemon.storage.scope import Scope  # noqa: E402
 from cpersona_daemon.vectors.changes import VectorPut  # noqa: E402
 from cpersona_daemon.vectors.store import VectorStore  # noqa: E402
@@ -166,12 +167,14 @@ def run(report: Report, count: int, dim: int, checks: int, directory: Path) -> N
     report.add(f"{label}: answers unlike plain, of {4 * checks}", float(wrong), "answers", target=0)
 
     fresh = made.some(300)
-    generation = store.status()["mem"]["generation"]
+    reached = store._parts["mem"].index.generation
     step = iter(range(300))
 
     def append() -> None:
+        nonlocal reached
         n = next(step)
-        store.apply([VectorPut("mem", count + 1 + n, stamp(count + n), AGENT, "", "", None, "bench", fresh[n])], generation + 1 + n)
+        reached = Generation(reached.number + 1, n.to_bytes(8), reached.stamp)
+        store.apply([VectorPut("mem", count + 1 + n, stamp(count + n), AGENT, "", "", None, "bench", fresh[n])], reached)
 
     report.add(f"{label}: one row into the index", measure(append, 250, 20))
     db.close()

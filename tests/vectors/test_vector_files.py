@@ -271,6 +271,71 @@ def test_a_database_that_went_another_way_to_the_same_generation_is_noticed(hous
     check(house)
 
 
+@pytest.mark.parametrize("behind", [0, 1])
+@pytest.mark.parametrize(("here", "there"), [
+    (lambda house: house.delete(("mem", 3)), lambda house: house.delete(("mem", 7))),
+    (lambda house: house.update(("mem", 3), POOL[1]), lambda house: house.update(("mem", 7), POOL[2])),
+    (lambda house: house.update(("mem", 5), POOL[1]), lambda house: house.update(("mem", 5), POOL[2])),
+    (lambda house: house.delete(("ep", 1)), lambda house: house.delete(("mem", 3))),
+])
+def test_the_index_of_a_copy_that_went_another_way_is_not_used(house, here, there, behind):
+    house.add(*some(12), *some(3, kind="ep"))
+    house.stop()
+    with open(house.path, "rb") as file:
+        copied = file.read()
+    common, rows = house.files(), dict(house.rows)
+    house.start()
+    here(house)
+    house.stop()
+    ours = house.files()
+    with open(house.path, "wb") as file:
+        file.write(copied)
+    put_back(house, common)
+    house.rows = rows
+    house.start()
+    assert origin(house) == origin(house, "ep") == "file"
+    there(house)
+    for _ in range(behind):
+        house.update(("mem", 1), POOL[4])
+    house.stop()
+    put_back(house, ours)
+    house.start()
+    assert origin(house) == origin(house, "ep") == "rebuilt" and "another copy" in house.store.status()["mem"]["reason"]
+    check(house)
+    assert house.store.count("mem") == sum(kind == "mem" for kind, _ in house.rows)
+
+
+def test_a_database_of_the_schema_before_stamps_gets_one_and_its_index_is_built_anew(house):
+    house.add(*some(12))
+    house.stop()
+    conn = apsw.Connection(house.path)
+    conn.execute("DELETE FROM schema_migrations WHERE version = (SELECT version FROM schema_migrations WHERE name = 'stamped generations')")
+    conn.execute("DELETE FROM meta WHERE key = 'vector_stamp'; UPDATE meta SET value = x'9192a36d656d01' WHERE key = 'vector_changes'")
+    conn.close()
+    house.start()
+    assert origin(house) == "rebuilt"
+    check(house)
+    house.delete(("mem", 2))
+    house.restart()
+    assert origin(house) == "file"
+    check(house)
+
+
+@pytest.mark.parametrize("noted", [None, b"", b"\xc1", b"\x91\x01", "text", 7])
+def test_a_database_that_does_not_say_what_its_last_commit_changed_still_has_its_index(house, noted):
+    house.add(*some(12))
+    house.stop()
+    conn = apsw.Connection(house.path)
+    conn.execute("INSERT OR REPLACE INTO meta VALUES ('vector_changes', ?)", (noted,))
+    conn.close()
+    house.start()
+    assert origin(house) == "file"
+    house.update(("mem", 2), POOL[3])
+    house.restart()
+    assert origin(house) == "file"
+    check(house)
+
+
 def test_a_missing_commit_is_noticed(house):
     house.add(*some(10))
     house.db.on_commit = lambda changes, generation: None

@@ -14,12 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from cpersona_daemon.storage.generations import NOTHING
 from cpersona_daemon.vectors import simd
 from cpersona_daemon.vectors.changes import VectorPut
 from cpersona_daemon.vectors.index import Index
 from cpersona_daemon.vectors.sketch import QuerySketch, sketch, sketch_one
 from cpersona_daemon.vectors.topk import as_slice, best, exact, float32_scan
-from vector_kit import House, Row, created, unit
+from vector_kit import House, Row, created, following, unit
 
 ODD = [0.0, 1.0, -1.0, 0.5, 1e-45, -1e-40, 1e-30, 1e-20, 3e38, -3e38, 1 / 127, 0.5 / 127, 1.5 / 127, 63.5 / 127, 126.5 / 127, float(np.nextafter(np.float32(0.5), 1))]
 number = st.one_of(st.sampled_from(ODD), st.floats(-1, 1, width=32))
@@ -64,12 +65,12 @@ def simd_pass():
 
 @pytest.fixture
 def index(tmp_path):
-    return Index("mem", str(tmp_path / "x.vec"), b"s" * 16, 0)
+    return Index("mem", str(tmp_path / "x.vec"), b"s" * 16, NOTHING)
 
 
 def fill(index, rows, seconds):
     index.apply([VectorPut("mem", number + 1, created(second), "a", "", "", None, "m", row)
-                 for number, (row, second) in enumerate(zip(rows, seconds, strict=True))], (), index.generation + 1)
+                 for number, (row, second) in enumerate(zip(rows, seconds, strict=True))], (), following(index.generation))
     return index.view
 
 
@@ -112,7 +113,7 @@ def test_every_first_pass_gives_the_answer_of_the_plain_scan(first_pass, seed, w
     rng = np.random.default_rng(seed)
     rows, base = crowd(rng, width, count)
     with tempfile.TemporaryDirectory() as directory:
-        view = fill(Index("mem", directory + "/x.vec", b"s" * 16, 0), rows, np.sort(rng.integers(0, max(2, count // 3), count)))
+        view = fill(Index("mem", directory + "/x.vec", b"s" * 16, NOTHING), rows, np.sort(rng.integers(0, max(2, count // 3), count)))
         everything = np.arange(count)
         for query in (base[0], base[1], rows[rng.integers(count)], unit(rng.normal(size=width))):
             scores = exact(view.matrix, everything, query)

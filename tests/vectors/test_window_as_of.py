@@ -4,18 +4,20 @@ import random
 
 import numpy as np
 
+from cpersona_daemon.storage.generations import NOTHING
 from cpersona_daemon.storage.scope import Scope
 from cpersona_daemon.vectors import window as window_module
 from cpersona_daemon.vectors.changes import VectorPut
 from cpersona_daemon.vectors.index import Index
 from cpersona_daemon.vectors.window import window
+from vector_kit import following
 
 
 def test_the_window_begins_at_the_instant_and_late_rows_obey_it_too(tmp_path):
-    index = Index("mem", str(tmp_path / "m.vec"), b"s" * 16, 0)
+    index = Index("mem", str(tmp_path / "m.vec"), b"s" * 16, NOTHING)
     days = [1, 2, 3, 5, 6, 4]  # the last one comes late
     puts = [VectorPut("mem", n, f"2026-01-{day:02d} 00:00:00", "a", "", "", None, "", np.ones(4, np.float32)) for n, day in enumerate(days, 1)]
-    index.apply(puts, [], 1)
+    index.apply(puts, [], following(NOTHING))
     ids = lambda stop, as_of: sorted(index.view.columns.id[window(index.view, Scope("a", as_of=as_of), 0, stop)].tolist())  # noqa: E731
     assert ids(2, "") == [4, 5]
     assert ids(2, "2026-01-04 00:00:00") == [3, 6]
@@ -28,14 +30,16 @@ def test_any_window_over_rows_that_mostly_came_late_is_the_newest_by_created_and
     monkeypatch.setattr(window_module, "_MIN_BLOCK", 4)
     monkeypatch.setattr(window_module, "_MAX_BLOCK", 16)
     pick = random.Random(3)
-    index, rows = Index("mem", str(tmp_path / "m.vec"), b"s" * 16, 0), {}
+    index, rows = Index("mem", str(tmp_path / "m.vec"), b"s" * 16, NOTHING), {}
+    reached = NOTHING
     for generation in range(1, 41):
         # Every stretch is younger than the one before, and within it rows come in any order; some seconds are shared.
         fresh = [(1000 * generation + n, generation * 20 + pick.randrange(40), pick.choice("aab")) for n in range(pick.randrange(1, 15))]
         rows |= {row_id: (second, agent) for row_id, second, agent in fresh}
         dead = [row_id for row_id in pick.sample(sorted(rows), 1) if row_id not in {new for new, _, _ in fresh}]
         puts = [VectorPut("mem", row_id, f"2026-01-01 00:{second // 60:02d}:{second % 60:02d}", agent, "", "", None, "", np.ones(4, np.float32)) for row_id, second, agent in fresh]
-        index.apply(puts, [*(row_id for row_id, _, _ in fresh), *dead], generation)
+        reached = following(reached)
+        index.apply(puts, [*(row_id for row_id, _, _ in fresh), *dead], reached)
         for row_id in dead:
             rows.pop(row_id)
         for agent in "ab":

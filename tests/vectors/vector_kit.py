@@ -1,6 +1,7 @@
 """A real database with hand-made rows, its vector store, and the plain search that both must equal."""
 
 import hashlib
+import os
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.storage.database import Database
+from cpersona_daemon.storage.generations import Generation
 from cpersona_daemon.storage.scope import Scope
 from cpersona_daemon.vectors.changes import MEMORY, VectorDrop, VectorPut
 from cpersona_daemon.vectors.files import SUFFIXES
@@ -23,6 +25,11 @@ def unit(values) -> np.ndarray:
 
 def created(seconds: int) -> str:
     return f"2024-01-{1 + seconds // 86400:02d} {seconds // 3600 % 24:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def following(reached: Generation) -> Generation:
+    """Return a state that one transaction leads to."""
+    return Generation(reached.number + 1, os.urandom(8), reached.stamp)
 
 
 @dataclass(frozen=True)

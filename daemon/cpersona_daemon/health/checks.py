@@ -21,7 +21,7 @@ from ..context import Context
 from ..instants import parse_instant
 from ..memory.store import CLOCK_ALLOWANCE_SECONDS
 from ..memory.text import sanitise
-from ..storage import backlog, health, vectors
+from ..storage import backlog, generations, health
 from ..storage import canaries as saved
 from ..storage.database import WAL_KEPT_BYTES
 from ..vectors.changes import EPISODE, MEMORY
@@ -102,14 +102,14 @@ def lexical_index(view: View) -> list[Issue]:
 
 def vector_index(view: View) -> list[Issue]:
     """The vector index is in use and holds what the database holds."""
-    generation, out = vectors.generation(view.conn), []
+    (generation, _), out = generations.current(view.conn), []
     for kind, status in view.ctx.vectors.status().items():
         name = dict(KINDS)[kind]
         if status["state"] == "rebuilding":
             out.append(_issue(INFO, f"the vector index of the {name} is being rebuilt; recall scans the database meanwhile", kind=kind))
         elif status["state"] != "ready":
             out.append(_issue(WARN, f"the vector index of the {name} is not in use ({status.get('reason', 'unknown reason')}); recall scans the database", kind=kind))
-        elif status.get("generation") == generation:  # else a commit came in between and the numbers cannot be compared
+        elif status.get("generation") == generation.number:  # else a commit came in between and the numbers cannot be compared
             stored = health.usable_vectors(view.conn, kind)
             if stored != status["rows"]:
                 out.append(_issue(CRITICAL, f"the vector index of the {name} holds {status['rows']} vectors, the database {stored}", kind=kind))

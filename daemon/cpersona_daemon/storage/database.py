@@ -24,7 +24,8 @@ import msgspec
 
 from ..errors import ShuttingDown, translate
 from ..vectors.changes import Change
-from . import frequencies, idempotency, schema
+from . import frequencies, generations, idempotency, schema
+from .generations import Generation
 
 READERS = 4
 GROUP_LIMIT = 256
@@ -95,7 +96,7 @@ class Database:
     vectors or rows with vectors, in commit order.
     """
 
-    def __init__(self, path: str, clock, on_commit: Callable[[list[Change], int], None] | None = None):
+    def __init__(self, path: str, clock, on_commit: Callable[[list[Change], Generation], None] | None = None):
         self.path, self._clock = path, clock
         self.on_commit = on_commit or (lambda changes, generation: None)
         self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
@@ -304,11 +305,7 @@ class Database:
                 if len(group) == 1:
                     raise half.error from None
                 outcomes, changes = self._run_all(group, apart=True)
-            generation = 0
-            if changes:
-                ((generation,),) = conn.execute("UPDATE meta SET value = value + 1 WHERE key = 'vector_generation' RETURNING value").fetchall()
-                # A kill before the index hears of this commit leaves it one behind: this is what it then catches up with.
-                conn.execute("INSERT OR REPLACE INTO meta VALUES ('vector_changes', ?)", (_encode([(change.kind, change.id) for change in changes]),))
+            reached = generations.advance(conn, changes) if changes else None
             self._prune(conn, len(group))
             conn.execute("COMMIT")
         except BaseException as error:  # nothing of this group was written; every caller is told
@@ -317,8 +314,8 @@ class Database:
             ours = translate(error)
             outcomes = [(None, ours)] * len(group)
         else:
-            if changes:
-                self.on_commit(changes, generation)
+            if reached is not None:
+                self.on_commit(changes, reached)
         with self._guard:
             self._in_flight -= len(group)
         told: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future, Any, BaseException | None]]] = {}

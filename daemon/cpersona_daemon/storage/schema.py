@@ -194,8 +194,15 @@ CREATE TABLE canaries (
 CREATE INDEX canaries_agent ON canaries (agent_id, id);
 """
 
+# The changes noted until now say nothing of the history that they belong to.
+_STAMPED = """
+DELETE FROM meta WHERE key = 'vector_changes';
+INSERT OR REPLACE INTO meta VALUES ('vector_stamp', randomblob(8));
+"""
+
 MIGRATIONS = (
     (1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS), (3, "named batches", _BATCHES), (4, "canaries", _CANARIES),
+    (5, "stamped generations", _STAMPED),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 

@@ -1,4 +1,4 @@
-"""The SQL of the vector index: its generation, what a rebuild reads, and the scan without an index.
+"""The SQL of the vector index: what a rebuild reads, and the scan without an index.
 
 Rebuilds and plain scans run on connections of their own, opened for the purpose: they work while the
 caller is inside a read transaction, and nothing of them outlives its use.
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import apsw
-import msgspec
 import numpy as np
 
 from ..errors import translate
@@ -24,7 +23,6 @@ from .scope import Scope
 CHUNK = 512
 _TABLES = {MEMORY: ("memories", "memory_vectors", "m.source_id"), EPISODE: ("episodes", "episode_vectors", "NULL")}
 _IDENTITY = "vector_store"
-_decode = msgspec.msgpack.Decoder(list[tuple[str, int]]).decode
 
 
 @contextmanager
@@ -40,17 +38,6 @@ def reader(path: str) -> Iterator[apsw.Connection]:
             conn.close()
     except apsw.Error as error:
         raise translate(error) from error
-
-
-def generation(conn: apsw.Connection) -> int:
-    """Return the number of the last committed transaction that changed vectors."""
-    return conn.execute("SELECT value FROM meta WHERE key = 'vector_generation'").fetchone()[0]
-
-
-def last_changes(conn: apsw.Connection, kind: str) -> list[int] | None:
-    """Return the ids of a kind that the last such transaction touched, None where that is not recorded."""
-    row = conn.execute("SELECT value FROM meta WHERE key = 'vector_changes'").fetchone()
-    return None if row is None else list(dict.fromkeys(row_id for changed, row_id in _decode(row[0]) if changed == kind))
 
 
 def identity(conn: apsw.Connection) -> bytes | None:

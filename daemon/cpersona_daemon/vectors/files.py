@@ -7,7 +7,8 @@
 All are append-only; a slot is never used twice. A row reaches the first two before its batch reaches the
 journal, and each batch carries the database's vector generation, so a kill at any point leaves a journal
 that is at most one commit behind the database, which says what that commit touched. One that is further
-behind is rebuilt. Batches of a rebuild carry 0, and the journal is sealed at its end. Nothing is synced. After a power
+behind, or of a copy of the database that went another way (storage/generations.py), is rebuilt. Batches of a
+rebuild carry no generation, and the journal is sealed at its end. Nothing is synced. After a power
 loss every part answers for itself: the header and each batch by a CRC, and each row, in either form, by a
 sum that is compared when it is first read in a process. Writing goes through pwrite and never through the
 mapping, so that a full disk is an error and not a signal.
@@ -26,15 +27,17 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-VERSION = 2
+from ..storage.generations import NOTHING, Generation
+
+VERSION = 3
 ALIGN = 64
 MATRIX_HEADER = 4096
 ROWS_HEADER = 128
 _IDENTITY = struct.Struct("<8sII4sI16s16s")  # magic, version, width, kind, reserved, file id, store id
 _CRC = struct.Struct("<I")
-_SEAL = struct.Struct("<QQ")  # generation, length of the journal it speaks for
+_SEAL = struct.Struct("<Q8sQ")  # generation, its stamp, length of the journal it speaks for
 _SEAL_AT = 96
-_BATCH = struct.Struct("<4sIQIIIf")  # magic, payload length, generation, text bytes, rows, dead, largest norm
+_BATCH = struct.Struct("<4sIQ8sIIIf")  # magic, payload length, generation, its stamp, text bytes, rows, dead, largest norm
 _ROWS_MAGIC, _BATCH_MAGIC = b"CPSROW\r\n", b"CPSB"
 
 ROW = np.dtype([
@@ -179,10 +182,10 @@ class Batch:
     dead: np.ndarray
     max_norm: float
 
-    def packed(self, generation: int) -> bytes:
+    def packed(self, reached: Generation) -> bytes:
         texts = _encode(self.texts) if self.texts else b""
         payload = b"".join((texts, self.rows.tobytes(), self.dead.astype("<i4").tobytes()))
-        head = _BATCH.pack(_BATCH_MAGIC, len(payload), generation, len(texts), len(self.rows), len(self.dead), self.max_norm)
+        head = _BATCH.pack(_BATCH_MAGIC, len(payload), reached.number, reached.stamp, len(texts), len(self.rows), len(self.dead), self.max_norm)
         return b"".join((head, payload, _CRC.pack(zlib.crc32(payload, zlib.crc32(head)))))
 
 
@@ -200,7 +203,7 @@ class RowsFile:
         return self
 
     @classmethod
-    def open(cls, path: str) -> tuple[RowsFile, Batch, int]:
+    def open(cls, path: str) -> tuple[RowsFile, Batch, Generation]:
         """Return the file, its batches as one, and the generation it stands at. Raises Unusable.
 
         Reading ends at the first batch that is torn or damaged; the generation tells whether anything is missing.
@@ -210,15 +213,15 @@ class RowsFile:
             with open(fd, "rb", closefd=False) as file:
                 data = file.read()
             self = cls(fd, Identity.parse(data, _ROWS_MAGIC))
-            whole, generation = self._replay(data)
-            return self, whole, generation
+            whole, reached = self._replay(data)
+            return self, whole, reached
         except BaseException:
             os.close(fd)
             raise
 
-    def append(self, batch: Batch, generation: int) -> None:
-        """Add a batch; once this returns, the index stands at ``generation``."""
-        data = batch.packed(generation)
+    def append(self, batch: Batch, reached: Generation) -> None:
+        """Add a batch; once this returns, the index stands at the generation ``reached``."""
+        data = batch.packed(reached)
         write_all(self._fd, data, self.length)
         self.length += len(data)
         self.batches += 1
@@ -227,20 +230,20 @@ class RowsFile:
         """Remove what stands after the last whole batch."""
         os.ftruncate(self._fd, self.length)
 
-    def seal(self, generation: int) -> None:
-        """Note that everything up to ``generation`` changed nothing here, in the journal as long as it is now."""
-        body = _SEAL.pack(generation, self.length)
+    def seal(self, reached: Generation) -> None:
+        """Note that everything up to this generation changed nothing here, in the journal as long as it is now."""
+        body = _SEAL.pack(reached.number, reached.stamp, self.length)
         write_all(self._fd, body + _CRC.pack(zlib.crc32(body)), _SEAL_AT)
 
     def close(self) -> None:
         os.close(self._fd)
 
-    def _replay(self, data: bytes) -> tuple[Batch, int]:
+    def _replay(self, data: bytes) -> tuple[Batch, Generation]:
         view, at = memoryview(data), ROWS_HEADER
         texts: list[str] = []
-        rows, dead, generation, max_norm = [], [], 0, 0.0
+        rows, dead, reached, max_norm = [], [], NOTHING, 0.0
         while at + _BATCH.size <= len(data):
-            magic, size, reached, text_bytes, row_count, dead_count, norm = _BATCH.unpack_from(view, at)
+            magic, size, number, stamp, text_bytes, row_count, dead_count, norm = _BATCH.unpack_from(view, at)
             end = at + _BATCH.size + size
             if magic != _BATCH_MAGIC or end + _CRC.size > len(data) or size != text_bytes + row_count * ROW.itemsize + dead_count * 4:
                 break
@@ -252,14 +255,14 @@ class RowsFile:
             cut = body + text_bytes + row_count * ROW.itemsize
             rows.append(view[body + text_bytes:cut])
             dead.append(view[cut:end])
-            max_norm, generation = max(max_norm, norm), reached
+            max_norm, reached = max(max_norm, norm), Generation(number, stamp)
             at = end + _CRC.size
             self.batches += 1
         if at > len(data):
             raise Unusable("truncated header")
         self.length = at
-        sealed, length = _SEAL.unpack_from(view, _SEAL_AT)
+        *sealed, length = _SEAL.unpack_from(view, _SEAL_AT)
         if length == at and _CRC.unpack_from(view, _SEAL_AT + _SEAL.size)[0] == zlib.crc32(view[_SEAL_AT:_SEAL_AT + _SEAL.size]):
-            generation = max(generation, sealed)
+            reached = max(reached, Generation(*sealed), key=lambda generation: generation.number)
         whole = rows[0] if len(rows) == 1 else b"".join(rows)
-        return Batch(texts, np.frombuffer(whole, ROW), np.frombuffer(b"".join(dead), "<i4"), max_norm), generation
+        return Batch(texts, np.frombuffer(whole, ROW), np.frombuffer(b"".join(dead), "<i4"), max_norm), reached

@@ -20,6 +20,7 @@ from itertools import compress
 import numpy as np
 
 from ..instants import created_seconds
+from ..storage.generations import NOTHING, Generation
 from .changes import VectorPut, VectorRows
 from .codes import Codes, SlotMap, created_column
 from .files import MATRIX, ROW, ROW_PACKING, ROWS, SKETCHES, SUFFIXES, Batch, Identity, MatrixFile, RowsFile, Unusable
@@ -41,7 +42,7 @@ REBUILD_MIN_LATE = 20_000
 class Index:
     """The index of one kind. Without a vector there are no files and ``width`` is 0; the first vector fixes it."""
 
-    def __init__(self, kind: str, path: str, store_id: bytes, generation: int):
+    def __init__(self, kind: str, path: str, store_id: bytes, generation: Generation):
         self.kind, self.path, self.store_id, self.generation = kind, path, store_id, generation
         self.codes, self.slots, self.columns = Codes(), SlotMap(), Columns(_MIN_CAPACITY)
         self.width = self.count = self.live = 0
@@ -60,19 +61,21 @@ class Index:
     # -- life
 
     @classmethod
-    def load(cls, kind: str, path: str, store_id: bytes, oldest: int, newest: int) -> Index:
-        """Open the files of a database; they must stand at a generation from ``oldest`` to ``newest``.
+    def load(cls, kind: str, path: str, store_id: bytes, wanted: Generation) -> Index:
+        """Open the files of a database; they must stand at the generation ``wanted``, or at the one before it.
 
         Raises Unusable with the reason when they do not fit.
         """
-        self = cls(kind, path, store_id, 0)
+        self = cls(kind, path, store_id, NOTHING)
         rows, whole, reached = RowsFile.open(path + ROWS)
         self._rows = rows
         try:
             if rows.identity.kind != kind or rows.identity.store_id != store_id:
                 raise Unusable("index of another database")
-            if not oldest <= reached <= newest:
-                raise Unusable(f"stale: the index stands at {reached}, the database at {newest}")
+            if reached[:2] != wanted[:2] and not wanted.is_after(*reached[:2]):
+                if reached.number in (wanted.number, wanted.number - 1):
+                    raise Unusable(f"of another copy of the database: both made {reached.number} changes, and not the same ones")
+                raise Unusable(f"stale: the index stands at {reached.number}, the database at {wanted.number}")
             self._matrix = MatrixFile.open(path, len(whole.rows), MATRIX)
             self._sketches = MatrixFile.open(path, len(whole.rows), SKETCHES)
             if not self._matrix.identity == self._sketches.identity == rows.identity:
@@ -126,7 +129,7 @@ class Index:
         self.width = width
         self._publish()
 
-    def apply(self, puts: Iterable[VectorPut] | VectorRows, gone: Iterable[int], generation: int) -> None:
+    def apply(self, puts: Iterable[VectorPut] | VectorRows, gone: Iterable[int], reached: Generation) -> None:
         """Bring one commit in: ``gone`` names every row whose earlier vector is void, ``puts`` what stands now.
 
         Each id occurs once in ``puts``. A vector that is not finite or is zero counts as none. Readers see
@@ -147,15 +150,15 @@ class Index:
         if self._rows is not None:
             if count > first or doomed:
                 dead = np.array(doomed, np.int32) if doomed else _NO_SLOTS
-                self._rows.append(Batch(self.codes.since(self._written_codes), added, dead, self._max_norm), generation)
+                self._rows.append(Batch(self.codes.since(self._written_codes), added, dead, self._max_norm), reached)
                 self._written_codes = len(self.codes)
             else:
-                self._rows.seal(generation)
+                self._rows.seal(reached)
         if count - first <= _FEW and len(doomed) <= _FEW:
             self._settle_few(first, doomed)
         else:
             self._settle(first, doomed)
-        self.generation = generation
+        self.generation = reached
         self._publish()
         if self._rows is not None and self._rows.batches > max(CHECKPOINT_BATCHES, count // 8):
             self._rows = self._checkpointed(self._rows)
@@ -185,7 +188,7 @@ class Index:
     def status(self) -> dict:
         """Return counts and sizes for people."""
         return {"rows": self.live, "dead": self.count - self.live, "late": len(self._late), "width": self.width or None,
-                "generation": self.generation, "bytes": self._matrix.size + self._sketches.size + self._rows.length if self._rows is not None else 0}
+                "generation": self.generation.number, "bytes": self._matrix.size + self._sketches.size + self._rows.length if self._rows is not None else 0}
 
     # -- inside
 

@@ -21,7 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import CPersonaError
+from ..storage import generations
 from ..storage import vectors as rows
+from ..storage.generations import NOTHING, Generation
 from ..storage.scope import Scope
 from .changes import EPISODE, MEMORY, Change, Rid, VectorPut
 from .files import Unusable
@@ -56,7 +58,7 @@ class _Part:
     index: Index | None = None
     origin: str = "none"
     problem: str | None = None
-    pending: list[tuple[dict[int, Change], int]] | None = None
+    pending: list[tuple[dict[int, Change], Generation]] | None = None
     done: int = 0
     total: int = 0
     tried_at: float = field(default=float("-inf"))
@@ -132,7 +134,7 @@ class VectorStore:
 
     # -- writing
 
-    def apply(self, changes: list[Change], generation: int) -> None:
+    def apply(self, changes: list[Change], reached: Generation) -> None:
         """Bring a committed transaction in. Runs on the writer thread; never raises.
 
         An index that cannot follow is dropped and rebuilt in the background: the commit itself stands.
@@ -145,14 +147,14 @@ class VectorStore:
             if self._closed:
                 return
             for part in self._parts.values():
-                self._apply_part(part, latest[part.kind], generation)
+                self._apply_part(part, latest[part.kind], reached)
 
-    def _apply_part(self, part: _Part, latest: dict[int, Change], generation: int) -> None:
+    def _apply_part(self, part: _Part, latest: dict[int, Change], reached: Generation) -> None:
         if part.pending is not None:
-            part.pending.append((latest, generation))
+            part.pending.append((latest, reached))
         if part.index is not None:
             try:
-                _bring_in(part.index, latest, generation)
+                _bring_in(part.index, latest, reached)
             except Exception as error:  # whatever it is, the row is durable and the writer thread must go on
                 _LOG.warning("vector index of %s cannot follow: %s", part.kind, error)
                 self._drop(part, str(error))
@@ -310,17 +312,17 @@ class VectorStore:
     def _load(self, part: _Part) -> None:
         with rows.reader(self._db_path) as conn:
             conn.execute("BEGIN")
-            generation = rows.generation(conn)
+            generation, changed = generations.current(conn)
             sample = rows.latest(conn, part.kind, _SAMPLE)
-            touched = rows.last_changes(conn, part.kind)
-            puts = rows.with_vectors(conn, part.kind, np.array(touched or (), np.int64))
+            touched = list(dict.fromkeys(row_id for kind, row_id in changed if kind == part.kind))
+            puts = rows.with_vectors(conn, part.kind, np.array(touched, np.int64))
         if not sample:
             part.index, part.origin = Index(part.kind, part.path, self._store_id, generation), "empty"
             part.index.move_to(part.path)  # removes files that speak of rows no longer there
             return
-        index = Index.load(part.kind, part.path, self._store_id, generation if touched is None else generation - 1, generation)
+        index = Index.load(part.kind, part.path, self._store_id, generation)
         try:
-            if index.generation < generation:  # killed between its last commit and the index
+            if index.generation.number < generation.number:  # killed between its last commit and the index
                 index.apply(puts, touched, generation)
             for row_id, stored in sample:
                 if len(stored) == index.width * 4 and not index.holds(row_id, stored):
@@ -366,7 +368,7 @@ class VectorStore:
     def _built(self, part: _Part) -> Index:
         """Read the database in scan order, oldest first, into new files beside the old ones."""
         with rows.reader(self._db_path) as conn:
-            generation = rows.generation(conn)
+            generation, _ = generations.current(conn)
             width = rows.width_of_newest(conn, part.kind)
             with self._lock:
                 if part.index is not None and part.index.common_width() is not None:
@@ -383,7 +385,7 @@ class VectorStore:
                         raise Abandoned
                     found = rows.in_bulk(conn, part.kind, order[at:at + rows.CHUNK])
                     if found is not None:
-                        fresh.apply(found, (), 0)
+                        fresh.apply(found, (), NOTHING)
                     part.done = min(at + rows.CHUNK, len(order))
                 fresh.apply((), (), generation)
             except BaseException:
@@ -399,8 +401,8 @@ class VectorStore:
                 if self._closed:
                     fresh.discard()
                     return
-                for latest, generation in pending:
-                    _bring_in(fresh, latest, generation)
+                for latest, reached in pending:
+                    _bring_in(fresh, latest, reached)
                 fresh.move_to(part.path)
             except Exception as error:
                 fresh.discard()
@@ -412,12 +414,13 @@ class VectorStore:
                 old.close(tidy=False)
 
 
-def _bring_in(index: Index, latest: dict[int, Change], generation: int) -> None:
-    if generation <= index.generation:
+def _bring_in(index: Index, latest: dict[int, Change], reached: Generation) -> None:
+    stands = index.generation
+    if reached.number <= stands.number:
         return
-    if generation != index.generation + 1:
-        raise Unusable(f"a commit is missing between {index.generation} and {generation}")
-    index.apply((change for change in latest.values() if isinstance(change, VectorPut)), latest, generation)
+    if not reached.is_after(stands.number, stands.stamp):
+        raise Unusable(f"a commit is missing between {stands.number} and {reached.number}")
+    index.apply((change for change in latest.values() if isinstance(change, VectorPut)), latest, reached)
 
 
 def _comparable(view, slots: np.ndarray, model: str) -> np.ndarray:
