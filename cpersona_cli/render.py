@@ -154,8 +154,9 @@ def warnings(out, response):
     """Say on stderr what makes an answer weaker than it looks."""
     advisory = response.get("advisory")
     if isinstance(advisory, dict):
-        words = [str(advisory[key]) for key in ("reason", "runbook") if advisory.get(key)]
-        (out.warn if advisory.get("severity") == "fault" else out.note)("cpersona: " + "; ".join(words))
+        for said in (advisory, *advisory.get("also", ())):
+            words = [str(said[key]) for key in ("reason", "runbook") if said.get(key)]
+            (out.warn if said.get("severity") == "fault" else out.note)("cpersona: " + "; ".join(words))
     if response.get("gate_fallback"):
         out.warn("cpersona: low confidence: every row was below the gate, these matched by words alone")
     if response.get("full_content_budget_chars"):

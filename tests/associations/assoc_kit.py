@@ -75,7 +75,7 @@ class World:
         axes = {name: more.pop(name) for name in ("project_id", "channel", "source_id") if name in more}
         numbers = {"top_k": 20, "max_hops": 2, "max_evidence": 40, **more}
         ask = reconstructing.Ask(text, Scope(agent, **axes), reconstructing.effective_count(effective, count), **numbers)
-        return await reconstructing.reconstruct(self.ctx, effective, ask)
+        return (await reconstructing.reconstruct(self.ctx, effective, ask))[0]
 
     async def recall(self, text: str, *, also: tuple[str, ...] = (), limit: int = 20) -> list[str]:
         result = await recall(self.ctx, self.ctx.settings, Query(text, Scope(AGENT), limit, also_lexical=also))

@@ -38,9 +38,7 @@ def test_without_an_embedder_a_query_has_no_vector_and_the_advisory_is_a_hint(ma
         assert (service.mode, service.state, service.identity, service.dimension, service.profile) == ("none", "off", "", None, None)
         assert await service.embed_query("a", 1.0) is None
         await fails(service.embed_texts(["a"]))
-        advisory = service.advisory()
-        assert set(advisory) == {"degraded", "severity", "reason", "evidence", "runbook"}
-        assert advisory["degraded"] is True and advisory["severity"] == "hint"
+        assert service.advice().severity == "hint"
         await service.close()
     asyncio.run(run())
 
@@ -58,7 +56,7 @@ def test_a_query_and_documents_become_unit_rows(make_settings, embed_service, he
         rows = await service.embed_texts(["a"] * 70)
         assert rows.shape == (70, 8) and np.array_equal(rows[69], query)
         assert (await service.embed_texts([])).shape == (0, 8)
-        assert service.advisory() is None
+        assert service.advice() is None
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -110,17 +108,17 @@ def test_the_second_failed_query_in_a_row_is_a_fault_and_the_next_success_clears
     async def test(service):
         embed_service.say(b"", 500)
         await fails(service.embed_query("a", 1.0))
-        assert service.advisory() is None
+        assert service.advice() is None
         await fails(service.embed_query("a", 1.0))
-        advisory = service.advisory()
-        assert advisory["severity"] == "fault" and "HTTP 500" in advisory["evidence"]
+        advice = service.advice()
+        assert advice.severity == "fault" and "HTTP 500" in advice.evidence
         assert service.status()["consecutive_failures"] == 2
         embed_service.answer = embed_service.good
         await service.embed_query("a", 1.0)
-        assert service.advisory() is None and service.problem is None
+        assert service.advice() is None and service.problem is None
         embed_service.say(b"", 500)
         await fails(service.embed_query("b", 1.0))
-        assert service.advisory() is None
+        assert service.advice() is None
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -129,7 +127,7 @@ def test_failed_documents_are_no_failed_queries(make_settings, embed_service, he
         embed_service.say(b"", 500)
         for _ in range(3):
             await fails(service.embed_texts(["a"]))
-        assert service.advisory() is None
+        assert service.advice() is None
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -152,7 +150,7 @@ def test_a_query_that_reaches_its_limit_is_a_counted_failure(make_settings, embe
         embed_service.gate.clear()
         for _ in range(2):
             assert "did not answer" in await fails(service.embed_query("a", 1.0, limit_seconds=0.05))
-        assert service.advisory()["severity"] == "fault"
+        assert service.advice().severity == "fault"
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -174,11 +172,11 @@ def test_a_model_that_cannot_be_loaded_is_a_fault_at_once_and_is_tried_again_aft
         service.start()
         assert service.state == "loading" and service.dimension == 896
         assert "still loading" in await fails(service.embed_query("a", 0.0))
-        assert service.advisory()["severity"] == "hint"
+        assert service.advice().severity == "hint"
         assert "is missing" in await fails(service.embed_query("a", 20.0))
         assert service.state == "failed" and "is missing" in service.problem
-        advisory = service.advisory()
-        assert advisory["severity"] == "fault" and "model" in advisory["evidence"]
+        advice = service.advice()
+        assert advice.severity == "fault" and "model" in advice.evidence
         await fails(service.embed_texts(["a"]))
         assert service.state == "failed"
         held_clock.seconds += RETRY_LOAD_SECONDS

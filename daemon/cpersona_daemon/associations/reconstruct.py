@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 
 from ..context import Context
+from ..embedding.base import Advice
 from ..recall.pipeline import recall
 from ..recall.types import Query, Result
 from ..settings import Settings
@@ -43,15 +44,15 @@ def effective_count(settings: Settings, asked: int | None) -> int:
     return min(max(wanted, 0), settings.reconstruct_max_count)
 
 
-async def reconstruct(ctx: Context, settings: Settings, ask: Ask) -> dict:
-    """Return the answer to an ask. ``count`` decides how many items are shown and nothing about which they are."""
+async def reconstruct(ctx: Context, settings: Settings, ask: Ask) -> tuple[dict, list[Advice]]:
+    """Return the answer to an ask and what it must say about vectors. ``count`` decides how many items are shown, not which."""
     if ask.count == 0:
-        return {"items": [], "effective_count": 0, "returned_count": 0, "shortfall_reason": "count_zero"}
+        return {"items": [], "effective_count": 0, "returned_count": 0, "shortfall_reason": "count_zero"}, []
     found, others = await ctx.db.read(_names_in_question, ask)
     result = await recall(ctx, settings, Query(
         text=ask.text, scope=ask.scope, limit=ask.top_k, deep=ask.deep, also_lexical=others, wait_seconds=ask.wait_seconds, trace=ask.trace,
     ))
-    return await ctx.db.read(_compose, settings, ask, result, found, others)
+    return await ctx.db.read(_compose, settings, ask, result, found, others), result.advice
 
 
 def _names_in_question(conn: apsw.Connection, ask: Ask) -> tuple[list[Name], tuple[str, ...]]:
@@ -101,8 +102,6 @@ def _compose(conn: apsw.Connection, settings: Settings, ask: Ask, result: Result
         answer["bounds"] = {"omitted": omitted}
     if result.gate_fallback:
         answer["gate_fallback"] = True
-    if result.advisory:
-        answer["advisory"] = result.advisory
     if ask.trace:
         answer["trace"] = _trace(result, found, others, all_items, walked, laid, budget)
     return answer

@@ -12,6 +12,7 @@ import msgspec
 from ..associations import declare, listing, reconstruct, traverse
 from ..associations.layout import MOST_BUDGET
 from ..errors import InvalidParams, Refused
+from . import advisories
 from .common import advise_of_backlog, bounded, paused, scope_of
 from .recall import MAX_QUERY_LENGTH, WAIT_SECONDS
 from .registry import Call, Method
@@ -108,7 +109,10 @@ async def reconstruct_items(call: Call) -> dict:
         max_hops=bounded(p.max_hops, 2, 0, 5), max_evidence=bounded(p.max_evidence, 40, 1, 100), budget=budget, deep=p.deep, trace=p.trace,
         wait_seconds=0.0 if p.no_wait else WAIT_SECONDS,
     )
-    return await advise_of_backlog(call, await reconstruct.reconstruct(call.ctx, call.settings, ask))
+    answer, advice = await reconstruct.reconstruct(call.ctx, call.settings, ask)
+    for each in advice:
+        advisories.add(answer, *each)
+    return await advise_of_backlog(call, answer)
 
 
 METHODS = {

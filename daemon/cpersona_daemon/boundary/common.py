@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import InvalidParams
 from ..instants import created_text, parse_instant
 from ..storage.scope import Scope
+from . import advisories
 from .registry import Call
 
 NOT_PERSISTED = {"persisted": False, "dry_run": True, "reason": "persistence is paused"}
@@ -54,8 +55,8 @@ async def advise_of_backlog(call: Call, answer: dict) -> dict:
     if call.ctx.backlog.busy and "advisory" not in answer and call.settings.degraded_advisory and call.params.query.strip():
         if waiting := await call.ctx.backlog.pending():
             what = "1 row still waits for its vector and is" if waiting == 1 else f"{waiting} rows still wait for their vectors and are"
-            answer["advisory"] = {
-                "degraded": True, "severity": "hint", "reason": f"{what} found by words alone until then", "evidence": f"{waiting} rows listed for embedding",
-                "runbook": "ask again later; `cpersona daemon status` shows how many are left",
-            }
+            advisories.add(
+                answer, advisories.HINT, f"{what} found by words alone until then", f"{waiting} rows listed for embedding",
+                "ask again later; `cpersona daemon status` shows how many are left",
+            )
     return answer

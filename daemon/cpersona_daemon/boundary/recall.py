@@ -16,6 +16,7 @@ from ..recall.pipeline import recall as recall_library
 from ..recall.types import Query, Result, Row, parse_ref
 from ..storage import memories
 from ..vectors.changes import MEMORY
+from . import advisories
 from .common import advise_of_backlog, bounded, scope_of
 from .preview import FULL_CONTENT_BUDGET, trim
 from .registry import Call, Method
@@ -104,8 +105,8 @@ def _answer(call: Call, result: Result, messages: list[dict]) -> dict:
         answer["full_content_budget_chars"] = FULL_CONTENT_BUDGET
     if result.gate_fallback:
         answer["gate_fallback"] = True
-    if result.advisory:
-        answer["advisory"] = result.advisory
+    for advice in result.advice:
+        advisories.add(answer, *advice)
     if call.params.deep:
         answer["depth"] = "deep"
     if not result.rows:

@@ -53,6 +53,15 @@ class Profile:
     questions: Questions | None = None
 
 
+class Advice(NamedTuple):
+    """What an answer must say about vectors that it lacked; ``severity`` is hint or fault."""
+
+    severity: str
+    reason: str
+    evidence: str
+    runbook: str
+
+
 class Batch(NamedTuple):
     """Vectors and the identity of the model that made them, which belong together even while a service changes its model.
 

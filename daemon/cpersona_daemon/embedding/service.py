@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbeddingFailure
-from .base import Batch, Embedder, Profile
+from .base import Advice, Batch, Embedder, Profile
 
 CACHE_ENTRIES = 256
 CACHE_SECONDS = 300.0
@@ -99,7 +99,7 @@ class EmbeddingService:
         """Learn the identity and width of the database's vectors; an http answer of another width is then a failure."""
         self._embedder.expect(model, dimension)
 
-    def advisory(self) -> dict[str, Any] | None:
+    def advice(self) -> Advice | None:
         """Return what a recall's answer must say about missing vectors, or None when nothing is missing.
 
         ``hint`` when no embedder is configured or the model is still loading, ``fault`` when it cannot be
@@ -107,18 +107,18 @@ class EmbeddingService:
         ``degraded_advisory`` is false.
         """
         if self.mode == "none":
-            return _advisory("hint", "no embedder is configured, so recall is lexical only", "CPERSONA_EMBEDDING_MODE=none",
-                             "set CPERSONA_EMBEDDING_MODE to builtin or http and run `cpersona daemon restart`")
+            return Advice("hint", "no embedder is configured, so recall is lexical only", "CPERSONA_EMBEDDING_MODE=none",
+                          "set CPERSONA_EMBEDDING_MODE to builtin or http and run `cpersona daemon restart`")
         if self.state == FAILED:
-            return _advisory("fault", "the embedding model cannot be loaded, so recall is lexical only", self.problem or "",
-                             "mend what the evidence names; loading is tried again every minute, `cpersona daemon restart` tries at once")
+            return Advice("fault", "the embedding model cannot be loaded, so recall is lexical only", self.problem or "",
+                          "mend what the evidence names; loading is tried again every minute, `cpersona daemon restart` tries at once")
         if self._failures >= FAULT_AFTER:
-            return _advisory("fault", "query embedding fails, so recall is lexical only",
-                             f"{self._failures} query embeddings in a row failed; the last one: {self.problem}",
-                             "check the embedding backend with `cpersona daemon status`; the next query that can be embedded clears this")
+            return Advice("fault", "query embedding fails, so recall is lexical only",
+                          f"{self._failures} query embeddings in a row failed; the last one: {self.problem}",
+                          "check the embedding backend with `cpersona daemon status`; the next query that can be embedded clears this")
         if self._unserved:
-            return _advisory("hint", "the embedding model is still loading, so this recall was lexical only", f"state: {self.state}",
-                             "ask again in a moment; a recall waits up to 5 s for the model unless it is told --no-wait")
+            return Advice("hint", "the embedding model is still loading, so this recall was lexical only", f"state: {self.state}",
+                          "ask again in a moment; a recall waits up to 5 s for the model unless it is told --no-wait")
         return None
 
     def status(self) -> dict[str, Any]:
@@ -212,7 +212,7 @@ class EmbeddingService:
         """Return the unit vector of a query, float32 and read-only; None when no embedder is configured.
 
         Waits up to ``wait_seconds`` for a model that is loading, and up to ``limit_seconds`` in all for the
-        vector. Raises EmbeddingFailure; failures in a row are counted for ``advisory``.
+        vector. Raises EmbeddingFailure; failures in a row are counted for ``advice``.
         """
         if self.mode == "none":
             return None
@@ -310,10 +310,6 @@ class EmbeddingService:
         self._cache.move_to_end((text, model))
         while len(self._cache) > CACHE_ENTRIES:
             self._cache.popitem(last=False)
-
-
-def _advisory(severity: str, reason: str, evidence: str, runbook: str) -> dict[str, Any]:
-    return {"degraded": True, "severity": severity, "reason": reason, "evidence": evidence, "runbook": runbook}
 
 
 def _text(error: BaseException) -> str:

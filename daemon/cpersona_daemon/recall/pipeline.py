@@ -15,7 +15,7 @@ import apsw
 import numpy as np
 
 from ..context import Context
-from ..embedding.base import Profile
+from ..embedding.base import Advice, Profile
 from ..errors import EmbeddingFailure
 from ..instants import parse_instant
 from ..settings import Settings
@@ -78,7 +78,7 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     if query.limit <= 0:
         return Result()
     vector = None if query.blank else await query_vector(ctx, query)
-    return await ctx.db.read(_run, _bench(ctx, settings, query), _vector_query(ctx, settings, query, vector), query, _advisory(ctx, settings, query))
+    return await ctx.db.read(_run, _bench(ctx, settings, query), _vector_query(ctx, settings, query, vector), query, _advice(ctx, settings, query))
 
 
 async def candidates(ctx: Context, settings: Settings, query: Query, vector: np.ndarray | None = None) -> list[Candidate]:
@@ -111,8 +111,9 @@ async def query_vector(ctx: Context, query: Query) -> np.ndarray | None:
     return vector
 
 
-def _advisory(ctx: Context, settings: Settings, query: Query) -> dict | None:
-    return ctx.embedding.advisory() if settings.degraded_advisory and not query.blank else None
+def _advice(ctx: Context, settings: Settings, query: Query) -> list[Advice]:
+    advice = ctx.embedding.advice() if settings.degraded_advisory and not query.blank else None
+    return [advice] if advice else []
 
 
 def _number(settings: Settings, name: str, measured: float | None, declared: float | None) -> float:
@@ -242,7 +243,7 @@ def _by_confidence(bench: Bench, query: Query, rows: list[Candidate], look: _Loo
     return sorted(scored, key=lambda c: -c.confidence)
 
 
-def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, advisory: dict | None) -> Result:
+def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, advice: list[Advice]) -> Result:
     stages, look, s = Stages(), _Lookups(conn, query), bench.settings
     _gather(conn, bench, vector, query, stages, look)
     profile = profiles.get(conn, query.scope.agent_id, query.scope.as_of)
@@ -276,7 +277,7 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
     stages.ordered = rows
     stages.final = rows[: query.limit]
 
-    result = Result(gate_fallback=stages.rescued, advisory=advisory, considered=len(stages.fused), gated=sum(not c.is_profile for c in stages.below))
+    result = Result(gate_fallback=stages.rescued, advice=advice, considered=len(stages.fused), gated=sum(not c.is_profile for c in stages.below))
     result.rows = _read_rows(conn, bench, vector, query, stages.final, look, profile)
     if not result.rows:
         result.best_missed = best_missed(bench, vector, query, stages.below, stages.limits)

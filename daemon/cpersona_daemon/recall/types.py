@@ -12,6 +12,7 @@ from ..storage.scope import Scope
 from ..vectors.changes import EPISODE, MEMORY, Rid
 
 if TYPE_CHECKING:
+    from ..embedding.base import Advice
     from .blend import Scored
     from .versions import Moved
 
@@ -121,7 +122,7 @@ class Result:
 
     rows: list[Row] = field(default_factory=list)
     gate_fallback: bool = False
-    advisory: dict | None = None
+    advice: list[Advice] = field(default_factory=list)
     considered: int = 0
     gated: int = 0
     best_missed: dict | None = None
