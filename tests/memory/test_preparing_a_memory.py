@@ -47,16 +47,16 @@ def test_a_source_that_is_neither_map_text_nor_null_is_refused():
 
 
 def test_memory_annotations_are_removed_until_none_is_left():
-    assert sanitise("[Memory from 2026-01-01] real text", 100) == ("real text", False)
-    assert sanitise("[Memory [Memory from a] from b] real", 100) == ("real", False)
-    assert sanitise("keep [Memory fro this", 100) == ("keep [Memory fro this", False)
+    assert sanitise("[Memory from 2026-01-01] real text") == "real text"
+    assert sanitise("[Memory [Memory from a] from b] real") == "real"
+    assert sanitise("keep [Memory fro this") == "keep [Memory fro this"
 
 
 def test_text_is_cut_at_the_cap_and_the_cut_is_said():
-    assert draft(content="x" * 16_000).truncated is False
-    assert draft(content="  " + "x" * 16_000 + "  ").truncated is False
+    assert draft(content="x" * 16_000).remarks() == {}
+    assert draft(content="  " + "x" * 16_000 + "  ").remarks() == {}
     long = draft(content="x" * 16_001)
-    assert long.truncated and len(long.memory.content) == 16_000 and long.remarks() == {"truncated": True}
+    assert len(long.memory.content) == 16_000 and long.remarks() == {"truncated": True, "cut": {"kept": 16_000, "of": 16_001}}
 
 
 @pytest.mark.parametrize(

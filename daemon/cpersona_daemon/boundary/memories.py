@@ -36,6 +36,8 @@ class StoreParams(msgspec.Struct, forbid_unknown_fields=True):
     on_conflict: str = "skip"
     batch: str | None = None
     check_secrets: str | None = None
+    cut: Any = None
+    fail_if_cut: bool = False
     session_key: str = ""
 
 
@@ -43,6 +45,7 @@ class UpdateParams(msgspec.Struct, forbid_unknown_fields=True):
     memory_id: int
     content: str
     agent_id: str = ""
+    fail_if_cut: bool = False
     session_key: str = ""
 
 
@@ -66,12 +69,14 @@ class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True):
     resolved: bool = False
     channel: str | None = ""
     project_id: str | None = ""
+    fail_if_cut: bool = False
     session_key: str = ""
 
 
 class ProfileParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str
     profile: str = ""
+    fail_if_cut: bool = False
     session_key: str = ""
 
 
@@ -111,7 +116,7 @@ async def store(call: Call) -> dict:
     draft = storing.prepare(
         agent_id=p.agent_id, content=given["content"], msg_id=_text(given["id"]), source=given["source"], timestamp=_text(given["timestamp"]),
         metadata=given["metadata"], channel=_text(p.channel), project_id=_text(p.project_id), locked=p.lock, now=call.ctx.clock.now(),
-        settings=settings,
+        settings=settings, cut=p.cut, fail_if_cut=p.fail_if_cut,
     )
     found = []
     if (p.check_secrets or "off") != "off":
@@ -132,7 +137,7 @@ def _text(value: Any) -> Any:
 
 async def update_memory(call: Call) -> dict:
     p = call.params
-    return await edit.update(call.ctx, call.settings, p.memory_id, p.content, p.agent_id, call.key)
+    return await edit.update(call.ctx, call.settings, p.memory_id, p.content, p.agent_id, call.key, p.fail_if_cut)
 
 
 async def delete_memory(call: Call) -> dict:
@@ -157,7 +162,7 @@ async def archive_episode(call: Call) -> dict:
         agent_id=p.agent_id, summary=p.summary, keywords=p.keywords or "", project_id=p.project_id or "", channel=p.channel or "",
         start_time=start, end_time=end, resolved=p.resolved,
     )
-    return await archive.archive(call.ctx, call.settings, new, call.key)
+    return await archive.archive(call.ctx, call.settings, new, call.key, p.fail_if_cut)
 
 
 async def delete_episode(call: Call) -> dict:
@@ -167,7 +172,7 @@ async def delete_episode(call: Call) -> dict:
 
 async def update_profile(call: Call) -> dict:
     p, cap = call.params, call.settings.max_profile_length
-    return await call.ctx.db.write(lambda tx: archive.put_profile(tx, p.agent_id, p.profile, cap), call.key)
+    return await call.ctx.db.write(lambda tx: archive.put_profile(tx, p.agent_id, p.profile, cap, p.fail_if_cut), call.key)
 
 
 async def get_profile(call: Call) -> dict:
@@ -181,7 +186,7 @@ async def list_memories(call: Call) -> dict:
     rows = [{
         "id": m.id, "ref": f"mem:{m.id}", "agent_id": m.agent_id, "project_id": m.project_id, "channel": m.channel, "msg_id": m.msg_id,
         "content": m.content, "source": memories.load_source(m.source), "timestamp": m.timestamp, "metadata": memories.load_json(m.metadata),
-        "created_at": m.created_at, "locked": bool(m.locked),
+        "created_at": m.created_at, "locked": bool(m.locked), **({"cut": m.cut} if m.cut else {}),
     } for m in found]
     return {"memories": rows, "count": len(rows)}
 
@@ -192,6 +197,7 @@ async def list_episodes(call: Call) -> dict:
     rows = [{
         "id": e.id, "ref": f"ep:{e.id}", "agent_id": e.agent_id, "project_id": e.project_id, "channel": e.channel, "summary": e.summary,
         "keywords": e.keywords, "start_time": e.start_time, "end_time": e.end_time, "resolved": bool(e.resolved), "created_at": e.created_at,
+        **({"cut": e.cut} if e.cut else {}),
     } for e in found]
     return {"episodes": rows, "count": len(rows)}
 

@@ -31,6 +31,7 @@ class ImportParams(msgspec.Struct, forbid_unknown_fields=True):
     dry_run: bool = False
     embed: bool = False
     batch: str | None = None
+    fail_if_cut: bool = False
     session_key: str = ""
 
 
@@ -72,7 +73,7 @@ async def import_memories(call: Call) -> dict:
     p = call.params
     answer = await import_.import_file(
         call.ctx, call.settings, p.input_path, dry_run=p.dry_run, target=p.target_agent_id or "", embed=p.embed, batch=undo.check_name(p.batch),
-        progress=call.progress)
+        fail_if_cut=p.fail_if_cut, progress=call.progress)
     if not p.dry_run:
         in_background(call.ctx, run_after(call.ctx, "an import"))
     return answer

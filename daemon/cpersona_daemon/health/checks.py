@@ -220,7 +220,7 @@ def contamination(view: View) -> list[Issue]:
 
 def echoed(conn: apsw.Connection, agent_id: str = "") -> list[tuple[int, bool, str]]:
     """Return (id, locked, cleaned text) of memories that a store would have cleaned."""
-    cleaned = ((row_id, locked, text, sanitise(text, len(text))[0]) for row_id, locked, text in health.echoes(conn, agent_id))
+    cleaned = ((row_id, locked, text, sanitise(text)) for row_id, locked, text in health.echoes(conn, agent_id))
     return [(row_id, locked, clean) for row_id, locked, text, clean in cleaned if clean and clean != text]
 
 

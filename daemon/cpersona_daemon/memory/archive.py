@@ -14,9 +14,10 @@ from ..instants import parse_instant
 from ..settings import Settings
 from ..storage import backlog, episodes, profiles
 from ..storage.database import Transaction
+from ..storage.memories import Whole
 from ..vectors.changes import EPISODE
 from .store import embed_or_none
-from .text import check_text, sanitise
+from .text import check_text, fit, remarks, sanitise
 
 
 def history_bounds(history: Any) -> tuple[str | None, str | None]:
@@ -32,12 +33,14 @@ def history_bounds(history: Any) -> tuple[str | None, str | None]:
     return min(stamps, key=lambda s: s[0])[1], max(stamps, key=lambda s: s[0])[1]
 
 
-async def archive(ctx: Context, settings: Settings, new: episodes.NewEpisode, key: str | None) -> dict:
+async def archive(ctx: Context, settings: Settings, new: episodes.NewEpisode, key: str | None, fail_if_cut: bool = False) -> dict:
     """Write an episode; there is no dedup. Raises Refused for an empty summary."""
-    summary, truncated = sanitise(check_text(new.summary, "summary"), settings.max_content_length)
-    if not summary:
+    cleaned = sanitise(check_text(new.summary, "summary"))
+    if not cleaned:
         raise Refused("summary is empty")
-    keywords = check_text(new.keywords, "keywords").strip()[: settings.max_content_length]
+    summary, cut = fit(cleaned, settings.max_content_length, "the summary", fail_if_cut)
+    keywords, keywords_cut = fit(check_text(new.keywords, "keywords").strip(), settings.max_content_length, "the list of keywords", fail_if_cut)
+    said = remarks(cut) | ({} if keywords_cut is None else {"truncated": True, "keywords_cut": keywords_cut})
     vector = None
     if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
         vector = await embed_or_none(ctx, episode_text(summary, keywords))
@@ -46,13 +49,13 @@ async def archive(ctx: Context, settings: Settings, new: episodes.NewEpisode, ke
     def job(tx: Transaction) -> dict:
         episode_id = episodes.insert(tx, episodes.NewEpisode(
             agent_id=new.agent_id, summary=summary, keywords=keywords, project_id=new.project_id, channel=new.channel,
-            start_time=new.start_time, end_time=new.end_time, resolved=new.resolved,
+            start_time=new.start_time, end_time=new.end_time, resolved=new.resolved, whole=Whole.of(cleaned, summary),
         ))
         if vector is not None:
             backlog.attach_vector(tx, EPISODE, episode_id, model, vector)
         elif later:
             backlog.enqueue(tx, EPISODE, episode_id)
-        return {"ok": True, "episode_id": episode_id, **({"truncated": True} if truncated else {})}
+        return {"ok": True, "episode_id": episode_id, **said}
 
     answer = await ctx.db.write(job, key)
     if vector is None and later:
@@ -60,10 +63,11 @@ async def archive(ctx: Context, settings: Settings, new: episodes.NewEpisode, ke
     return answer
 
 
-def put_profile(tx: Transaction, agent_id: str, profile: str, cap: int) -> dict:
+def put_profile(tx: Transaction, agent_id: str, profile: str, cap: int, fail_if_cut: bool = False) -> dict:
     """Write the agent's profile, replacing the one it had. Raises Refused for an empty one."""
     text = check_text(profile, "profile").strip()
     if not text:
         raise Refused("profile is empty")
-    profiles.put(tx, agent_id, text[:cap])
-    return {"ok": True, "profiles_updated": 1, **({"truncated": True} if len(text) > cap else {})}
+    kept, cut = fit(text, cap, "the profile", fail_if_cut)
+    profiles.put(tx, agent_id, kept)
+    return {"ok": True, "profiles_updated": 1, **remarks(cut)}

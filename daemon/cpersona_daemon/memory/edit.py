@@ -12,7 +12,7 @@ from ..settings import Settings
 from ..storage import episodes, memories
 from ..storage.database import Transaction
 from .store import attach, embed_or_none
-from .text import check_text, sanitise
+from .text import check_text, fit, remarks, sanitise
 
 _NOT_YOURS = "mem:{id} does not exist, belongs to another agent or is locked"
 _NO_EPISODE = "ep:{id} does not exist or belongs to another agent"
@@ -39,12 +39,15 @@ def _editable(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existi
     return row
 
 
-async def update(ctx: Context, settings: Settings, memory_id: int, content: str, agent_id: str, key: str | None) -> dict:
+async def update(ctx: Context, settings: Settings, memory_id: int, content: str, agent_id: str, key: str | None, fail_if_cut: bool = False) -> dict:
     """Give a row another text and another vector. Raises Refused for a blank text, a locked, missing or foreign row,
     or a text that another row of the bucket has. When embedding fails the old vector goes, it is never kept."""
-    text, truncated = sanitise(check_text(content, "content"), settings.max_content_length)
-    if not text:
+    cleaned = sanitise(check_text(content, "content"))
+    if not cleaned:
         raise Refused("content is empty")
+    text, cut = fit(cleaned, settings.max_content_length, "the text", fail_if_cut)
+    whole = memories.Whole.of(cleaned, text)
+    known_by = memories.content_key(cleaned)
     vector = None
     if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
         vector = await embed_or_none(ctx, memory_text(text))
@@ -52,12 +55,12 @@ async def update(ctx: Context, settings: Settings, memory_id: int, content: str,
 
     def job(tx: Transaction) -> dict:
         row = _editable(tx, memory_id, agent_id)
-        other = memories.find_in_bucket(tx.conn, row.agent_id, row.project_id, row.channel, memories.content_key(text))
+        other = memories.find_in_bucket(tx.conn, row.agent_id, row.project_id, row.channel, known_by)
         if other is not None and other.id != memory_id:
             raise Refused(f"mem:{other.id} has this content already")
-        memories.replace_content(tx, memory_id, text)
+        memories.replace_content(tx, memory_id, text, whole)
         attach(tx, memory_id, vector, model, later)
-        return {"ok": True, "updated_id": memory_id, **({"truncated": True} if truncated else {})}
+        return {"ok": True, "updated_id": memory_id, **remarks(cut)}
 
     answer = await ctx.db.write(job, key)
     if vector is None and later:

@@ -63,4 +63,4 @@ def _put(tx: Transaction, draft: Draft, later: bool) -> dict:
         return {"result": "skipped", "reason": reason, "id": found.id}
     memory_id = memories.insert(tx, new)
     attach(tx, memory_id, None, "", later)
-    return {"result": "stored", "id": memory_id}
+    return {"result": "stored", "id": memory_id, **draft.remarks()}

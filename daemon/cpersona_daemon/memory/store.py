@@ -22,7 +22,7 @@ from ..storage import backlog, batches, idempotency, memories
 from ..storage.database import Transaction
 from ..vectors.changes import MEMORY
 from .source import normalise_source
-from .text import check_text, sanitise
+from .text import check_text, fit, remarks, sanitise
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,12 +40,15 @@ class Draft:
     """A memory that passed every check, and what the answer must say about it."""
 
     memory: memories.NewMemory
-    key: bytes
-    truncated: bool
+    cut: dict | None
     ahead: dict | None
 
+    @property
+    def key(self) -> bytes:
+        return self.memory.key
+
     def remarks(self) -> dict:
-        out: dict[str, Any] = {"truncated": True} if self.truncated else {}
+        out: dict[str, Any] = remarks(self.cut)
         if self.ahead:
             out["timestamp_ahead_of_clock"] = self.ahead
         return out
@@ -53,9 +56,12 @@ class Draft:
 
 def prepare(
     *, agent_id: str, content: Any, msg_id: Any, source: Any, timestamp: Any, metadata: Any, channel: str, project_id: str,
-    locked: bool, now: float, settings: Settings,
+    locked: bool, now: float, settings: Settings, cut: Any = None, fail_if_cut: bool = False,
 ) -> Draft:
-    """Check and clean what a caller wants stored. Raises Refused, in the contract's order of checks."""
+    """Check and clean what a caller wants stored. Raises Refused, in the contract's order of checks.
+
+    ``cut`` is the mark of a text that was cut before, as rows carry it; what it was then is what it is known by.
+    """
     if not isinstance(content, str) or not content.strip():
         raise Refused("content is empty" if isinstance(content, str) or content is None else f"content is text, not {type(content).__name__}")
     for name, value in (("id", msg_id), ("channel", channel), ("project_id", project_id), ("agent_id", agent_id)):
@@ -72,15 +78,27 @@ def prepare(
     source_text = _serialised(normalise_source(source), "source", settings)
     metadata_text = _serialised({} if metadata is None else metadata, "metadata", settings)
     check_text(content, "content")
-    text, truncated = sanitise(content, settings.max_content_length)
-    if not text:
+    cleaned = sanitise(content)
+    if not cleaned:
         raise Refused("content is empty once its memory annotations are removed")
+    text, lost = fit(cleaned, settings.max_content_length, "the text", fail_if_cut)
+    whole = memories.Whole.of(cleaned, text)
+    if cut is not None:
+        whole = _whole_before(cut, cleaned)
+        lost = {"kept": len(text), "of": whole.length}
     ahead = _ahead_of_clock(timestamp, now, settings.future_timestamp_mode)
     memory = memories.NewMemory(
         agent_id=agent_id, content=text, project_id=project_id, channel=channel, msg_id=msg_id, source=source_text,
-        timestamp=timestamp or iso_now(now), metadata=metadata_text, locked=locked,
+        timestamp=timestamp or iso_now(now), metadata=metadata_text, locked=locked, whole=whole,
     )
-    return Draft(memory, memories.content_key(text), truncated, ahead)
+    return Draft(memory, lost, ahead)
+
+
+def _whole_before(mark: Any, text: str) -> memories.Whole:
+    try:
+        return memories.read_mark(mark, text)
+    except ValueError as error:
+        raise Refused(str(error)) from None
 
 
 def _serialised(value: Any, what: str, settings: Settings) -> str:
@@ -144,7 +162,13 @@ def _needs_vector(conn: apsw.Connection, draft: Draft, on_conflict: str, key: st
     if key is not None and idempotency.known(conn, key):
         return False
     existing, _ = _duplicate(conn, draft)
-    return existing is None or (on_conflict == "update" and existing.content_key != draft.key)
+    return existing is None or (on_conflict == "update" and _brings_more(draft, existing))
+
+
+def _brings_more(draft: Draft, existing: memories.Existing) -> bool:
+    """Tell whether a draft holds what a row does not: another text, or more of the text that the row holds the beginning of."""
+    more = existing.kept_length is not None and len(draft.memory.content) > existing.kept_length
+    return existing.content_key != draft.key or more
 
 
 def _duplicate(conn: apsw.Connection, draft: Draft) -> tuple[memories.Existing | None, str]:
@@ -157,12 +181,12 @@ def _write(
 ) -> dict:
     existing, reason = _duplicate(tx.conn, draft)
     if existing is not None:
-        differs = existing.content_key != draft.key
         if on_conflict == "fail":
             raise Refused(f"{reason}: mem:{existing.id} is there already")
-        if on_conflict == "update" and differs:
+        if on_conflict == "update" and _brings_more(draft, existing):
             return _update_existing(tx, existing, draft, vector, model, later)
-        return {"ok": True, "result": "skipped", "reason": reason, "id": existing.id, **({"content_differs": True} if differs else {})}
+        differs = existing.content_key != draft.key
+        return {"ok": True, "result": "skipped", "reason": reason, "id": existing.id, **({"content_differs": True} if differs else {}), **remarks(existing.cut)}
     memory_id = memories.insert(tx, draft.memory)
     attach(tx, memory_id, vector, model, later)
     answer = {"ok": True, "result": "stored", "id": memory_id, "embedded": vector is not None, **draft.remarks()}
@@ -179,9 +203,9 @@ def _update_existing(tx: Transaction, existing: memories.Existing, draft: Draft,
     if existing.locked:
         raise Refused(f"mem:{existing.id} is locked; unlock it first")
     other = memories.find_in_bucket(tx.conn, existing.agent_id, existing.project_id, existing.channel, draft.key)
-    if other is not None:
+    if other is not None and other.id != existing.id:
         raise Refused(f"mem:{other.id} has this content already")
-    memories.replace_content(tx, existing.id, draft.memory.content)
+    memories.replace_content(tx, existing.id, draft.memory.content, draft.memory.whole)
     attach(tx, existing.id, vector, model, later)
     return {"ok": True, "result": "updated", "id": existing.id, "embedded": vector is not None, **draft.remarks()}
 

@@ -1,6 +1,6 @@
 """Cleaning what is about to be stored.
 
-Contract: contracts.md §2 "Sanitising", §13 (NUL).
+Contract: contracts.md §2 "Sanitising", §13 (NUL); a cut is never silent.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def check_text(value: str, what: str) -> str:
     return value
 
 
-def sanitise(content: str, cap: int) -> tuple[str, bool]:
-    """Return the content without memory annotations and outer blanks, and whether it was cut at ``cap`` characters.
+def sanitise(content: str) -> str:
+    """Return the content without memory annotations and outer blanks.
 
     Removing one annotation may form another, so it repeats until nothing changes.
     """
@@ -30,5 +30,22 @@ def sanitise(content: str, cap: int) -> tuple[str, bool]:
         if cleaned == content:
             break
         content = cleaned
-    content = content.strip()
-    return (content[:cap].rstrip(), True) if len(content) > cap else (content, False)
+    return content.strip()
+
+
+def fit(whole: str, cap: int, what: str, fail_if_cut: bool = False) -> tuple[str, dict | None]:
+    """Return what is kept of a text and, where that is not all, how much of how much: `{kept, of}` in characters.
+
+    Raises Refused instead of cutting where the caller wants that.
+    """
+    if len(whole) <= cap:
+        return whole, None
+    if fail_if_cut:
+        raise Refused(f"{what} has {len(whole):,} characters and would be cut at {cap:,}; split it, or send it without fail_if_cut")
+    kept = whole[:cap].rstrip()
+    return kept, {"kept": len(kept), "of": len(whole)}
+
+
+def remarks(cut: dict | None) -> dict:
+    """Return what an answer carries about a text that was cut; nothing about one that was not."""
+    return {} if cut is None else {"truncated": True, "cut": cut}

@@ -18,6 +18,7 @@ import msgspec
 from ..errors import Refused, StorageFailure
 from ..instants import iso_now
 from ..storage import transfer
+from ..storage.memories import Whole
 from .lines import VERSION
 
 PROGRESS_EVERY = 1000
@@ -82,12 +83,12 @@ def _records(conn: apsw.Connection, agent_id: str, counts: dict[str, int], now: 
         }
         if not isinstance(source, dict):
             record["source_text"] = row[4]  # what an import brought that is no JSON object, so that nothing is lost
-        yield _with_vector(record, *row[13:])
+        yield _with_vector(_with_mark(record, row[3], *row[13:15]), *row[15:])
     for row in transfer.episode_rows(conn, agent_id, vectors):
-        yield _with_vector({
+        yield _with_vector(_with_mark({
             "_type": "episode", "id": row[0], "agent_id": row[1], "summary": row[2], "keywords": row[3], "start_time": row[4], "end_time": row[5],
             "created_at": row[6], "resolved": bool(row[7]), "project_id": row[8], "channel": row[9],
-        }, *row[10:])
+        }, row[2], *row[10:12]), *row[12:])
     for agent, user, content, updated_at, project in transfer.profile_rows(conn, agent_id):
         yield {"_type": "profile", "agent_id": agent, "user_id": user, "content": content, "updated_at": updated_at, "project_id": project}
     for entity, agent, project, channel, name, declared_by, created_at, aliases in transfer.entity_rows(conn, agent_id):
@@ -112,6 +113,13 @@ def _loaded(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def _with_mark(record: dict, kept: str, length: int | None, key: bytes | None) -> dict:
+    """Add what a cut text was: where the file is imported it is known by that too."""
+    if length is not None and key is not None:
+        record["cut"] = Whole(length, key).told(kept)
+    return record
 
 
 def _with_vector(record: dict, vector: bytes | None, model: str | None) -> dict:

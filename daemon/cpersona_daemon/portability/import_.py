@@ -52,6 +52,7 @@ class Outcome:
     relations: int = 0
     profile_updated: bool = False
     without_vector: int = 0
+    cut: int = 0
     errors: list[str] = field(default_factory=list)
     error_count: int = 0
 
@@ -63,7 +64,7 @@ class Outcome:
     def add(self, other: Outcome) -> None:
         """Take over what another part of the import did."""
         for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes", "entities", "mentions", "relations",
-                     "without_vector", "error_count"):
+                     "without_vector", "cut", "error_count"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.profile_updated |= other.profile_updated
         self.errors.extend(other.errors[:MAX_ERRORS - len(self.errors)])
@@ -76,6 +77,8 @@ class Outcome:
         }
         if self.entities or self.mentions or self.relations:
             out["associations"] = {"entities": self.entities, "mentions": self.mentions, "relations": self.relations}
+        if self.cut:
+            out["cut"] = self.cut
         if self.error_count:
             out["errors"], out["error_count"] = self.errors, self.error_count
         return out
@@ -100,9 +103,9 @@ class Batch:
 class _Reader:
     """The second pass: lines become checked items, a batch at a time."""
 
-    def __init__(self, handle: BinaryIO, count: int, target: str, settings: Settings, prepare: bool):
+    def __init__(self, handle: BinaryIO, count: int, target: str, settings: Settings, prepare: bool, fail_if_cut: bool):
         self._lines, self._number, self._count = read_lines(handle), 0, count
-        self._target, self._settings, self._prepare = target, settings, prepare
+        self._target, self._settings, self._prepare, self._fail_if_cut = target, settings, prepare, fail_if_cut
 
     def batch(self) -> Batch:
         """Return the next lines, none at the end of the file."""
@@ -124,6 +127,8 @@ class _Reader:
             size += len(raw)
             try:
                 item = lines.parse(raw, self._target, self._settings)
+                if self._fail_if_cut and (cut := getattr(item, "cut", None)):
+                    raise BadLine(f"its text has {cut['of']:,} characters, {cut['kept']:,} would be kept; the line was left out")
             except BadLine as error:
                 item = error
             if self._prepare and type(item) is Row and item.kind == MEMORY:
@@ -134,11 +139,13 @@ class _Reader:
 
 async def import_file(
     ctx: Context, settings: Settings, path: object, *, dry_run: bool = False, target: str = "", embed: bool = False, batch: str = "",
-    progress: Progress | None = None,
+    fail_if_cut: bool = False, progress: Progress | None = None,
 ) -> dict:
     """Import a file and return import_memories' answer.
 
-    ``target`` replaces the agent of every line, ``batch`` names the run that new rows belong to. With ``embed`` rows without a vector are listed for embedding.
+    ``target`` replaces the agent of every line, ``batch`` names the run that new rows belong to. With ``embed`` rows without a vector are listed for
+    embedding,
+    with ``fail_if_cut`` lines whose text is too long are left out instead of cut.
     ``progress`` is called with `{done, total}` in lines. Raises Refused, with nothing changed, for a file that
     cannot be read or is not what its header says; an import that ends later answers `ok: false` with what it stored.
     """
@@ -147,7 +154,7 @@ async def import_file(
     try:
         found = await asyncio.to_thread(survey, handle, stop)
         found.check()
-        return await _second_pass(ctx, settings, handle, found, dry_run=dry_run, target=target, embed=embed, name=batch, progress=progress)
+        return await _second_pass(ctx, settings, handle, found, dry_run=dry_run, target=target, embed=embed, name=batch, fail_if_cut=fail_if_cut, progress=progress)
     except OSError as error:
         raise Refused(f"input_path cannot be read ({error.strerror})") from None
     finally:
@@ -156,12 +163,12 @@ async def import_file(
 
 
 async def _second_pass(
-    ctx: Context, settings: Settings, handle: BinaryIO, found: Survey, *, dry_run: bool, target: str, embed: bool, name: str, progress: Progress | None
+    ctx: Context, settings: Settings, handle: BinaryIO, found: Survey, *, dry_run: bool, target: str, embed: bool, name: str, fail_if_cut: bool, progress: Progress | None
 ) -> dict:
     total, done = Outcome(), 0
     ids, seen = Ids(found.wanted), set()
     embed = embed and ctx.embedding.mode != "none" and not dry_run
-    reader = _Reader(handle, found.lines, target, settings, prepare=not dry_run)
+    reader = _Reader(handle, found.lines, target, settings, prepare=not dry_run, fail_if_cut=fail_if_cut)
 
     async def write(batch: Batch, start: int) -> tuple[int, Outcome]:
         def job(tx: Transaction) -> tuple[int, Outcome]:
@@ -224,6 +231,7 @@ def apply(batch: Batch, start: int, into: Restore | DryRun) -> tuple[int, Outcom
             rows = batch.rows_from(place)
             into.take_rows([row for _, row in rows], out)
             for number, row in rows:
+                out.cut += row.cut is not None
                 for remark in row.remarks:
                     out.complain(number, remark)
             place += len(rows)

@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 
 from ..instants import normal_created
-from ..memory.text import sanitise
+from ..memory.text import fit, sanitise
 from ..recall.types import parse_ref
 from ..settings import Settings
 from ..storage.episodes import NewEpisode
-from ..storage.memories import NewMemory, Prepared
+from ..storage.memories import NewMemory, Prepared, Whole, read_mark
 
 VERSION = "cpersona-export/1.1"
 MAX_AXIS_LENGTH = 256
@@ -41,7 +41,10 @@ class BadLine(ValueError):
 
 @dataclass(slots=True)
 class Row:
-    """A memory or episode of the file. ``remarks`` are faults that did not keep the row out; ``prepared`` is a memory ready to be written."""
+    """A memory or episode of the file. ``remarks`` are faults that did not keep the row out; ``prepared`` is a memory ready to be written.
+
+    ``cut`` is `{kept, of}` where its text is longer than what is kept.
+    """
 
     kind: str
     old_id: Any
@@ -49,6 +52,7 @@ class Row:
     vector: np.ndarray | None
     model: str
     remarks: list[str]
+    cut: dict | None
     prepared: Prepared | None = None
 
 
@@ -59,6 +63,7 @@ class ProfileLine:
     updated_at: str | None
     project_id: str
     remarks: list[str]
+    cut: dict | None
 
 
 @dataclass(slots=True)
@@ -132,6 +137,7 @@ class _Memory(msgspec.Struct):
     last_recalled_at: Any = None
     embedding_b64: bytes | None = None
     embedding_model: Any = None
+    cut: Any = None
 
 
 _decode_memory = msgspec.json.Decoder(_Memory).decode
@@ -155,7 +161,7 @@ def parse(raw: bytes, target: str, settings: Settings) -> Any:
 def _memory(record: dict, target: str, settings: Settings) -> Row:
     remarks: list[str] = []
     agent = _agent(record, target)
-    content = _content(record, "content", settings.max_content_length, "memories", remarks)
+    content, whole, cut = _content(record, "content", settings.max_content_length, "memories", remarks)
     timestamp = _text(record, "timestamp", MAX_TIMESTAMP_LENGTH)
     source = _source(record)
     metadata = _metadata(record)
@@ -168,33 +174,33 @@ def _memory(record: dict, target: str, settings: Settings) -> Row:
     new = NewMemory(
         agent, content, _text(record, "project_id"), _text(record, "channel"), _text(record, "msg_id"), source, timestamp, metadata,
         _stamp(record, "created_at", remarks) or "", _flag(record, "locked"), _count(record, remarks),
-        None if recalled is None else _stamp(record, "last_recalled_at", remarks, "it counts as never recalled"),
+        None if recalled is None else _stamp(record, "last_recalled_at", remarks, "it counts as never recalled"), whole,
     )
     vector = _vector(record, remarks)
-    return Row("mem", record.get("id"), new, vector, _text(record, "embedding_model"), remarks)
+    return Row("mem", record.get("id"), new, vector, _text(record, "embedding_model"), remarks, cut)
 
 
 def _episode(record: dict, target: str, settings: Settings) -> Row:
     remarks: list[str] = []
     agent = _agent(record, target)
-    summary = _content(record, "summary", settings.max_content_length, "episodes", remarks)
+    summary, whole, cut = _content(record, "summary", settings.max_content_length, "episodes", remarks)
     keywords = record.get("keywords")
     if isinstance(keywords, list) and all(isinstance(k, str) for k in keywords):
         record = {**record, "keywords": " ".join(keywords)}
     new = NewEpisode(
         agent, summary, _text(record, "keywords", settings.max_content_length), _text(record, "project_id"), _text(record, "channel"),
         _text(record, "start_time", MAX_TIMESTAMP_LENGTH) or None, _text(record, "end_time", MAX_TIMESTAMP_LENGTH) or None,
-        _flag(record, "resolved"), _stamp(record, "created_at", remarks) or "",
+        _flag(record, "resolved"), _stamp(record, "created_at", remarks) or "", whole,
     )
     vector = _vector(record, remarks)
-    return Row("ep", record.get("id"), new, vector, _text(record, "embedding_model"), remarks)
+    return Row("ep", record.get("id"), new, vector, _text(record, "embedding_model"), remarks, cut)
 
 
 def _profile(record: dict, target: str, settings: Settings) -> ProfileLine:
     remarks: list[str] = []
     agent = _agent(record, target)
-    content = _content(record, "content", settings.max_profile_length, None, remarks)
-    return ProfileLine(agent, content, _stamp(record, "updated_at", remarks, "it replaces no profile"), _text(record, "project_id"), remarks)
+    content, _, cut = _content(record, "content", settings.max_profile_length, None, remarks)
+    return ProfileLine(agent, content, _stamp(record, "updated_at", remarks, "it replaces no profile"), _text(record, "project_id"), remarks, cut)
 
 
 def _entity(record: dict, target: str, settings: Settings) -> EntityLine:
@@ -265,18 +271,26 @@ def _agent(record: dict, target: str) -> str:
     return agent
 
 
-def _content(record: dict, name: str, cap: int, counter: str | None, remarks: list[str]) -> str:
+def _content(record: dict, name: str, cap: int, counter: str | None, remarks: list[str]) -> tuple[str, Whole | None, dict | None]:
+    """Return what is kept of a line's text, what it was before it was cut (here, or where the line comes from), and what is cut here."""
     value = record.get(name)
     if value is not None and type(value) is not str:
         raise BadLine(f"{name} is text, not {type(value).__name__}")
-    text, cut = sanitise(value or "", cap)
-    if not text:
+    cleaned = sanitise(value or "")
+    if not cleaned:
         raise BadLine(f"{name} is empty", counter)
-    if "\0" in text:
+    if "\0" in cleaned:
         raise BadLine(f"{name} holds a NUL character")
+    text, cut = fit(cleaned, cap, name)
     if cut:
-        remarks.append(f"{name} has more than {cap} characters and was cut")
-    return text
+        remarks.append(f"{name} was cut: {cut['kept']:,} of {cut['of']:,} characters are kept")
+    whole = Whole.of(cleaned, text)
+    if record.get("cut") is not None:
+        try:
+            whole = read_mark(record["cut"], cleaned)
+        except ValueError as error:
+            remarks.append(f"{error}; the text counts as a whole one")
+    return text, whole, cut
 
 
 def _source(record: dict) -> str:

@@ -73,6 +73,7 @@ class _Taker:
 
     def _profile(self, profile: ProfileLine, out: Any) -> list[str]:
         out.profile_updated |= self.put_profile(profile)
+        out.cut += profile.cut is not None
         return profile.remarks
 
     def _entity(self, entity: EntityLine, out: Any) -> list[str]:
@@ -173,13 +174,13 @@ class DryRun(_Taker):
     def _put_row(self, row: Row) -> tuple[int, bool]:
         new = row.new
         if isinstance(new, memories.NewMemory):
-            keys = [_digest("content", new.agent_id, new.project_id, new.channel, new.content)]
+            keys = [_digest("content", new.agent_id, new.project_id, new.channel, new.key.hex())]
             if new.msg_id:
                 keys.append(_digest("msg_id", new.agent_id, new.project_id, new.msg_id))
             found = transfer.find_memory(self._conn, new)
         else:
             assert isinstance(new, episodes.NewEpisode)
-            keys = [_digest("episode", new.agent_id, new.project_id, new.channel, new.summary)]
+            keys = [_digest("episode", new.agent_id, new.project_id, new.channel, new.summary, new.whole.key.hex() if new.whole else "")]
             found = transfer.find_episode(self._conn, new)
         if found is not None:
             return found, False

@@ -25,17 +25,23 @@ def episode_timestamp(episode: Episode) -> str:
 
 
 def memory_row(memory: Memory) -> dict:
-    """Return a memory as get_contents serves it, without its ref; an empty timestamp or message id is left out."""
+    """Return a memory as get_contents serves it, without its ref; an empty timestamp or message id is left out.
+
+    ``cut`` says of how long a text the content is the beginning.
+    """
     row = {"content": memory.content, "source": load_source(memory.source)}
     if memory.timestamp:
         row["timestamp"] = memory.timestamp
     if memory.msg_id:
         row["id"] = memory.msg_id
+    if memory.cut:
+        row["cut"] = memory.cut
     return row
 
 
 def episode_row(episode: Episode) -> dict:
     """Return an episode as get_contents serves it, without its ref."""
-    return {
+    row = {
         "content": episode_text(episode), "source": dict(EPISODE_SOURCE), "timestamp": episode_timestamp(episode), "resolved": bool(episode.resolved),
     }
+    return {**row, "cut": episode.cut} if episode.cut else row

@@ -13,7 +13,7 @@ from ..instants import created_text
 from ..vectors.changes import EPISODE, VectorDrop
 from . import backlog, lexical, tables
 from .database import Transaction
-from .memories import forget_associations
+from .memories import Whole, forget_associations
 from .scope import Scope
 
 
@@ -30,6 +30,7 @@ class NewEpisode:
     end_time: str | None = None
     resolved: bool = False
     created_at: str = ""
+    whole: Whole | None = None  # what the summary was before it was cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +47,25 @@ class Episode:
     end_time: str | None
     resolved: int
     created_at: str
+    whole_length: int | None
+    whole_key: bytes | None
+
+    @property
+    def cut(self) -> dict | None:
+        """The mark of a summary that was cut, None for one that is whole."""
+        return None if self.whole_length is None or self.whole_key is None else Whole(self.whole_length, self.whole_key).told(self.summary)
 
 
-_FULL = "id, agent_id, project_id, channel, summary, keywords, start_time, end_time, resolved, created_at"
+_FULL = "id, agent_id, project_id, channel, summary, keywords, start_time, end_time, resolved, created_at, whole_length, whole_key"
 
 
 def insert(tx: Transaction, new: NewEpisode) -> int:
     """Write an episode and its postings and return its id."""
     tx.execute(
-        "INSERT INTO episodes (agent_id, project_id, channel, created_at, start_time, end_time, resolved, keywords, summary)"
-        " VALUES (?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO episodes (agent_id, project_id, channel, created_at, start_time, end_time, resolved, keywords, summary, whole_length, whole_key)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
         (new.agent_id, new.project_id, new.channel, new.created_at or created_text(tx.now), new.start_time, new.end_time,
-         int(new.resolved), new.keywords, new.summary),
+         int(new.resolved), new.keywords, new.summary, *((new.whole.length, new.whole.key) if new.whole else (None, None))),
     )
     episode_id = tx.conn.last_insert_rowid()
     lexical.add_episode(tx.conn, episode_id, new.summary, new.keywords)

@@ -225,7 +225,7 @@ def duplicate_episodes(conn: apsw.Connection, agent_id: str) -> int:
     where, params = _of(agent_id)
     return _one(
         conn, "SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM episodes m"
-        f" WHERE {where} GROUP BY agent_id, substr(summary, 1, 64), summary, project_id, channel HAVING n > 1)", params)
+        f" WHERE {where} GROUP BY agent_id, substr(summary, 1, 64), summary, whole_key, project_id, channel HAVING n > 1)", params)
 
 
 def echoes(conn: apsw.Connection, agent_id: str = "") -> list[tuple[int, bool, str]]:

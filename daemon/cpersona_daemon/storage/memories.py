@@ -20,10 +20,49 @@ from . import backlog, lexical, tables
 from .database import Transaction
 from .scope import Scope
 
+KEY_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What a text was of which only the beginning is kept: its length in characters, and the key that it is known by."""
+
+    length: int
+    key: bytes
+
+    @classmethod
+    def of(cls, text: str, kept: str) -> Whole | None:
+        """Return the mark of a text that was cut down to ``kept``, None for one that was not."""
+        return None if len(kept) == len(text) else cls(len(text), content_key(text))
+
+    def told(self, kept: str) -> dict:
+        """Return the mark as rows carry it out and in: `{kept, of, digest}`."""
+        return {"kept": len(kept), "of": self.length, "digest": self.key.hex()}
+
+
+LONGEST = 2**53  # characters of a text that was cut, as a mark from outside may claim
+
+
+def read_mark(mark: Any, kept: str) -> Whole:
+    """Return what a mark from outside says of a text. Raises ValueError for one that cannot be true of it."""
+    length, digest = (mark.get("of"), mark.get("digest")) if isinstance(mark, dict) else (None, None)
+    if type(length) is not int or not len(kept) < length <= LONGEST:
+        raise ValueError("cut.of is the length of the whole text, more than what is there of it")
+    try:
+        key = bytes.fromhex(digest) if isinstance(digest, str) else b""
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"cut.digest is {2 * KEY_BYTES} hexadecimal digits")
+    return Whole(length, key)
+
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """A row about to be written. ``source`` and ``metadata`` are JSON text; an empty created_at means now."""
+    """A row about to be written. ``source`` and ``metadata`` are JSON text; an empty created_at means now.
+
+    ``whole`` is what the content was before it was cut, None when it is all there.
+    """
 
     agent_id: str
     content: str
@@ -37,6 +76,12 @@ class NewMemory:
     locked: bool = False
     recall_count: int = 0
     last_recalled_at: str | None = None
+    whole: Whole | None = None
+
+    @property
+    def key(self) -> bytes:
+        """What the content is known by; of a text that was cut, all of it counts."""
+        return content_key(self.content) if self.whole is None else self.whole.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +94,13 @@ class Existing:
     channel: str
     locked: bool
     content_key: bytes
+    whole_length: int | None
+    kept_length: int | None
+
+    @property
+    def cut(self) -> dict | None:
+        """`{kept, of}` of a text that was cut, None for one that is whole."""
+        return None if self.whole_length is None else {"kept": self.kept_length, "of": self.whole_length}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +115,12 @@ class Prepared:
 
     @classmethod
     def of(cls, new: NewMemory) -> Prepared:
-        return cls(new, content_key(new.content), source_id(new.source), parse_instant(new.timestamp), lexical.index_text(new.content))
+        return cls(new, new.key, source_id(new.source), parse_instant(new.timestamp), lexical.index_text(new.content))
 
 
 def content_key(content: str) -> bytes:
     """Return the 128-bit digest that stands for a content in the unique index and in comparisons."""
-    return hashlib.blake2b(content.encode("utf-8"), digest_size=16).digest()
+    return hashlib.blake2b(content.encode("utf-8"), digest_size=KEY_BYTES).digest()
 
 
 def source_id(source: str) -> str | None:
@@ -83,7 +135,10 @@ def source_id(source: str) -> str | None:
     return found if isinstance(found, str) else json.dumps(found)
 
 
-_EXISTING = "id, agent_id, project_id, channel, locked, content_key FROM memories"
+# The length of a text is counted only where it was cut, so that a probe reads no text.
+_EXISTING = (
+    "id, agent_id, project_id, channel, locked, content_key, whole_length, CASE WHEN whole_length IS NOT NULL THEN length(content) END FROM memories"
+)
 
 
 def _existing(conn: apsw.Connection, where: str, params: tuple) -> Existing | None:
@@ -92,7 +147,7 @@ def _existing(conn: apsw.Connection, where: str, params: tuple) -> Existing | No
 
 
 def _as_existing(row: Sequence) -> Existing:
-    return Existing(row[0], row[1], row[2], row[3], bool(row[4]), row[5])
+    return Existing(row[0], row[1], row[2], row[3], bool(row[4]), *row[5:])
 
 
 def find(conn: apsw.Connection, memory_id: int) -> Existing | None:
@@ -143,9 +198,9 @@ def find_msg_id_in_project(conn: apsw.Connection, agent_id: str, project_id: str
 
 _COLUMNS = (
     "agent_id, project_id, channel, msg_id, source_id, created_at, instant, locked, recall_count, last_recalled_at, timestamp, source,"
-    " metadata, content_key, content"
+    " metadata, content_key, content, whole_length, kept_key"
 )
-_PLACES = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+_PLACES = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
 
 def _values(row: Prepared, created: str) -> tuple:
@@ -153,7 +208,13 @@ def _values(row: Prepared, created: str) -> tuple:
     return (
         new.agent_id, new.project_id, new.channel, new.msg_id, row.source_id, new.created_at or created, row.instant, int(new.locked),
         new.recall_count, new.last_recalled_at, new.timestamp, new.source, new.metadata, row.key, new.content,
+        *_mark(new.content, new.whole),
     )
+
+
+def _mark(content: str, whole: Whole | None) -> tuple[int | None, bytes | None]:
+    """Return the two columns that a cut text fills; with them what is kept can be checked, as the key of a whole text checks it."""
+    return (None, None) if whole is None else (whole.length, content_key(content))
 
 
 def insert(tx: Transaction, new: NewMemory) -> int:
@@ -187,9 +248,11 @@ def _insert(tx: Transaction, rows: list[Prepared]) -> int:
     return last
 
 
-def replace_content(tx: Transaction, memory_id: int, content: str) -> None:
-    """Give a row another text with its postings, and take away the vector of the old one."""
-    tx.execute("UPDATE memories SET content = ?, content_key = ? WHERE id = ?", (content, content_key(content), memory_id))
+def replace_content(tx: Transaction, memory_id: int, content: str, whole: Whole | None = None) -> None:
+    """Give a row another text (``whole``: what it was before it was cut) with its postings, and take away the vector of the old one."""
+    key = content_key(content) if whole is None else whole.key
+    tx.execute("UPDATE memories SET content = ?, content_key = ?, whole_length = ?, kept_key = ? WHERE id = ?",
+               (content, key, *_mark(content, whole), memory_id))
     lexical.put_memory(tx.conn, memory_id, content)
     drop_vector(tx, memory_id)
 
@@ -233,7 +296,7 @@ def bump_recalls(tx: Transaction, ids: list[int]) -> None:
 
 _FULL = (
     "id, agent_id, project_id, channel, msg_id, content, source, timestamp, metadata, created_at, locked,"
-    " recall_count, last_recalled_at, instant"
+    " recall_count, last_recalled_at, instant, whole_length, CASE WHEN whole_length IS NOT NULL THEN content_key END"
 )
 
 
@@ -255,6 +318,13 @@ class Memory:
     recall_count: int
     last_recalled_at: str | None
     instant: float | None
+    whole_length: int | None
+    whole_key: bytes | None
+
+    @property
+    def cut(self) -> dict | None:
+        """The mark of a text that was cut, None for one that is whole."""
+        return None if self.whole_length is None or self.whole_key is None else Whole(self.whole_length, self.whole_key).told(self.content)
 
 
 def load_json(text: str) -> Any:

@@ -200,9 +200,19 @@ DELETE FROM meta WHERE key = 'vector_changes';
 INSERT OR REPLACE INTO meta VALUES ('vector_stamp', randomblob(8));
 """
 
+# A text that was cut is known by what it was before: content_key is the digest of all of it, whole_length says how long
+# it was, and kept_key is the digest of what is kept, by which the row can be checked. All three differ from a whole
+# text's, where the last two are NULL. Episodes have no key; whole_key tells apart summaries that only begin alike.
+_CUT = """
+ALTER TABLE memories ADD COLUMN whole_length INTEGER;
+ALTER TABLE memories ADD COLUMN kept_key BLOB;
+ALTER TABLE episodes ADD COLUMN whole_length INTEGER;
+ALTER TABLE episodes ADD COLUMN whole_key BLOB;
+"""
+
 MIGRATIONS = (
     (1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS), (3, "named batches", _BATCHES), (4, "canaries", _CANARIES),
-    (5, "stamped generations", _STAMPED),
+    (5, "stamped generations", _STAMPED), (6, "what a cut text was", _CUT),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 

@@ -35,20 +35,20 @@ def counts(conn: apsw.Connection, agent_id: str) -> dict[str, int]:
 
 def memory_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple]:
     """Yield (id, agent, msg_id, content, source, timestamp, metadata, created_at, project, channel, locked, recall_count,
-    last_recalled_at, vector, model) by id; the last two None without a vector."""
+    last_recalled_at, whole_length, content_key, vector, model) by id; the last two None without a vector, the two before for a whole text."""
     where, params = _owned(agent_id, "m.agent_id")
     extra, join = (", v.vector, v.model", "LEFT JOIN memory_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
     return conn.execute(
         "SELECT m.id, m.agent_id, m.msg_id, m.content, m.source, m.timestamp, m.metadata, m.created_at, m.project_id, m.channel, m.locked,"
-        f" m.recall_count, m.last_recalled_at{extra} FROM memories m {join} {where} ORDER BY m.id", params)
+        f" m.recall_count, m.last_recalled_at, m.whole_length, iif(m.whole_length IS NULL, NULL, m.content_key){extra} FROM memories m {join} {where} ORDER BY m.id", params)
 
 
 def episode_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple]:
-    """Yield (id, agent, summary, keywords, start, end, created_at, resolved, project, channel, vector, model) by id."""
+    """Yield (id, agent, summary, keywords, start, end, created_at, resolved, project, channel, whole_length, whole_key, vector, model) by id."""
     where, params = _owned(agent_id, "m.agent_id")
     extra, join = (", v.vector, v.model", "LEFT JOIN episode_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
     return conn.execute(
-        "SELECT m.id, m.agent_id, m.summary, m.keywords, m.start_time, m.end_time, m.created_at, m.resolved, m.project_id, m.channel"
+        "SELECT m.id, m.agent_id, m.summary, m.keywords, m.start_time, m.end_time, m.created_at, m.resolved, m.project_id, m.channel, m.whole_length, m.whole_key"
         f"{extra} FROM episodes m {join} {where} ORDER BY m.id", params)
 
 
@@ -89,7 +89,7 @@ def relation_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
 def find_memory(conn: apsw.Connection, new: memories.NewMemory) -> int | None:
     """Return the row that stands where this one would: same message id in the project, else same content in the bucket."""
     found = memories.find_msg_id_in_project(conn, new.agent_id, new.project_id, new.msg_id) or memories.find_in_bucket(
-        conn, new.agent_id, new.project_id, new.channel, memories.content_key(new.content))
+        conn, new.agent_id, new.project_id, new.channel, new.key)
     return None if found is None else found.id
 
 
@@ -111,8 +111,8 @@ def find_episode(conn: apsw.Connection, new: episodes.NewEpisode) -> int | None:
     """Return the episode with this summary in exactly this agent, project and channel."""
     row = conn.execute(
         "SELECT id FROM episodes INDEXED BY episodes_same WHERE agent_id = ? AND substr(summary, 1, 64) = substr(?, 1, 64) AND summary = ?"
-        " AND project_id = ? AND channel = ? ORDER BY id LIMIT 1",
-        (new.agent_id, new.summary, new.summary, new.project_id, new.channel)).fetchone()
+        " AND whole_key IS ? AND project_id = ? AND channel = ? ORDER BY id LIMIT 1",
+        (new.agent_id, new.summary, new.summary, new.whole and new.whole.key, new.project_id, new.channel)).fetchone()
     return None if row is None else row[0]
 
 
@@ -158,7 +158,7 @@ def episode_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[
     """Return every episode of ``source`` by id, the one of ``target`` in its place, and the first of its own kind at the source."""
     same = (
         "SELECT min(t.id) FROM episodes t INDEXED BY episodes_same WHERE t.agent_id = {} AND substr(t.summary, 1, 64) = substr(s.summary, 1, 64)"
-        " AND t.summary = s.summary AND t.project_id = s.project_id AND t.channel = s.channel")
+        " AND t.summary = s.summary AND t.whole_key IS s.whole_key AND t.project_id = s.project_id AND t.channel = s.channel")
     return conn.execute(
         f"SELECT s.id, ({same.format('?1')}), ({same.format('?2')}) FROM episodes s WHERE s.agent_id = ?2 ORDER BY s.id", (target, source)).fetchall()
 
@@ -177,16 +177,17 @@ def waits(conn: apsw.Connection, kind: str, row_id: int) -> bool:
 def memory_to_copy(conn: apsw.Connection, memory_id: int, agent_id: str) -> memories.NewMemory:
     """Return a stored row as a new one of another agent, with its age, lock and counters."""
     row = conn.execute(
-        "SELECT content, project_id, channel, msg_id, source, timestamp, metadata, created_at, locked, recall_count, last_recalled_at"
+        "SELECT content, project_id, channel, msg_id, source, timestamp, metadata, created_at, locked, recall_count, last_recalled_at, whole_length, content_key"
         " FROM memories WHERE id = ?", (memory_id,)).fetchone()
-    return memories.NewMemory(agent_id, *row[:8], bool(row[8]), *row[9:])
+    return memories.NewMemory(agent_id, *row[:8], bool(row[8]), *row[9:11], None if row[11] is None else memories.Whole(*row[11:]))
 
 
 def episode_to_copy(conn: apsw.Connection, episode_id: int, agent_id: str) -> episodes.NewEpisode:
     """Return a stored episode as a new one of another agent."""
     row = conn.execute(
-        "SELECT summary, keywords, project_id, channel, start_time, end_time, resolved, created_at FROM episodes WHERE id = ?", (episode_id,)).fetchone()
-    return episodes.NewEpisode(agent_id, *row[:6], bool(row[6]), row[7])
+        "SELECT summary, keywords, project_id, channel, start_time, end_time, resolved, created_at, whole_length, whole_key FROM episodes WHERE id = ?",
+        (episode_id,)).fetchone()
+    return episodes.NewEpisode(agent_id, *row[:6], bool(row[6]), row[7], None if row[8] is None else memories.Whole(*row[8:]))
 
 
 def profile_of(conn: apsw.Connection, agent_id: str) -> tuple | None:
