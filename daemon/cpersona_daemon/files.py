@@ -1,0 +1,159 @@
+"""Opening, reading and replacing files of our own, whatever else was put in their place. Standard library only: the client reads this module too.
+
+A link is not followed: what it leads to is somebody else's. A named pipe or a device is not waited for, and nothing but a
+regular file is read or written. What is replaced is replaced whole and durably, or not at all.
+
+Contract: quality.md, "Never lose, never hang, never leak".
+"""
+
+import errno
+import os
+import stat
+import time
+
+_GUARDED = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_FIRST, _LAST = ".cpersona-", ".tmp"     # what the name of a temporary file begins and ends with
+_STALE_SECONDS = 3600
+
+
+class InTheWay(OSError):
+    """Something that is no regular file stands where one belongs; ``strerror`` says what it is and what to do."""
+
+
+def opened(path, flags=os.O_RDONLY, mode=0o600, follow=False, directory=None):
+    """Return a descriptor of a regular file; with O_CREAT in ``flags`` it is made with ``mode``. Raises InTheWay, OSError.
+
+    ``follow`` is for a file that a person named, who may name a link. ``directory`` is a descriptor that ``path`` is relative to.
+    """
+    flags |= _GUARDED if follow else _GUARDED | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags, mode, dir_fd=directory)
+    except OSError as error:
+        other = _other_kind(path, follow, directory)
+        if other is None:
+            raise
+        raise _in_the_way(error.errno, other, path) from None
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise _in_the_way(errno.EINVAL, _kind(mode), path)
+    return descriptor
+
+
+def read(path, most, follow=False, directory=None):
+    """Return at most ``most`` bytes of a regular file. Raises InTheWay, OSError."""
+    with open(opened(path, follow=follow, directory=directory), "rb") as handle:
+        return handle.read(most)
+
+
+class Replacing:
+    """A file that takes its name when the ``with`` block ends: whole, on disk and under a durable name; else nothing changed.
+
+    The block is given a binary handle. Whatever ends it early, a full disk too, leaves neither a change nor a temporary file.
+    ``mode`` holds from the first byte on. Raises InTheWay where a directory stands, OSError.
+    """
+
+    def __init__(self, path, mode=0o600, directory=None):
+        self._path, self._mode, self._given = path, mode, directory
+        self._folder = self._handle = None
+        self._temporary = _FIRST + os.urandom(8).hex() + _LAST
+
+    def __enter__(self):
+        above, self._name = os.path.split(self._path)
+        self._folder = os.open(above or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._given)
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(self._temporary, flags, self._mode & 0o600, dir_fd=self._folder)
+            try:
+                os.fchmod(descriptor, self._mode)  # whatever the umask takes away
+                self._handle = open(descriptor, "w+b")
+            except BaseException:
+                os.close(descriptor)
+                os.unlink(self._temporary, dir_fd=self._folder)
+                raise
+        except BaseException:
+            os.close(self._folder)
+            raise
+        return self._handle
+
+    def __exit__(self, kind, error, trace):
+        try:
+            if kind is None:
+                self._place()
+            else:
+                self._give_up()
+        finally:
+            os.close(self._folder)
+
+    def _place(self):
+        try:
+            self._handle.flush()
+            os.fsync(self._handle.fileno())
+            self._handle.close()
+            os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except BaseException as error:
+            self._give_up()
+            other = _other_kind(self._name, False, self._folder) if isinstance(error, IsADirectoryError) else None
+            if other is not None:
+                raise _in_the_way(error.errno, other, self._path) from None
+            raise
+        os.fsync(self._folder)
+
+    def _give_up(self):
+        try:
+            self._handle.close()
+        except OSError:
+            pass  # the disk is as full as it was; the failure that is told came before
+        finally:
+            os.unlink(self._temporary, dir_fd=self._folder)
+
+
+def replace(path, data, mode=0o600, directory=None):
+    """Put a file in place whole and durably, private unless ``mode`` says otherwise. Raises InTheWay, OSError with nothing changed."""
+    with Replacing(path, mode, directory) as handle:
+        handle.write(data)
+
+
+def make_way(path):
+    """Give what stands at a path and is no regular file another name, and return that; None where nothing is in the way. Raises OSError."""
+    if _other_kind(path, False, None) is None:
+        return None
+    number = 1
+    while os.path.lexists(aside := f"{path}.aside-{number}"):
+        number += 1
+    os.rename(path, aside)
+    return aside
+
+
+def tidy(directory):
+    """Remove the temporary files that killed processes left in a directory an hour ago or longer. Raises OSError."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if not (entry.name.startswith(_FIRST) and entry.name.endswith(_LAST)):
+                continue
+            try:
+                info = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(info.st_mode) and time.time() - info.st_mtime > _STALE_SECONDS:
+                    os.unlink(entry.path)
+            except OSError:
+                pass  # gone by itself, or another user's
+
+
+def _other_kind(path, follow, directory):
+    """Return what stands at a path when that is no regular file, else None."""
+    try:
+        mode = os.stat(path, dir_fd=directory, follow_symlinks=follow).st_mode
+    except OSError:
+        return None
+    return None if stat.S_ISREG(mode) else _kind(mode)
+
+
+def _kind(mode):
+    for tells, name in ((stat.S_ISDIR, "a directory"), (stat.S_ISLNK, "a symbolic link"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket")):
+        if tells(mode):
+            return name
+    return "a device"
+
+
+def _in_the_way(number, what, path):
+    return InTheWay(number, f"{what} stands there, where a file belongs; move it away", path)
