@@ -23,14 +23,16 @@ def add(session, query, ref):
     """
     answer = session.ask("add_canary", {**session.axes(), "query": query, "ref": "{}:{}".format(*reading.ref(ref))})
     response, out = answer.response, session.out
-    lost = response.get("state") != "found" and response.get("persisted") is not False
+    lost = response.get("state") in ("lost", "gone")
     if not session.show(answer):
         if response.get("persisted") is False:
             out.warn(f"cpersona: nothing was kept: {response.get('reason')}; `cpersona resume` keeps again")
         else:
             out.line(str(response.get("id")))
-            out.note((f"comes back at rank {response.get('rank')}" if not lost else "the row does not come back now; --explain of recall says why")
+            asked = {"found": f"comes back at rank {response.get('rank')}", "new": "saved, and not asked yet; `cpersona canary run` asks it"}
+            out.note(asked.get(response.get("state"), "the row does not come back now; --explain of recall says why")
                      + ("" if response.get("created") else "; it was saved already"))
+            render.warnings(out, response)
     return fields.EXIT_FAILED if lost else answer.status
 
 

@@ -58,6 +58,8 @@ def _show_calibration(out, response, all_agents, dry_run):
         out.record(("canaries", f"{canaries.get('changed')} of {canaries['total']} changed, {canaries.get('lost')} lost"))
     if recent.get("total"):
         out.record(("recent recalls", f"{recent.get('changed')} of {recent['total']} changed"))
+    if unasked := response.get("not_embedded"):
+        out.warn(f"cpersona: {unasked} of the questions could not be embedded, and nothing is said of them; `cpersona daemon status` shows how the embedder is")
     for canary in canaries.get("newly_lost", ()):
         out.warn(f"cpersona: canary {canary.get('id')} loses {canary.get('ref')}; `cpersona canary list` shows its question"
                  + ("" if dry_run else ", `cpersona calibrate --rollback` undoes this"))

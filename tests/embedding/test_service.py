@@ -25,10 +25,14 @@ def served(make_settings, embed_service, clock, test):
     asyncio.run(run())
 
 
-async def fails(awaitable):
+async def failure_of(awaitable):
     with pytest.raises(EmbeddingFailure) as failure:
         await awaitable
-    return str(failure.value)
+    return failure.value
+
+
+async def fails(awaitable):
+    return str(await failure_of(awaitable))
 
 
 def test_without_an_embedder_a_query_has_no_vector_and_the_advisory_is_a_hint(make_settings, held_clock):
@@ -56,7 +60,6 @@ def test_a_query_and_documents_become_unit_rows(make_settings, embed_service, he
         rows = await service.embed_texts(["a"] * 70)
         assert rows.shape == (70, 8) and np.array_equal(rows[69], query)
         assert (await service.embed_texts([])).shape == (0, 8)
-        assert service.advice() is None
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -107,18 +110,15 @@ def test_a_remembered_vector_cannot_be_written_to(make_settings, embed_service, 
 def test_the_second_failed_query_in_a_row_is_a_fault_and_the_next_success_clears_it(make_settings, embed_service, held_clock):
     async def test(service):
         embed_service.say(b"", 500)
-        await fails(service.embed_query("a", 1.0))
-        assert service.advice() is None
-        await fails(service.embed_query("a", 1.0))
-        advice = service.advice()
-        assert advice.severity == "fault" and "HTTP 500" in advice.evidence
+        said = [service.advice(await failure_of(service.embed_query("a", 1.0))) for _ in range(2)]
+        assert [advice.severity for advice in said] == ["hint", "fault"] and all("HTTP 500" in advice.evidence for advice in said)
         assert service.status()["consecutive_failures"] == 2
         embed_service.answer = embed_service.good
         await service.embed_query("a", 1.0)
-        assert service.advice() is None and service.problem is None
+        assert service.problem is None
         embed_service.say(b"", 500)
-        await fails(service.embed_query("b", 1.0))
-        assert service.advice() is None
+        assert service.advice(await failure_of(service.embed_query("b", 1.0))).severity == "hint"
+        assert (service.status()["consecutive_failures"], service.status()["failed_queries"]) == (1, 3)
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -127,7 +127,7 @@ def test_failed_documents_are_no_failed_queries(make_settings, embed_service, he
         embed_service.say(b"", 500)
         for _ in range(3):
             await fails(service.embed_texts(["a"]))
-        assert service.advice() is None
+        assert service.advice(await failure_of(service.embed_query("a", 1.0))).severity == "hint"
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -148,9 +148,8 @@ def test_a_query_is_answered_while_documents_wait_for_theirs(make_settings, embe
 def test_a_query_that_reaches_its_limit_is_a_counted_failure(make_settings, embed_service, held_clock):
     async def test(service):
         embed_service.gate.clear()
-        for _ in range(2):
-            assert "did not answer" in await fails(service.embed_query("a", 1.0, limit_seconds=0.05))
-        assert service.advice().severity == "fault"
+        first, second = [await failure_of(service.embed_query("a", 1.0, limit_seconds=0.05)) for _ in range(2)]
+        assert "did not answer" in str(first) and service.advice(second).severity == "fault"
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -171,11 +170,11 @@ def test_a_model_that_cannot_be_loaded_is_a_fault_at_once_and_is_tried_again_aft
         service = EmbeddingService(make_settings("builtin"), held_clock, BuiltinEmbedder(gone))
         service.start()
         assert service.state == "loading" and service.dimension == 896
-        assert "still loading" in await fails(service.embed_query("a", 0.0))
-        assert service.advice().severity == "hint"
-        assert "is missing" in await fails(service.embed_query("a", 20.0))
-        assert service.state == "failed" and "is missing" in service.problem
-        advice = service.advice()
+        early = await failure_of(service.embed_query("a", 0.0))
+        assert "still loading" in str(early) and service.advice(early).severity == "hint"
+        late = await failure_of(service.embed_query("a", 20.0))
+        assert "is missing" in str(late) and service.state == "failed" and "is missing" in service.problem
+        advice = service.advice(late)
         assert advice.severity == "fault" and "model" in advice.evidence
         await fails(service.embed_texts(["a"]))
         assert service.state == "failed"

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import msgspec
 
-from ..errors import InvalidParams, Refused
+from ..errors import EmbeddingFailure, InvalidParams, Refused
 from ..health import canaries as running
 from ..recall.types import parse_ref
 from ..storage import canaries as rows
 from ..storage.canaries import FOUND, Canary
 from ..storage.database import Transaction
+from . import advisories
 from .common import paused
 from .recall import MAX_QUERY_LENGTH
 from .registry import Call, Method
@@ -45,7 +46,10 @@ class RemoveParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def add_canary(call: Call) -> dict:
-    """Save a question, run it once, and answer `{ok, id, created, query, ref, state, rank?}`; one saved already keeps its id."""
+    """Save a question, run it once, and answer `{ok, id, created, query, ref, state, rank?}`; one saved already keeps its id.
+
+    Where it cannot be embedded now its state is `new`, and an advisory says why.
+    """
     p, ctx = call.params, call.ctx
     rid, query = parse_ref(p.ref), p.query.strip()
     if rid is None:
@@ -65,10 +69,19 @@ async def add_canary(call: Call) -> dict:
         return {"id": rows.insert(tx, *asked) if there is None else there.id, "created": there is None}
 
     saved = await ctx.db.write(save, call.key)
-    outcome = next((o for o in await running.run(ctx, call.settings, p.agent_id) if o[0].id == saved["id"]), None)
+    advice, outcomes = None, []
+    try:
+        outcomes = await running.run(ctx, call.settings, p.agent_id)
+    except EmbeddingFailure as error:
+        advice = ctx.embedding.advice(error)
+        outcomes = [(canary, "", None) for canary in await ctx.db.read(rows.listed, p.agent_id)]
+    outcome = next((o for o in outcomes if o[0].id == saved["id"]), None)
     if outcome is None:
         raise Refused("the canary was removed meanwhile")
-    return {"ok": True, **saved, **_shown(*outcome)}
+    answer = {"ok": True, **saved, **_shown(*outcome)}
+    if advice is not None:
+        advisories.add(answer, *advice)
+    return answer
 
 
 async def list_canaries(call: Call) -> dict:

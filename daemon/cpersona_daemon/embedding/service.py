@@ -63,7 +63,6 @@ class EmbeddingService:
         self._clock, self._idle_seconds = clock, idle_seconds
         self._cache: OrderedDict[tuple[str, str], tuple[float, np.ndarray]] = OrderedDict()
         self._failures = 0
-        self._unserved = False  # the last query went without a vector because the model was still loading
         self._closing = False
         self._loading: asyncio.Future[None] | None = None
         self._tried_loading = self._used = clock.monotonic()
@@ -71,7 +70,7 @@ class EmbeddingService:
         self._active = self._queries = 0
         self._no_query = threading.Event()
         self._no_query.set()
-        self._counts = {"queries": 0, "cache_hits": 0, "documents": 0}
+        self._counts = {"queries": 0, "cache_hits": 0, "failed_queries": 0, "documents": 0}
         # Threads start with their first job: a lane that is not used costs nothing.
         self._keeper = ThreadPoolExecutor(1, "embedder-load")
         self._query_lane = ThreadPoolExecutor(self._embedder.query_threads, "embed-query")
@@ -99,14 +98,13 @@ class EmbeddingService:
         """Learn the identity and width of the database's vectors; an http answer of another width is then a failure."""
         self._embedder.expect(model, dimension)
 
-    def advice(self) -> Advice | None:
-        """Return what a recall's answer must say about missing vectors, or None when nothing is missing.
+    def advice(self, failure: EmbeddingFailure | None = None) -> Advice:
+        """Return what the answer to a query must say that got no vector: because of this failure, just caught, or without an embedder.
 
-        ``hint`` when no embedder is configured or the model is still loading, ``fault`` when it cannot be
-        loaded and from the second consecutive failed query embedding on. The caller silences it where
-        ``degraded_advisory`` is false.
+        A ``hint`` when no embedder is configured, the model is still loading, or one query failed; a ``fault`` when the
+        model cannot be loaded and from the second failed query in a row on.
         """
-        if self.mode == "none":
+        if failure is None:
             return Advice("hint", "no embedder is configured, so recall is lexical only", "CPERSONA_EMBEDDING_MODE=none",
                           "set CPERSONA_EMBEDDING_MODE to builtin or http and run `cpersona daemon restart`")
         if self.state == FAILED:
@@ -116,10 +114,11 @@ class EmbeddingService:
             return Advice("fault", "query embedding fails, so recall is lexical only",
                           f"{self._failures} query embeddings in a row failed; the last one: {self.problem}",
                           "check the embedding backend with `cpersona daemon status`; the next query that can be embedded clears this")
-        if self._unserved:
+        if self.state == LOADING:
             return Advice("hint", "the embedding model is still loading, so this recall was lexical only", f"state: {self.state}",
                           "ask again in a moment; a recall waits up to 5 s for the model unless it is told --no-wait")
-        return None
+        return Advice("hint", "this question could not be embedded, so rows were found by words alone", str(failure),
+                      "ask again; if it stays, `cpersona daemon status` shows what the embedding backend lacks")
 
     def status(self) -> dict[str, Any]:
         """Return the embedder's part of `daemon status`."""
@@ -221,7 +220,6 @@ class EmbeddingService:
         known = self._cached(text)
         if known is not None:
             self._counts["cache_hits"] += 1
-            self._unserved = False
             return known
         try:
             await self._ready(wait_seconds)
@@ -236,13 +234,12 @@ class EmbeddingService:
                 if not self._queries:
                     self._no_query.set()
         except EmbeddingFailure as error:
-            if self.state == LOADING:
-                self._unserved = True
-            elif not self._closing:
+            if self.state != LOADING and not self._closing:
                 self._failures += 1
+                self._counts["failed_queries"] += 1
                 self.problem = str(error)
             raise
-        self._failures, self._unserved, self.problem = 0, False, None
+        self._failures, self.problem = 0, None
         vector = batch.vectors[0]
         vector.flags.writeable = False
         self._remember(text, batch.model, vector)

@@ -18,9 +18,9 @@ from .. import __version__
 from ..calibration.file import Measured, scoring_version
 from ..calibration.run import gates_in_force
 from ..context import Context
-from ..errors import CPersonaError
+from ..errors import CPersonaError, EmbeddingFailure
 from ..recall.pipeline import recall
-from ..recall.types import Query
+from ..recall.types import Query, Result
 from ..settings import Settings
 from ..storage import canaries as rows
 from ..storage.canaries import FOUND, GONE, LOST, Canary
@@ -40,11 +40,19 @@ def query_of(canary: Canary, wait_seconds: float = WAIT_SECONDS) -> Query:
 
 
 async def run(ctx: Context, settings: Settings, agent_id: str = "") -> list[tuple[Canary, str, int | None]]:
-    """Run the canaries of an agent ('' = all), keep how each went, and return (canary, state, rank) in their order."""
+    """Run the canaries of an agent ('' = all), keep how each went, and return (canary, state, rank) in their order.
+
+    Raises EmbeddingFailure, with nothing kept, when a question could not be embedded: found by words alone, a row that
+    does not come back is not lost.
+    """
     saved = await ctx.db.read(rows.listed, agent_id)
     if not saved:
         return []
-    answers = await _asked(ctx, [(query_of(canary), settings) for canary in saved])
+    results = await _asked(ctx, [(query_of(canary), settings) for canary in saved])
+    failures = [result.failure for result in results if result.failure is not None]
+    if failures:
+        raise EmbeddingFailure(f"{len(failures)} of {len(saved)} saved questions could not be embedded, so nothing is known of their rows: {failures[0]}")
+    answers = [_refs(result) for result in results]
     outcomes = []
     for canary, refs in zip(saved, answers, strict=True):
         if canary.ref in refs:
@@ -56,15 +64,20 @@ async def run(ctx: Context, settings: Settings, agent_id: str = "") -> list[tupl
     return outcomes
 
 
-async def _asked(ctx: Context, questions: Sequence[tuple[Query, Settings]]) -> list[list[str]]:
-    """Return the refs that answer each question, best first."""
+async def _asked(ctx: Context, questions: Sequence[tuple[Query, Settings]]) -> list[Result]:
+    """Return what each question finds."""
     free = asyncio.Semaphore(AT_ONCE)
 
-    async def ask(query: Query, settings: Settings) -> list[str]:
+    async def ask(query: Query, settings: Settings) -> Result:
         async with free:
-            return [row.ref for row in (await recall(ctx, settings, query)).rows if row.ref]
+            return await recall(ctx, settings, query)
 
     return list(await asyncio.gather(*(ask(*question) for question in questions)))
+
+
+def _refs(result: Result) -> list[str]:
+    """Return the refs of what was found, best first."""
+    return [row.ref for row in result.rows if row.ref]
 
 
 # -- what a calibration changes
@@ -77,15 +90,19 @@ def comparison(ctx: Context, settings: Settings, agent_id: str) -> Callable[[Mea
         canaries = [(query_of(canary), settings) for canary in saved]
         questions = [*canaries, *ctx.recent.of(agent_id)]
         old, new = [await _asked(replace(ctx, calibration=held), questions) for held in (before, after)]
-        pairs = list(zip(saved, old, new, strict=False))
-        held = [(canary.ref in was, canary.ref in now) for canary, was, now in pairs]
-        changed = sum(was != now for was, now in zip(old[len(saved):], new[len(saved):], strict=True))
-        return {
+        # One that lacked its vector under either calibration tells nothing about the calibrations.
+        told = [None if was.failure or now.failure else (_refs(was), _refs(now)) for was, now in zip(old, new, strict=True)]
+        held = [(canary, canary.ref in pair[0], canary.ref in pair[1]) for canary, pair in zip(saved, told, strict=False) if pair is not None]
+        recent = [pair for pair in told[len(saved):] if pair is not None]
+        answer = {
             "old_gates": gates_in_force(replace(ctx, calibration=before), settings, agent_id),
-            "canaries": {"total": len(saved), "changed": sum(was != now for was, now in held), "lost": sum(not now for _, now in held),
-                         "newly_lost": [{"id": canary.id, "ref": canary.ref} for (canary, *_), (was, now) in zip(pairs, held, strict=True) if was and not now]},
-            "recent_recalls": {"total": len(questions) - len(saved), "changed": changed},
+            "canaries": {"total": len(held), "changed": sum(was != now for _, was, now in held), "lost": sum(not now for *_, now in held),
+                         "newly_lost": [{"id": canary.id, "ref": canary.ref} for canary, was, now in held if was and not now]},
+            "recent_recalls": {"total": len(recent), "changed": sum(was != now for was, now in recent)},
         }
+        if None in told:
+            answer["not_embedded"] = told.count(None)
+        return answer
 
     return compare
 

@@ -9,7 +9,7 @@ Contract: contracts.md §5 "Order of stages", §6, §7; seeds/behavior-contracts
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
@@ -77,14 +77,19 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     """Return the rows that answer a query, best first. An empty result is an answer, not an error."""
     if query.limit <= 0:
         return Result()
-    vector = None if query.blank else await query_vector(ctx, query)
-    return await ctx.db.read(_run, _bench(ctx, settings, query), _vector_query(ctx, settings, query, vector), query, _advice(ctx, settings, query))
+    vector, lack = (None, None) if query.blank else await _query_vector(ctx, query)
+    result = await ctx.db.read(_run, _bench(ctx, settings, query), _vector_query(ctx, settings, query, vector), query)
+    if lack is not None:
+        if settings.degraded_advisory:
+            result.advice.append(lack.advice)
+        result.failure = lack.failure
+    return result
 
 
 async def candidates(ctx: Context, settings: Settings, query: Query, vector: np.ndarray | None = None) -> list[Candidate]:
     """Return what a recall would put before the gate: retrieved, fused, weighed. ``vector`` spares embedding the query."""
     if vector is None and not query.blank:
-        vector = await query_vector(ctx, query)
+        vector, _ = await _query_vector(ctx, query)
     bench, vector_query = _bench(ctx, settings, query), _vector_query(ctx, settings, query, vector)
 
     def read(conn: apsw.Connection) -> list[Candidate]:
@@ -95,25 +100,27 @@ async def candidates(ctx: Context, settings: Settings, query: Query, vector: np.
     return await ctx.db.read(read)
 
 
-async def query_vector(ctx: Context, query: Query) -> np.ndarray | None:
-    """Return the query as a unit vector, None where there is no embedder or it failed (the advisory says so).
+class _Lack(NamedTuple):
+    """Why a question has no vector: what the answer says about it, and the failure, None without an embedder."""
+
+    advice: Advice
+    failure: str | None
+
+
+async def _query_vector(ctx: Context, query: Query) -> tuple[np.ndarray | None, _Lack | None]:
+    """Return the query as a unit vector, or why it has none: there is no embedder, or it failed this time.
 
     Rows stored a moment ago are waited for, so that what was acknowledged can be found.
     """
     if ctx.embedding.mode == "none":
-        return None
+        return None, _Lack(ctx.embedding.advice(), None)
     try:
         vector = await ctx.embedding.embed_query(query.text, query.wait_seconds, QUERY_VECTOR_SECONDS)
-    except EmbeddingFailure:
-        return None
+    except EmbeddingFailure as error:
+        return None, _Lack(ctx.embedding.advice(error), str(error))
     if query.wait_seconds > 0:
         await ctx.backlog.wait_until_drained(BACKLOG_WORTH_WAITING_FOR, query.wait_seconds)
-    return vector
-
-
-def _advice(ctx: Context, settings: Settings, query: Query) -> list[Advice]:
-    advice = ctx.embedding.advice() if settings.degraded_advisory and not query.blank else None
-    return [advice] if advice else []
+    return vector, None
 
 
 def _number(settings: Settings, name: str, measured: float | None, declared: float | None) -> float:
@@ -243,7 +250,7 @@ def _by_confidence(bench: Bench, query: Query, rows: list[Candidate], look: _Loo
     return sorted(scored, key=lambda c: -c.confidence)
 
 
-def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, advice: list[Advice]) -> Result:
+def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query) -> Result:
     stages, look, s = Stages(), _Lookups(conn, query), bench.settings
     _gather(conn, bench, vector, query, stages, look)
     profile = profiles.get(conn, query.scope.agent_id, query.scope.as_of)
@@ -277,7 +284,7 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
     stages.ordered = rows
     stages.final = rows[: query.limit]
 
-    result = Result(gate_fallback=stages.rescued, advice=advice, considered=len(stages.fused), gated=sum(not c.is_profile for c in stages.below))
+    result = Result(gate_fallback=stages.rescued, considered=len(stages.fused), gated=sum(not c.is_profile for c in stages.below))
     result.rows = _read_rows(conn, bench, vector, query, stages.final, look, profile)
     if not result.rows:
         result.best_missed = best_missed(bench, vector, query, stages.below, stages.limits)
