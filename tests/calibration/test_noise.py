@@ -121,7 +121,7 @@ async def sizes_by_precision(ctx, questions):
         await set_precision(ctx, ctx.settings, "kit", precision)
         for n, vector in enumerate(questions):
             query = Query(f"harbour lantern {n}", Scope("kit"), 1000, count_recalls=False)
-            result = await ctx.db.read(pipeline._run, pipeline._bench(ctx, ctx.settings, query), pipeline._vector_query(ctx, ctx.settings, query, vector), query, None)
+            result = await ctx.db.read(pipeline._run, pipeline._bench(ctx, ctx.settings, query), pipeline._vector_query(ctx, ctx.settings, query, vector), query)
             admitted.setdefault(n, []).append({row.ref for row in result.rows})
     assert all(strict <= balanced <= lenient for strict, balanced, lenient in admitted.values())
     return [sum(len(rows[i]) for rows in admitted.values()) for i in range(3)]

@@ -80,7 +80,7 @@ class House:
         )
         query = Query(text, Scope("kit"), limit, count_recalls=False, **more)
         asked = None if vector is None else VectorQuery(vector, "m", 0.0, pipeline._part_of(vector, profile))
-        return self.db.read_now(pipeline._run, bench, asked, query, None)
+        return self.db.read_now(pipeline._run, bench, asked, query)
 
     def refs(self, *args, **options):
         return [row.ref for row in self.recall(*args, **options).rows]
