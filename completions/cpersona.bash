@@ -33,7 +33,7 @@ _cpersona() {
     " daemon") known="start stop restart status run logs socket --help" ;;
     " daemon logs") known="-n --lines -f --follow -q --quiet --db --help" ;;
     " daemon restart") known="--timeout --json -q --quiet --db --help" ;;
-    " daemon run") known="--json -q --quiet --db --help" ;;
+    " daemon run") known="--db --help" ;;
     " daemon socket") known="-q --quiet --db --help" ;;
     " daemon start") known="--json -q --quiet --db --help" ;;
     " daemon status") known="--json -q --quiet --db --help" ;;
@@ -43,7 +43,7 @@ _cpersona() {
     " episode") known="archive list delete --help" ;;
     " episode archive") known="--keywords --history --resolved --agent --project --channel --json -q --quiet --db --help" ;;
     " episode delete") known="--agent --json -q --quiet --db --help" ;;
-    " episode list") known="-n --limit --all-agents --fields --format -0 --null --max-chars --agent --project --json -q --quiet --db --help" ;;
+    " episode list") known="-n --limit --all-agents --fields --format -0 --null --max-chars --agent --project --channel --json -q --quiet --db --help" ;;
     " exists") known="--source-id --agent --project --channel --json -q --quiet --db --help" ;;
     " export") known="--all-agents --embeddings --agent --json -q --quiet --db --help" ;;
     " forget-agent") known="--yes --json -q --quiet --db --help" ;;
@@ -57,7 +57,7 @@ _cpersona() {
     " health") known="--fix --deep --check --of --json -q --quiet --db --help" ;;
     " help") known="-q --quiet --help" ;;
     " import") known="--dry-run --to-agent --batch --json -q --quiet --db --help" ;;
-    " list") known="-n --limit --since --until --as-of --all-agents --fields --format -0 --null --max-chars --agent --project --json -q --quiet --db --help" ;;
+    " list") known="-n --limit --since --until --as-of --all-agents --fields --format -0 --null --max-chars --agent --project --channel --json -q --quiet --db --help" ;;
     " lock") known="--agent --json -q --quiet --db --help" ;;
     " merge") known="--move --dry-run --json -q --quiet --db --help" ;;
     " pause") known="--for --session --status --json -q --quiet --db --help" ;;

@@ -146,6 +146,7 @@ def _callback(command):
             value = values.pop(parameter)
             if value not in (None, False):
                 options[key] = value
+        _check(command, options)
         session = Session(" ".join(command.path), options)
         try:
             return command.run(session, **values)
@@ -154,6 +155,14 @@ def _callback(command):
 
     _sign(callback, [inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)], [*command.parameters, *common])
     return callback
+
+
+def _check(command, options):
+    """Raise Usage for an option before the words of a command that does not have it: it would be without effect, unsaid."""
+    name = " ".join(command.path)
+    for key in spec.stray(command, options):
+        taken = ", ".join(spec.COMMON[other].flags[0] for other in command.common)
+        raise Usage(f"{name} takes no {spec.COMMON[key].flags[-1]}, of the common options only {taken}; see `cpersona {name} --help`")
 
 
 def _root_callback():
@@ -201,7 +210,7 @@ def help_screen():
         for at in range(0, len(cells), 2):
             left = f"{title if at == 0 else '':<8} {cells[at]}"
             lines.append(f"{left:<{_HALF}} {cells[at + 1] if at + 1 < len(cells) else ''}".rstrip())
-    lines += ["", *_wrapped("Options anywhere: --db FILE, --agent, --project, --channel NAME, --json, -q; alone: "
+    lines += ["", *_wrapped("Common options: --db FILE, --agent, --project, --channel NAME, --json, -q; alone: "
                             "--version, --install-completion. `cpersona COMMAND --help` has examples.")]
     return "\n".join(lines) + "\n"
 

@@ -118,7 +118,7 @@ def status(session):
     return outcome
 
 
-@command("daemon run", common=PLAIN)
+@command("daemon run", common=("db",))
 def run(session):
     """Run the daemon in the foreground, its log on stderr, for a service manager or to watch it.
 

@@ -49,7 +49,7 @@ def archive(session, summary, keywords, history, resolved):
     option("-n --limit", "Episodes at most, up to 200.", kind="int", default=50, metavar="N", least=0),
     option("--all-agents", "Episodes of every agent.", kind="flag", default=False),
     *SHAPE,
-    common=("agent", "project", "json", "quiet", "db"),
+    common=AXES,
 )
 def list_(session, limit, all_agents, **shape):
     """List the newest episodes, newest first: ref, start, end, state, keywords, summary.
@@ -59,7 +59,7 @@ def list_(session, limit, all_agents, **shape):
       cpersona episode list --format '{ref} {keywords}'
     """
     shape = Shape(_FIELDS, **shape)
-    params = {**session.axes("project"), "limit": session.at_most(limit, 200)}
+    params = {**session.axes(), "limit": session.at_most(limit, 200)}
     if all_agents:
         params["agent_id"] = ""
     answer = session.ask("list_episodes", params)

@@ -69,6 +69,8 @@ def parse(arguments):
             values[parameter.name].append(value)
         else:
             values[parameter.name] = value
+    if spec.stray(command, options):
+        raise Unusual
     _place(command, positional, values)
     return command, options, values
 

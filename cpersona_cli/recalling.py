@@ -18,7 +18,7 @@ _SOURCE_ID = option("--source-id", "Only memories of this source; one that ends 
 _DEEP = option("--deep", "Let weaker matches pass.", kind="flag", default=False)
 _FULL = option("--full", "Whole texts, as far as the daemon's budget goes.", kind="flag", default=False)
 _NO_WAIT = option("--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False)
-_AS_OF = option("--as-of", "Only what was stored by then: an instant, a date, or an age like 3h.", metavar="TIME")
+_AS_OF = option("--as-of", "Only rows stored by then, with what they say today: an instant, a date, or an age like 3h.", metavar="TIME")
 _SET = option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True)
 
 
@@ -44,7 +44,8 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
 
     Columns: rank (1 is best), ref, age, signal, score, cosine, preview. The score is the value that the gate
     compared. A blend and a cosine are absolute; rrf comes from positions; rsf is relative to this
-    question, so it never tells whether an answer exists. An empty answer is an answer: exit 0.
+    question, so it never tells whether an answer exists. An empty answer is an answer: exit 0. With --as-of it is
+    said how many rows were changed or deleted since then.
 
     Example:
       cpersona recall "which branch do deploys use?" -n 5

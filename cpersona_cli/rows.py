@@ -8,7 +8,7 @@ from cpersona_daemon.wire import fields
 from . import exits, reading, render, times
 from .output import one_line, to_json, without_controls
 from .shaping import SHAPE, Shape
-from .spec import AGENT, argument, command, option
+from .spec import AGENT, AXES, argument, command, option
 
 _KEYS = {"agent": "agent_id", "project": "project_id", "channel": "channel"}
 _GET_FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "length", "truncated")
@@ -79,10 +79,10 @@ def _draw(out, item):
     option("-n --limit", "Rows at most, up to 500.", kind="int", default=100, metavar="N", least=0),
     option("--since", "Stored at this time or later: an instant, a date, or an age like 3h.", metavar="TIME"),
     option("--until", "Stored at this time or before; a date is its whole day.", metavar="TIME"),
-    option("--as-of", "What the list was then; the same bound as --until.", metavar="TIME"),
+    option("--as-of", "Only rows stored by then, with what they say today; how many were changed or deleted since is said.", metavar="TIME"),
     option("--all-agents", "Memories of every agent.", kind="flag", default=False),
     *SHAPE,
-    common=("agent", "project", "json", "quiet", "db"),
+    common=AXES,
 )
 def list_(session, limit, since, until, as_of, all_agents, **shape):
     """List the newest memories, newest first.
@@ -96,7 +96,7 @@ def list_(session, limit, since, until, as_of, all_agents, **shape):
       cpersona list --fields ref -0 | xargs -0 cpersona lock
     """
     shape = Shape(_LIST_FIELDS, **shape)
-    params = {**session.axes("project"), "limit": session.at_most(limit, 500)}
+    params = {**session.axes(), "limit": session.at_most(limit, 500)}
     for name, text in (("since", since), ("until", until), ("as_of", as_of)):
         if text is not None:
             params[name] = session.instant(text, end=name != "since")
@@ -111,6 +111,7 @@ def list_(session, limit, since, until, as_of, all_agents, **shape):
     if all_agents:
         names, drawn = ("agent", *names), ("agent", *drawn)
     shape.print(session.out, rows, _field, names, drawn)
+    render.warnings(session.out, answer.response)
     if not rows and limit:
         which = " like that" if params.keys() - {"agent_id", "limit"} else ""
         session.out.note(f"no memories{which} of agent {params['agent_id']!r}" if params["agent_id"] else f"no memories{which}")
@@ -163,7 +164,8 @@ def update(session, ref, text):
 def delete(session, refs):
     """Delete memories and episodes by their refs. A locked memory stays.
 
-    Each outcome is said; the exit status is 1 if any row is still there.
+    Of a deleted row the store keeps when it was stored and deleted, its agent, project and channel, so that --as-of can
+    count it; `forget-agent` leaves not even that. Each outcome is said; the exit status is 1 if any row is still there.
 
     Example:
       cpersona delete mem:12 ep:3

@@ -59,12 +59,10 @@ class Session:
         given = self.options.get("agent")
         return self.settings.agent if given is None else given
 
-    def axes(self, *names):
-        """Return agent_id and those of project_id and channel (or of ``names``) that are set, as parameters."""
+    def axes(self):
+        """Return agent_id and those of project_id and channel that are set, as parameters."""
         params = {"agent_id": self.agent}
         for axis, parameter in (("project", "project_id"), ("channel", "channel")):
-            if names and axis not in names:
-                continue
             given = self.options.get(axis)
             value = getattr(self.settings, axis) if given is None else given
             if value is not None and (value or axis == "project"):

@@ -53,6 +53,11 @@ AGENT = ("agent", "json", "quiet", "db")
 PLAIN = ("json", "quiet", "db")
 
 
+def stray(command, options):
+    """Return the keys of given options that a command does not have: those that stood before its words."""
+    return [key for key in COMMON if options.get(key) not in (None, False) and key not in command.common]
+
+
 def command(path, *parameters, common=AXES, epilog=None):
     """Declare the decorated function as the command of these words; its module lists it in COMMANDS. ``epilog`` ends its help."""
     def declare(run):

@@ -126,6 +126,13 @@ such as 90m, 3h or 2d.
     $ cpersona store "The fair opens" --at 2026-03-01T09:00:00+01:00
     $ cpersona recall "fair" --as-of 2d
 
+--as-of shows the rows of today that were stored by then. What a row said
+before it was changed, and a row that was deleted, are not kept: the answer
+says how many rows were changed and how many deleted since (with --json in
+`as_of`). Rows from a file or of another agent come with their own times and
+without their past, and a store of an early version has none either:
+`recorded_since` is the time before which nothing was counted.
+
 A row keeps the stamp as you wrote it. A stamp far ahead of the clock is kept
 and said to be.
 """),

@@ -114,3 +114,18 @@ def test_reconstruct_shows_items_with_their_claims(run_cli, two):
     done = run_cli(["reconstruct", "second", "--deep"])
     assert done.returncode == 0 and done.stdout.splitlines()[:2] == ["mem:2  second", "\tmem:2  2026-03-01T00:00:00Z"]
     assert "order" not in json.loads(run_cli(["reconstruct", "second", "--deep", "--json"]).stdout)
+
+
+def test_as_of_says_how_many_rows_it_cannot_know(run_cli, daemon, two):
+    daemon.call("update_memory", {"memory_id": 1, "content": "first, changed"})
+    now = run_cli(["list", "--as-of", "0s"])
+    assert now.stderr == "" and "first, changed" in now.stdout
+    row = {"_type": "memory", "agent_id": "default", "content": "walnut", "created_at": "2026-01-01 00:00:00"}
+    assert run_cli(["import", "-"], input=json.dumps(row) + "\n").returncode == 0
+    assert run_cli(["update", "mem:3", "walnut, changed"]).returncode == 0
+    for command in (["list"], ["recall", "walnut", "--deep"], ["context", "walnut", "--deep"]):
+        then = run_cli([*command, "--as-of", "2026-01-01"])
+        assert "walnut, changed" in then.stdout and "1 row was changed since and is shown and searched as today" in then.stderr and "`cpersona help time`" in then.stderr
+    assert json.loads(run_cli(["list", "--as-of", "2026-01-01", "--json"]).stdout)["as_of"]["changed_since"] == 1
+    assert run_cli(["delete", "mem:3"]).returncode == 0
+    assert "1 row was deleted since" in run_cli(["list", "--as-of", "2026-01-01"]).stderr

@@ -48,7 +48,7 @@ def by_typer():
                 with root.make_context("cpersona", list(arguments)) as context:
                     root.invoke(context)
             except Exception as error:
-                assert hasattr(error, "exit_code"), f"{arguments}: {error!r}"
+                assert hasattr(error, "exit_code") or isinstance(error, exits.Usage), f"{arguments}: {error!r}"
             return called[-1] if called else None
 
         yield parse

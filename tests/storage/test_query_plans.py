@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cpersona_daemon.recall.lexical import parse_query
-from cpersona_daemon.storage import backlog, candidates, episodes, idempotency, lexical, memories, profiles, schema, transfer
+from cpersona_daemon.storage import backlog, candidates, episodes, history, idempotency, lexical, memories, profiles, schema, transfer
 from cpersona_daemon.storage import calibration as measuring
 from cpersona_daemon.storage.database import Transaction
 from cpersona_daemon.storage.memories import NewMemory
@@ -193,6 +193,26 @@ def test_writing_a_row_with_its_vector_and_postings_costs_the_row_alone(store):
         memories.delete(tx, row)
 
     bounded(store, write)
+
+
+@pytest.mark.parametrize("everyone", [False, True])
+def test_what_a_look_at_an_instant_cannot_know_is_counted_along_indexes(store, everyone):
+    def look(tx):
+        for row in range(1, 400):
+            memories.replace_content(tx, row, f"changed {row}")
+            memories.delete(tx, ROWS - row)
+        with looking(tx.conn) as looked:
+            for axes in ({}, {"project_id": "a"}, {"channel": "x"}, {"source_id": "user:7"}):
+                found = history.unknown(tx.conn, Scope("kit", as_of="2025-12-31 00:00:00", **axes), (MEMORY, EPISODE), everyone=everyone)
+                assert found.changed and found.deleted
+        assert looked.uses("memories USING INDEX memories_changed") and looked.steps <= STEPS
+        assert everyone or looked.uses("deletions USING INDEX deletions_agent (agent_id=? AND deleted_at>?)")
+
+    store.execute("BEGIN")
+    try:
+        look(Transaction(store, NOW * 1.1))
+    finally:
+        store.execute("ROLLBACK")
 
 
 def test_deleting_an_episode_touches_its_own_rows(store):

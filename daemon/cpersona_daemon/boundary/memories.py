@@ -17,7 +17,7 @@ from ..recall.types import parse_ref
 from ..storage import episodes, memories, profiles
 from ..vectors.changes import EPISODE, MEMORY
 from ..wire import fields
-from .common import bounded, paused, stored_at
+from .common import advise_of_history, bounded, paused, scope_of, stored_at
 from .registry import Call, Method
 
 
@@ -88,6 +88,7 @@ class ListParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str = ""
     limit: Any = None
     project_id: str | None = None
+    channel: str | None = None
 
 
 class MemoryListParams(ListParams, forbid_unknown_fields=True):
@@ -180,20 +181,20 @@ async def get_profile(call: Call) -> dict:
 
 
 async def list_memories(call: Call) -> dict:
-    p = call.params
-    until = min(filter(None, (stored_at(p.until, "until"), stored_at(p.as_of, "as_of"))), default="")
-    found = await call.ctx.db.read(memories.newest, p.agent_id, p.project_id, bounded(p.limit, 100, 0, 500), stored_at(p.since, "since"), until)
+    p, scope = call.params, scope_of(call.params)
+    since, until = stored_at(p.since, "since"), min(filter(None, (stored_at(p.until, "until"), scope.as_of)), default="")
+    found = await call.ctx.db.read(memories.newest, p.agent_id, p.project_id, bounded(p.limit, 100, 0, 500), since, until, scope.channel)
     rows = [{
         "id": m.id, "ref": f"mem:{m.id}", "agent_id": m.agent_id, "project_id": m.project_id, "channel": m.channel, "msg_id": m.msg_id,
         "content": m.content, "source": memories.load_source(m.source), "timestamp": m.timestamp, "metadata": memories.load_json(m.metadata),
         "created_at": m.created_at, "locked": bool(m.locked), **({"cut": m.cut} if m.cut else {}),
     } for m in found]
-    return {"memories": rows, "count": len(rows)}
+    return await advise_of_history(call, {"memories": rows, "count": len(rows)}, scope, (MEMORY,), stored=(since, until), everyone=not p.agent_id)
 
 
 async def list_episodes(call: Call) -> dict:
     p = call.params
-    found = await call.ctx.db.read(episodes.newest, p.agent_id, p.project_id, bounded(p.limit, 50, 0, 200))
+    found = await call.ctx.db.read(episodes.newest, p.agent_id, p.project_id, bounded(p.limit, 50, 0, 200), p.channel or "")
     rows = [{
         "id": e.id, "ref": f"ep:{e.id}", "agent_id": e.agent_id, "project_id": e.project_id, "channel": e.channel, "summary": e.summary,
         "keywords": e.keywords, "start_time": e.start_time, "end_time": e.end_time, "resolved": bool(e.resolved), "created_at": e.created_at,

@@ -17,7 +17,7 @@ from ..recall.types import Query, Result, Row, parse_ref
 from ..storage import memories
 from ..vectors.changes import MEMORY
 from . import advisories
-from .common import advise_of_backlog, bounded, scope_of
+from .common import advise_of_backlog, advise_of_history, bounded, scope_of
 from .preview import FULL_CONTENT_BUDGET, trim
 from .registry import Call, Method
 
@@ -82,21 +82,30 @@ async def _recalled(call: Call, query: Query) -> Result:
 
 async def recall(call: Call) -> dict:
     """Answer the best rows in ascending order: the last is the best."""
-    result = await _recalled(call, _query(call, call.params.exclude_contents or []))
+    query = _query(call, call.params.exclude_contents or [])
+    result = await _recalled(call, query)
     messages = [message(row) for row in reversed(result.rows)]
-    return await advise_of_backlog(call, _answer(call, result, messages))
+    return await _advised(call, query, _answer(call, result, messages))
 
 
 async def recall_with_context(call: Call) -> dict:
     """Answer the recalled rows and the caller's conversation merged by instant; undated ones first, oldest before newest."""
     entries = call.params.external_context
     said = [text for e in entries if isinstance(text := e.get("content"), str) and text.strip()]
-    result = await _recalled(call, _query(call, [*(call.params.exclude_contents or []), *said]))
+    query = _query(call, [*(call.params.exclude_contents or []), *said])
+    result = await _recalled(call, query)
     messages, only_filtered = merge([message(row) for row in reversed(result.rows)], entries)
     answer = _answer(call, result, messages)
     if only_filtered:
         answer["context_entries_not_returned"] = only_filtered
-    return await advise_of_backlog(call, answer)
+    return await _advised(call, query, answer)
+
+
+async def _advised(call: Call, query: Query, answer: dict) -> dict:
+    """Add what makes an answer weaker than it looks. A blank question lists memories alone."""
+    asked = bool(query.text.strip())
+    await advise_of_backlog(call, answer)
+    return await advise_of_history(call, answer, query.scope, query.scope.kinds if asked else (MEMORY,), profile=asked)
 
 
 def _answer(call: Call, result: Result, messages: list[dict]) -> dict:

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from ..errors import Refused
-from ..storage import associations, backlog, episodes, memories, transfer
+from ..storage import associations, backlog, episodes, history, memories, transfer
 from ..storage.associations import ENTITY
 from ..storage.database import Transaction
 from ..vectors.changes import EPISODE, MEMORY
@@ -93,6 +93,8 @@ def _copy(tx: Transaction, what: Plan, source: str, target: str) -> None:
             there = firsts[old] = episodes.insert(tx, transfer.episode_to_copy(tx.conn, old, target))
             _copy_vector(tx, EPISODE, old, there)
         became[EPISODE, old] = firsts.get(there, there)
+    if what.copied(MEMORY) or what.copied(EPISODE):
+        history.note_arrival(tx, target)
     if what.copies_profile:
         content, updated_at, project = transfer.profile_of(tx.conn, source)
         transfer.put_profile(tx, target, content, updated_at, project)
@@ -152,10 +154,11 @@ def delete_agent(tx: Transaction, agent_id: str) -> dict:
     declared = transfer.delete_associations(tx, agent_id)
     found = transfer.ids_of(tx.conn, "memories", agent_id)
     for memory_id in found:
-        memories.delete(tx, memory_id)
+        memories.delete(tx, memory_id, noted=False)
     remembered = transfer.ids_of(tx.conn, "episodes", agent_id)
     for episode_id in remembered:
-        episodes.delete(tx, episode_id)
+        episodes.delete(tx, episode_id, noted=False)
+    history.forget(tx, agent_id)
     answer = {
         "ok": True, "agent_id": agent_id, "deleted_memories": len(found), "deleted_profiles": transfer.delete_profile(tx, agent_id),
         "deleted_episodes": len(remembered),

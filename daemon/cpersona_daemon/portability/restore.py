@@ -11,7 +11,8 @@ from typing import Any
 import apsw
 
 from ..associations.names import normalise
-from ..storage import backlog, batches, episodes, memories, transfer
+from ..instants import created_text
+from ..storage import backlog, batches, episodes, history, memories, transfer
 from ..storage.database import Transaction
 from ..vectors.changes import MEMORY
 from .lines import BadLine, EntityLine, MentionLine, ProfileLine, RelationLine, Row
@@ -132,6 +133,9 @@ class Restore(_Taker):
             elif written and self._embed:
                 backlog.enqueue(self._tx, row.kind, new_id)
         transfer.put_vectors(self._tx, rows[0].kind, vectors)
+        now = created_text(self._tx.now)
+        for agent in {row.new.agent_id for row, (_, written) in zip(rows, placed, strict=True) if written and row.new.created_at and row.new.created_at < now}:
+            history.note_arrival(self._tx, agent)
         return placed
 
     def _place_of(self, row: Row) -> int:

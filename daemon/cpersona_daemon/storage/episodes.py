@@ -11,7 +11,7 @@ import apsw
 
 from ..instants import created_text
 from ..vectors.changes import EPISODE, VectorDrop
-from . import backlog, lexical, tables
+from . import backlog, history, lexical, tables
 from .database import Transaction
 from .memories import Whole, forget_associations
 from .scope import Scope
@@ -72,8 +72,10 @@ def insert(tx: Transaction, new: NewEpisode) -> int:
     return episode_id
 
 
-def delete(tx: Transaction, episode_id: int) -> None:
-    """Remove an episode with its postings, vector, backlog entry, mentions and relations."""
+def delete(tx: Transaction, episode_id: int, noted: bool = True) -> None:
+    """Remove an episode with its postings, vector, backlog entry, mentions and relations; that it went is ``noted``, without what it said."""
+    if noted:
+        history.note_deletion(tx, EPISODE, episode_id)
     lexical.drop_episode(tx.conn, episode_id)
     tx.execute("DELETE FROM episode_vectors WHERE id = ?", (episode_id,))
     tx.changes.append(VectorDrop(EPISODE, episode_id))
@@ -99,9 +101,9 @@ def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
     return tables.without_vector(conn, "episode_vectors", ids)
 
 
-def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int) -> list[Episode]:
+def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, channel: str = "") -> list[Episode]:
     """Return episodes created_at DESC, id DESC; agent '' lists all agents."""
-    return [Episode(*row) for row in tables.newest(conn, "episodes", _FULL, agent_id, project_id, limit)]
+    return [Episode(*row) for row in tables.newest(conn, "episodes", _FULL, agent_id, project_id, limit, channel=channel)]
 
 
 def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:

@@ -16,7 +16,7 @@ import apsw
 
 from ..instants import created_text, parse_instant
 from ..vectors.changes import MEMORY, VectorDrop
-from . import backlog, lexical, tables
+from . import backlog, history, lexical, tables
 from .database import Transaction
 from .scope import Scope
 
@@ -251,8 +251,8 @@ def _insert(tx: Transaction, rows: list[Prepared]) -> int:
 def replace_content(tx: Transaction, memory_id: int, content: str, whole: Whole | None = None) -> None:
     """Give a row another text (``whole``: what it was before it was cut) with its postings, and take away the vector of the old one."""
     key = content_key(content) if whole is None else whole.key
-    tx.execute("UPDATE memories SET content = ?, content_key = ?, whole_length = ?, kept_key = ? WHERE id = ?",
-               (content, key, *_mark(content, whole), memory_id))
+    tx.execute("UPDATE memories SET content = ?, content_key = ?, whole_length = ?, kept_key = ?, changed_at = ? WHERE id = ?",
+               (content, key, *_mark(content, whole), created_text(tx.now), memory_id))
     lexical.put_memory(tx.conn, memory_id, content)
     drop_vector(tx, memory_id)
 
@@ -263,8 +263,10 @@ def drop_vector(tx: Transaction, memory_id: int) -> None:
     tx.changes.append(VectorDrop(MEMORY, memory_id))
 
 
-def delete(tx: Transaction, memory_id: int) -> None:
-    """Remove a row with its postings, vector, backlog entry, mentions and relations."""
+def delete(tx: Transaction, memory_id: int, noted: bool = True) -> None:
+    """Remove a row with its postings, vector, backlog entry, mentions and relations; that it went is ``noted``, without what it said."""
+    if noted:
+        history.note_deletion(tx, MEMORY, memory_id)
     lexical.drop_memory(tx.conn, memory_id)
     drop_vector(tx, memory_id)
     backlog.forget(tx, MEMORY, memory_id)
@@ -352,9 +354,11 @@ def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
     return tables.without_vector(conn, "memory_vectors", ids)
 
 
-def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, since: str = "", until: str = "") -> list[Memory]:
+def newest(
+    conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, since: str = "", until: str = "", channel: str = ""
+) -> list[Memory]:
     """Return rows created_at DESC, id DESC; agent '' lists all agents. ``since`` and ``until``, in created_at's form, are inclusive; '' = open."""
-    return [Memory(*row) for row in tables.newest(conn, "memories", _FULL, agent_id, project_id, limit, since, until)]
+    return [Memory(*row) for row in tables.newest(conn, "memories", _FULL, agent_id, project_id, limit, since, until, channel)]
 
 
 def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:

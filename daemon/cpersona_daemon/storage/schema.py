@@ -210,9 +210,30 @@ ALTER TABLE episodes ADD COLUMN whole_length INTEGER;
 ALTER TABLE episodes ADD COLUMN whole_key BLOB;
 """
 
+# changed_at: when a memory last got another text, NULL for one that says what it said when it was stored.
+# deletions: when rows went, without what they said; the newest of them (``history``).
+# recorded_since: the instant before which neither was recorded, for an agent, or for all under the name ''. Rows of an
+# earlier version may have been changed or deleted before it came.
+_HISTORY = """
+ALTER TABLE memories ADD COLUMN changed_at TEXT;
+CREATE INDEX memories_changed ON memories (agent_id, changed_at) WHERE changed_at IS NOT NULL;
+CREATE TABLE deletions (
+  id INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  channel TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  deleted_at TEXT NOT NULL
+);
+CREATE INDEX deletions_agent ON deletions (agent_id, deleted_at);
+CREATE TABLE recorded_since (agent_id TEXT PRIMARY KEY, since TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO recorded_since SELECT '', datetime('now') WHERE EXISTS (SELECT 1 FROM sqlite_sequence WHERE name IN ('memories', 'episodes'));
+"""
+
 MIGRATIONS = (
     (1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS), (3, "named batches", _BATCHES), (4, "canaries", _CANARIES),
-    (5, "stamped generations", _STAMPED), (6, "what a cut text was", _CUT),
+    (5, "stamped generations", _STAMPED), (6, "what a cut text was", _CUT), (7, "what was changed and deleted when", _HISTORY),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 

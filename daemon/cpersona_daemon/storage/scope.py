@@ -35,9 +35,9 @@ class Scope:
     def source_is_prefix(self) -> bool:
         return bool(self.source_id) and not self.source_id[-1].isalnum()
 
-    def axes_sql(self, alias: str = "") -> tuple[str, list]:
-        """Return the condition on agent, project and channel with its parameters. ``alias`` ends in a dot."""
-        sql, params = f"{alias}agent_id = ?", [self.agent_id]
+    def axes_sql(self, alias: str = "", everyone: bool = False) -> tuple[str, list]:
+        """Return the condition on agent, project and channel with its parameters; with ``everyone`` on the last two. ``alias`` ends in a dot."""
+        sql, params = ("1", []) if everyone else (f"{alias}agent_id = ?", [self.agent_id])
         if self.project_id == "":
             sql += f" AND {alias}project_id = ''"
         elif self.project_id is not None:
@@ -48,9 +48,9 @@ class Scope:
             params.append(self.channel)
         return sql, params
 
-    def row_sql(self, alias: str = "") -> tuple[str, list]:
+    def row_sql(self, alias: str = "", everyone: bool = False) -> tuple[str, list]:
         """Return the condition on rows of any source: the axes, and when they were stored. The whole condition on episodes."""
-        sql, params = self.axes_sql(alias)
+        sql, params = self.axes_sql(alias, everyone)
         if self.as_of:
             sql += f" AND {alias}created_at <= ?"
             params.append(self.as_of)

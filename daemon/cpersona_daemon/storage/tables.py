@@ -26,9 +26,10 @@ def without_vector(conn: apsw.Connection, vectors: str, ids: list[int]) -> set[i
     return {i for (i,) in rows}
 
 
-def newest(conn: apsw.Connection, table: str, columns: str, agent_id: str, project_id: str | None, limit: int, since: str = "", until: str = "") -> Iterable[tuple]:
-    """Return rows created_at DESC, id DESC; agent '' means all agents, ``since`` and ``until`` are inclusive and '' is open."""
-    asked = [("agent_id = ?", agent_id or None), ("project_id IN (?, '')", project_id), ("created_at >= ?", since or None), ("created_at <= ?", until or None)]
+def newest(conn: apsw.Connection, table: str, columns: str, agent_id: str, project_id: str | None, limit: int, since: str = "", until: str = "",
+           channel: str = "") -> Iterable[tuple]:
+    """Return rows created_at DESC, id DESC; agent '' means all agents, ``since`` and ``until`` are inclusive, and '' is open, as is channel ''."""
+    asked = [("agent_id = ?", agent_id or None), ("project_id IN (?, '')", project_id), ("channel IN (?, '')", channel or None), ("created_at >= ?", since or None), ("created_at <= ?", until or None)]
     conditions = [(condition, value) for condition, value in asked if value is not None]
     where = f"WHERE {' AND '.join(condition for condition, _ in conditions)}" if conditions else ""
     return conn.execute(f"SELECT {columns} FROM {table} {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*(value for _, value in conditions), limit))

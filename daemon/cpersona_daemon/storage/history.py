@@ -1,0 +1,87 @@
+"""What a store can still tell of its past: which texts were changed when, and how many rows were deleted when.
+
+A look at an earlier instant shows the rows of today that were stored by then. These statements say how many of them
+had another text then and how many rows are gone since, so that the answer can say what it does not know. Of a deleted
+row only its kind, its axes and its two instants are kept, and only of the newest DELETIONS_KEPT of the store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import apsw
+
+from ..instants import created_text
+from ..vectors.changes import EPISODE, MEMORY
+from .database import Transaction
+from .scope import Scope
+
+DELETIONS_KEPT = 100_000
+DROPPED_TOGETHER = 1_000
+COUNTED = 10_000  # rows of a sort that are counted at most
+EVERYONE = ""     # the agent_id of what holds for every agent of the store
+
+_TABLES = {MEMORY: "memories", EPISODE: "episodes"}
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """What an answer as of an instant cannot know: how many rows were changed and how many deleted since, COUNTED of each at most.
+
+    What was changed or deleted before ``recorded_since``, in created_at's form, is missing from both; '' means that nothing is.
+    """
+
+    changed: int
+    deleted: int
+    recorded_since: str
+
+
+def note_deletion(tx: Transaction, kind: str, row_id: int) -> None:
+    """Keep that a row, which is there still, is deleted now; now and then the oldest notes above DELETIONS_KEPT go."""
+    tx.execute(
+        "INSERT INTO deletions (kind, agent_id, project_id, channel, created_at, deleted_at)"
+        f" SELECT ?, agent_id, project_id, channel, created_at, ? FROM {_TABLES[kind]} WHERE id = ?", (kind, created_text(tx.now), row_id))
+    note = tx.conn.last_insert_rowid() if tx.conn.changes() else 0
+    if note and note % DROPPED_TOGETHER == 0:
+        dropped = tx.execute("DELETE FROM deletions WHERE id <= ? RETURNING deleted_at", (note - DELETIONS_KEPT,)).fetchall()
+        if dropped:
+            _put_since(tx, EVERYONE, max(at for (at,) in dropped))
+
+
+def note_arrival(tx: Transaction, agent_id: str) -> None:
+    """Keep that an agent gets rows of an earlier time now, from a file or from another agent: what happened to such rows before is not known."""
+    _put_since(tx, agent_id, created_text(tx.now))
+
+
+def _put_since(tx: Transaction, agent_id: str, since: str) -> None:
+    tx.execute("INSERT INTO recorded_since VALUES (?, ?) ON CONFLICT (agent_id) DO UPDATE SET since = max(since, excluded.since)", (agent_id, since))
+
+
+def forget(tx: Transaction, agent_id: str) -> None:
+    """Remove what is kept of an agent's deleted rows."""
+    tx.execute("DELETE FROM deletions WHERE agent_id = ?", (agent_id,))
+    tx.execute("DELETE FROM recorded_since WHERE agent_id = ?", (agent_id,))
+
+
+def unknown(conn: apsw.Connection, scope: Scope, kinds: tuple[str, ...], stored: tuple[str, str] = ("", ""), everyone: bool = False) -> Unknown:
+    """Return what a look at ``scope.as_of`` cannot know of rows of these kinds, of every agent with ``everyone``.
+
+    ``stored`` narrows it to rows stored between two instants in created_at's form, '' being open. The source of a
+    deleted row is not kept: where the scope names one, rows of any source are counted as deleted.
+    """
+    rows, axes = (scope.row_sql(everyone=True),) * 2 if everyone else (scope.memory_sql(), scope.row_sql())
+    changed = _count(conn, "memories INDEXED BY memories_changed WHERE changed_at > ?", [scope.as_of], rows, stored) if MEMORY in kinds else 0
+    gone = _count(conn, f"deletions WHERE deleted_at > ? AND kind IN ({','.join('?' * len(kinds))})", [scope.as_of, *kinds], axes, stored)
+    ((since,),) = conn.execute("SELECT coalesce(max(since), '') FROM recorded_since WHERE ? OR agent_id IN (?, ?)", (everyone, scope.agent_id, EVERYONE)).fetchall()
+    return Unknown(changed, gone, since)
+
+
+def _count(conn: apsw.Connection, rows: str, values: list, where: tuple[str, list], stored: tuple[str, str]) -> int:
+    condition, params = where
+    values = [*values, *params]
+    for bound, instant in zip((">=", "<="), stored, strict=True):
+        if instant:
+            condition += f" AND created_at {bound} ?"
+            values.append(instant)
+    ((n,),) = conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM {rows} AND {condition} LIMIT {COUNTED})", values).fetchall()
+    return n
