@@ -122,6 +122,16 @@ def undecided(code):
     return code in _UNDECIDED
 
 
+def stamped(method, params):
+    """Return parameters in which a memory says when it was said: now, whenever the daemon hears of it.
+
+    It is so before they are first sent: what is queued under the same key must be the very same request.
+    """
+    if method != "store" or "message" in params or params.get("timestamp"):
+        return params
+    return {**params, "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())}
+
+
 class Queue:
     """The way of `--queue`: to the daemon that runs, and where none can be reached into the spool. It starts no daemon."""
 
@@ -139,12 +149,12 @@ class Queue:
                 raise
 
     def put(self, method, params, key):
-        """Queue one request and return the answer that says so. Raises CallFailed when the spool cannot be written."""
+        """Queue one request, with what ``stamped`` made of its parameters, and return the answer that says so.
+
+        Raises CallFailed when the spool cannot be written.
+        """
         from .client import CallFailed
 
-        if method == "store" and "message" not in params and not params.get("timestamp"):
-            # Said now, whenever the daemon hears of it.
-            params = {**params, "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())}
         try:
             name = put(self._spool, method, params, key, self._session.settings.token)
         except ValueError as error:
@@ -157,7 +167,7 @@ class Queue:
         """Return the daemon's (response, code), or the answer of a request that was queued."""
         from .client import CallFailed
 
-        key = os.urandom(16).hex()
+        key, params = os.urandom(16).hex(), stamped(method, params)
         if self.connection is not None:
             try:
                 self.connection.send(method, params, key=key)

@@ -196,6 +196,10 @@ class Batch:
         while self._sent and (self.waiting >= IN_FLIGHT or any(mark in self._marks for mark in marks)):
             self.receive()
         key = os.urandom(16).hex()
+        if self._queue is not None:
+            from .spooling import stamped
+
+            params = stamped("store", params)
         try:
             if self._queue is None:
                 request = self.session.connection.send("store", params, key=key)

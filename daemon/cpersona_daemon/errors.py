@@ -8,6 +8,7 @@
      ├─ UnknownMethod      no such method
      ├─ PermissionDenied   the access file grants this client too little
      ├─ TimedOut           the request's deadline passed
+     ├─ KeyUsed            the idempotency key belongs to another request; nothing was done
      ├─ Busy               a bound was reached; nothing was done
      ├─ ShuttingDown       the daemon is leaving; nothing was done
      ├─ StorageFailure     SQLite could not write (disk full, I/O); nothing was done
@@ -60,6 +61,10 @@ class UnknownMethod(CPersonaError):
 
 class PermissionDenied(CPersonaError):
     code = "permission_denied"
+
+
+class KeyUsed(CPersonaError):
+    code = "key_used"
 
 
 class TimedOut(CPersonaError):

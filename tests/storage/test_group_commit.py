@@ -6,11 +6,15 @@ import threading
 import pytest
 
 from cpersona_daemon.clock import SystemClock
-from cpersona_daemon.errors import Refused, ShuttingDown
+from cpersona_daemon.errors import KeyUsed, Refused, ShuttingDown
 from cpersona_daemon.storage import memories
 from cpersona_daemon.storage.database import Database
+from cpersona_daemon.storage.idempotency import Key
 from cpersona_daemon.storage.memories import NewMemory
 from cpersona_daemon.vectors.changes import MEMORY, VectorDrop
+
+
+KEY, OTHER = Key("key", b"request"), Key("other", b"request")
 
 
 class House:
@@ -81,13 +85,22 @@ def test_a_job_alone_that_fails_after_it_wrote_leaves_nothing(house):
 
 
 def test_a_known_key_answers_what_was_kept_and_a_refusal_is_not_kept(house):
-    answers = house.together((storing("one"), "key"), (storing("again"), "key"), (refusing("half"), "other"), (storing("two"), "other"))
+    answers = house.together((storing("one"), KEY), (storing("again"), KEY), (refusing("half"), OTHER), (storing("two"), OTHER))
     assert answers[:2] == [1, 1] and isinstance(answers[2], Refused) and answers[3] == 2
     assert house.texts() == ["one", "two"]
 
 
+def test_a_key_of_another_request_is_refused_in_the_same_group_and_later(house):
+    foreign = Key(KEY.text, b"another request")
+    first, refused, again = house.together((storing("one"), KEY), (storing("lost?"), foreign), (storing("one"), KEY))
+    assert first == again == 1 and isinstance(refused, KeyUsed)
+    with pytest.raises(KeyUsed):
+        house.db.write_now(storing("lost?"), foreign)
+    assert house.texts() == ["one"]
+
+
 def test_answers_are_kept_by_any_key_a_client_may_choose(house):
-    keys = ["", "\0", "a\0b", "a\0c", "ключ", "x" * 5_000]
+    keys = [Key(text, b"r") for text in ("", "\0", "a\0b", "a\0c", "ключ", "x" * 5_000)]
     first = house.together(*((storing(f"text {place}"), key) for place, key in enumerate(keys)))
     assert house.together(*((storing("again"), key) for key in keys)) == first == [1, 2, 3, 4, 5, 6]
 

@@ -18,6 +18,7 @@ from cpersona_daemon.recall.lexical import parse_query
 from cpersona_daemon.storage import backlog, candidates, episodes, history, idempotency, lexical, memories, profiles, schema, transfer
 from cpersona_daemon.storage import calibration as measuring
 from cpersona_daemon.storage.database import Transaction
+from cpersona_daemon.storage.idempotency import Key
 from cpersona_daemon.storage.memories import NewMemory
 from cpersona_daemon.storage.scope import Scope
 from cpersona_daemon.vectors.changes import EPISODE, MEMORY
@@ -54,7 +55,7 @@ def store(tmp_path_factory):
         "INSERT INTO episodes (agent_id, project_id, channel, created_at, summary) VALUES ('kit',?,?,?,?)",
         [(projects[i % 3], channels[i % 4], stamp(i), f"episode {i}") for i in range(EPISODES)])
     conn.executemany("INSERT INTO episode_fts (rowid, summary, keywords) VALUES (?, ?, '')", [(i + 1, f"episode {i}") for i in range(EPISODES)])
-    conn.executemany("INSERT INTO idempotency VALUES (?, ?, x'00')", [(f"key{i}", NOW + i) for i in range(9_000)])
+    conn.executemany("INSERT INTO idempotency (key, answered_at, answer) VALUES (?, ?, x'00')", [(f"key{i}", NOW + i) for i in range(9_000)])
     conn.execute("COMMIT")
     assert not conn.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'").fetchall()
     yield conn
@@ -255,7 +256,7 @@ def test_the_backlog_gives_its_newest_rows_without_looking_at_the_others(store):
 
 
 def test_a_kept_answer_is_one_step_and_old_ones_are_found_by_their_age(store):
-    assert bounded(store, lambda tx: idempotency.known(tx.conn, "key5")).steps <= 200
+    assert bounded(store, lambda tx: idempotency.known(tx.conn, Key("key5", b""))).steps <= 200
     assert bounded(store, lambda tx: idempotency.answers(tx.conn, ["key5", "key8999", "new"])).steps <= 400
 
 

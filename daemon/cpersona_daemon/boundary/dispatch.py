@@ -16,6 +16,7 @@ import msgspec
 from ..context import Context
 from ..errors import CPersonaError, InvalidParams, translate
 from ..settings import BadValue
+from ..storage.idempotency import Key
 from ..wire import fields
 from .registry import Call, Method
 
@@ -100,7 +101,7 @@ async def _answer(ctx: Context, caller: Any, request: Any, progress: Callable[[d
         method = METHODS[name] if METHODS.is_loaded(name) else await asyncio.to_thread(METHODS.__getitem__, name)
         if method.paused is not None and ctx.pauses.is_paused(_session_key(params)):
             return dict(method.paused), None
-        call = Call(ctx, caller, _decode(params, method.params), ctx.settings.with_overrides(request.overrides), request.idempotency_key, progress)
+        call = Call(ctx, caller, _decode(params, method.params), ctx.settings.with_overrides(request.overrides), _key(caller, request), progress)
         response = await method.handler(call)
     except BadValue as error:
         return failure(name, str(error)), "invalid_params"
@@ -121,6 +122,16 @@ def _permitted(ctx: Context, caller: Any, name: str, params: dict) -> bool:
     access = fields.METHODS[name][0]
     agents = [params[k] for k in _AGENT_KEYS if isinstance(params.get(k), str) and params[k]]
     return all(ctx.access.permits(caller, access, agent) for agent in (agents or [None]))
+
+
+def _key(caller: Any, request: Any) -> Key | None:
+    """Return the idempotency key of a request, bound to it, or None. Raises InvalidParams for one that is none."""
+    text = request.idempotency_key
+    if text is None:
+        return None
+    if not 0 < len(text) <= fields.MAX_KEY_LENGTH:
+        raise InvalidParams(f"idempotency_key has {len(text)} characters; it has 1 to {fields.MAX_KEY_LENGTH}")
+    return Key.of(text, caller.client_id, request.method, request.params)
 
 
 def _session_key(params: dict) -> str:

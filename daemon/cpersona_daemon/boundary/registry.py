@@ -13,6 +13,7 @@ import msgspec
 
 from ..context import Context
 from ..settings import Settings
+from ..storage.idempotency import Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Call:
     caller: Any
     params: Any
     settings: Settings
-    key: str | None = None
+    key: Key | None = None
     progress: Callable[[dict], None] | None = None
 
 

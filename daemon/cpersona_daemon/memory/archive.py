@@ -14,6 +14,7 @@ from ..instants import parse_instant
 from ..settings import Settings
 from ..storage import backlog, episodes, profiles
 from ..storage.database import Transaction
+from ..storage.idempotency import Key
 from ..storage.memories import Whole
 from ..vectors.changes import EPISODE
 from .store import embed_or_none
@@ -33,7 +34,7 @@ def history_bounds(history: Any) -> tuple[str | None, str | None]:
     return min(stamps, key=lambda s: s[0])[1], max(stamps, key=lambda s: s[0])[1]
 
 
-async def archive(ctx: Context, settings: Settings, new: episodes.NewEpisode, key: str | None, fail_if_cut: bool = False) -> dict:
+async def archive(ctx: Context, settings: Settings, new: episodes.NewEpisode, key: Key | None, fail_if_cut: bool = False) -> dict:
     """Write an episode; there is no dedup. Raises Refused for an empty summary."""
     cleaned = sanitise(check_text(new.summary, "summary"))
     if not cleaned:

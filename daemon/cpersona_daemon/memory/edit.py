@@ -11,6 +11,7 @@ from ..errors import Refused
 from ..settings import Settings
 from ..storage import episodes, memories
 from ..storage.database import Transaction
+from ..storage.idempotency import Key
 from .store import attach, embed_or_none
 from .text import check_text, fit, remarks, sanitise
 
@@ -39,7 +40,7 @@ def _editable(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existi
     return row
 
 
-async def update(ctx: Context, settings: Settings, memory_id: int, content: str, agent_id: str, key: str | None, fail_if_cut: bool = False) -> dict:
+async def update(ctx: Context, settings: Settings, memory_id: int, content: str, agent_id: str, key: Key | None, fail_if_cut: bool = False) -> dict:
     """Give a row another text and another vector. Raises Refused for a blank text, a locked, missing or foreign row,
     or a text that another row of the bucket has. When embedding fails the old vector goes, it is never kept."""
     cleaned = sanitise(check_text(content, "content"))

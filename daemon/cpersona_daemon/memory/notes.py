@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..context import Context
 from ..storage import memories
 from ..storage.database import Transaction
+from ..storage.idempotency import Key
 from .store import Draft, attach
 
 
@@ -23,7 +24,7 @@ class Note:
     reason: str = ""
 
 
-async def replace(ctx: Context, agent_id: str, project_id: str, notes: list[Note], key: str | None) -> dict:
+async def replace(ctx: Context, agent_id: str, project_id: str, notes: list[Note], key: Key | None) -> dict:
     """Store each note as `store` would and delete what it replaces, all in one transaction; return replace_notes' answer.
 
     A locked note stays beside the new one. What a refused note was to replace stays too. Vectors come from the background.

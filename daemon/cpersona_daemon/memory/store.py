@@ -20,6 +20,7 @@ from ..instants import iso_now, parse_instant
 from ..settings import Settings
 from ..storage import backlog, batches, idempotency, memories
 from ..storage.database import Transaction
+from ..storage.idempotency import Key
 from ..vectors.changes import MEMORY
 from .source import normalise_source
 from .text import check_text, fit, remarks, sanitise
@@ -122,7 +123,7 @@ def _ahead_of_clock(timestamp: str, now: float, mode: str) -> dict | None:
 
 
 async def store(
-    ctx: Context, draft: Draft, *, on_conflict: str = "skip", associations: Any = None, declared_by: str = "", key: str | None = None, batch: str = "",
+    ctx: Context, draft: Draft, *, on_conflict: str = "skip", associations: Any = None, declared_by: str = "", key: Key | None = None, batch: str = "",
 ) -> dict:
     """Write a prepared memory unless it is there already, and return store's answer.
 
@@ -158,7 +159,7 @@ async def embed_or_none(ctx: Context, text: str) -> np.ndarray | None:
         return None
 
 
-def _needs_vector(conn: apsw.Connection, draft: Draft, on_conflict: str, key: str | None) -> bool:
+def _needs_vector(conn: apsw.Connection, draft: Draft, on_conflict: str, key: Key | None) -> bool:
     if key is not None and idempotency.known(conn, key):
         return False
     existing, _ = _duplicate(conn, draft)

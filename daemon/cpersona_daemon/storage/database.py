@@ -22,10 +22,11 @@ from typing import Any
 import apsw
 import msgspec
 
-from ..errors import ShuttingDown, translate
+from ..errors import KeyUsed, ShuttingDown, translate
 from ..vectors.changes import Change
 from . import frequencies, generations, idempotency, schema
 from .generations import Generation
+from .idempotency import Kept, Key
 
 READERS = 4
 GROUP_LIMIT = 256
@@ -69,7 +70,7 @@ class _Pending:
 
     __slots__ = ("job", "key", "future", "keep", "waiter")
 
-    def __init__(self, job: WriteJob, key: str | None, keep: Callable[[Any], bool] | None = None, waiter: asyncio.Future | None = None):
+    def __init__(self, job: WriteJob, key: Key | None, keep: Callable[[Any], bool] | None = None, waiter: asyncio.Future | None = None):
         self.job, self.key, self.keep, self.waiter = job, key, keep, waiter
         self.future: Future | None = Future() if waiter is None else None
 
@@ -214,11 +215,12 @@ class Database:
 
     # -- writing
 
-    def submit(self, job: WriteJob, key: str | None = None, keep: Callable[[Any], bool] | None = None) -> Future:
+    def submit(self, job: WriteJob, key: Key | None = None, keep: Callable[[Any], bool] | None = None) -> Future:
         """Queue ``job(tx)`` for the writer; the future holds its result once that is durable.
 
         With an idempotency ``key`` a result is kept with it in the same transaction, and a job whose key
-        is known answers the kept result without running. ``keep(result)`` false keeps it out.
+        is known answers the kept result without running, or fails with KeyUsed where that was another request's.
+        ``keep(result)`` false keeps it out.
         """
         pending = _Pending(job, key, keep)
         try:
@@ -234,13 +236,13 @@ class Database:
             self._in_flight += 1
         self._queue.put(pending)
 
-    async def write(self, job: WriteJob, key: str | None = None) -> Any:
+    async def write(self, job: WriteJob, key: Key | None = None) -> Any:
         """Run ``job(tx)`` in the next group commit and return its durable result."""
         waiter = asyncio.get_running_loop().create_future()  # cancelled with the caller; a job that has not begun is then left out
         self._put(_Pending(job, key, waiter=waiter))
         return await waiter
 
-    def write_now(self, job: WriteJob, key: str | None = None) -> Any:
+    def write_now(self, job: WriteJob, key: Key | None = None) -> Any:
         """The same for a thread that may block."""
         return self.submit(job, key).result()
 
@@ -338,14 +340,14 @@ class Database:
         conn.execute("BEGIN IMMEDIATE")
         changes: list[Change] = []
         run = self._run_apart if apart else self._run
-        keys = [pending.key for pending in group if pending.key is not None]
+        keys = [pending.key.text for pending in group if pending.key is not None]
         answers = idempotency.answers(conn, keys) if keys else {}
         before = set(answers)
         outcomes = [run(pending, changes, answers) for pending in group]
         idempotency.keep(conn, self._clock.now(), {key: answer for key, answer in answers.items() if key not in before})
         return outcomes, changes
 
-    def _run_apart(self, pending: _Pending, changes: list[Change], answers: dict[str, bytes]) -> tuple[Any, BaseException | None]:
+    def _run_apart(self, pending: _Pending, changes: list[Change], answers: dict[str, Kept]) -> tuple[Any, BaseException | None]:
         conn = self._writer_conn
         conn.execute("SAVEPOINT job")
         try:
@@ -356,16 +358,17 @@ class Database:
         conn.execute("RELEASE job")
         return outcome
 
-    def _run(self, pending: _Pending, changes: list[Change], answers: dict[str, bytes]) -> tuple[Any, BaseException | None]:
+    def _run(self, pending: _Pending, changes: list[Change], answers: dict[str, Kept]) -> tuple[Any, BaseException | None]:
         """Run one job; ``answers`` holds what is known by its key, and gets what this job answers."""
         conn = self._writer_conn
-        if pending.key is not None and (known := answers.get(pending.key)) is not None:
-            return _decode(known), None
+        key = pending.key
+        if key is not None and (known := answers.get(key.text)) is not None:
+            return (_decode(known.answer), None) if known.answers(key) else (None, KeyUsed("the idempotency key was used for another request, so nothing was done"))
         tx, before = Transaction(conn, self._clock.now()), conn.total_changes()
         try:
             result = pending.job(tx)
-            if pending.key is not None and (pending.keep is None or pending.keep(result)):
-                answers[pending.key] = _encode(result)
+            if key is not None and (pending.keep is None or pending.keep(result)):
+                answers[key.text] = Kept(key.request, _encode(result))
         except Exception as error:
             if not conn.in_transaction:
                 # SQLite gave up the whole transaction (disk full): the jobs before this one are gone too.

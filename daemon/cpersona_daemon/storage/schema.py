@@ -231,9 +231,15 @@ CREATE TABLE recorded_since (agent_id TEXT PRIMARY KEY, since TEXT NOT NULL) WIT
 INSERT INTO recorded_since SELECT '', datetime('now') WHERE EXISTS (SELECT 1 FROM sqlite_sequence WHERE name IN ('memories', 'episodes'));
 """
 
+# Whose answer it is: the digest of the request that the key came with. Empty for answers kept before keys were bound.
+_BOUND_KEYS = """
+ALTER TABLE idempotency ADD COLUMN request BLOB NOT NULL DEFAULT x'';
+"""
+
 MIGRATIONS = (
     (1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS), (3, "named batches", _BATCHES), (4, "canaries", _CANARIES),
     (5, "stamped generations", _STAMPED), (6, "what a cut text was", _CUT), (7, "what was changed and deleted when", _HISTORY),
+    (8, "bound idempotency keys", _BOUND_KEYS),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 

@@ -29,6 +29,7 @@ MAX_CONNECTIONS = 512
 MAX_IN_FLIGHT = 1024
 MAX_IN_FLIGHT_PER_CONNECTION = 128
 
+MAX_KEY_LENGTH = 256  # characters of an idempotency key
 MAX_REFS = 20  # refs that one get_contents may name
 
 EXIT_OK = 0
@@ -46,6 +47,7 @@ EXIT_INTERRUPTED = 130
 ERRORS = {
     "refused": (EXIT_FAILED, False, "correct the request and send it again"),
     "invalid_params": (EXIT_FAILED, False, "see `cpersona COMMAND --help` for the parameters"),
+    "key_used": (EXIT_FAILED, False, "send it under an idempotency key of its own; a key is used again only for the very same request"),
     "unknown_method": (EXIT_FAILED, False, "see `cpersona call --help` for the methods"),
     "internal": (EXIT_FAILED, False, "see `cpersona daemon logs`"),
     "storage": (EXIT_FAILED, True, "free some disk space or repair the database, then try again"),
