@@ -156,7 +156,8 @@ class Database:
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
         conn = apsw.Connection(self.path, flags=flags)
         conn.set_busy_timeout(BUSY_TIMEOUT_MS)
-        conn.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000; PRAGMA mmap_size = 268435456")
+        # mmap_size 0: a page of a mapped file that was cut short, or that the disk cannot read, is a signal and not an error.
+        conn.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000; PRAGMA mmap_size = 0")
         return conn
 
     # -- reading

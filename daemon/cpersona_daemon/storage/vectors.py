@@ -32,7 +32,7 @@ def reader(path: str) -> Iterator[apsw.Connection]:
         conn = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
         try:
             conn.set_busy_timeout(10_000)
-            conn.execute("PRAGMA cache_size = -4000; PRAGMA mmap_size = 268435456")
+            conn.execute("PRAGMA cache_size = -4000; PRAGMA mmap_size = 0")
             yield conn
         finally:
             conn.close()
