@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 import threading
+import time
 
 import apsw
 import numpy as np
@@ -416,6 +417,36 @@ def test_commits_during_a_rebuild_are_not_lost(house, monkeypatch):
     check(house)
     house.restart()
     assert origin(house) == "file"
+    check(house)
+
+
+def test_a_rebuild_asked_for_while_one_runs_loses_no_commit_between_the_two(house, monkeypatch):
+    house.add(*some(1200))
+    halfway, go_on = threading.Event(), threading.Event()
+    read = VectorStore._built.__globals__["rows"].in_bulk
+
+    def slow(*arguments):
+        halfway.set()
+        go_on.wait(60)
+        return read(*arguments)
+
+    monkeypatch.setattr(VectorStore._built.__globals__["rows"], "in_bulk", slow)
+    first, *others = [threading.Thread(target=house.store.rebuild, args=(house.db,)) for _ in range(3)]
+    first.start()
+    assert halfway.wait(60)
+    house.update(("mem", 1), POOL[4])
+    for other in others:
+        other.start()
+    while house.store._worker._work_queue.qsize() < 2:
+        time.sleep(0.001)
+    go_on.set()
+    first.join()
+    check(house)
+    house.update(("mem", 2), POOL[5])
+    for other in others:
+        other.join()
+    house.store.wait()
+    assert (house.store.status()["mem"]["state"], house.store.status()["mem"]["generation"]) == ("ready", 3)
     check(house)
 
 

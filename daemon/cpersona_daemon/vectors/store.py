@@ -51,7 +51,7 @@ class Abandoned(Exception):
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """One kind: its index, None while none can be used, and what a running rebuild still has to learn."""
+    """One kind: its index, None while none can be used, what a running rebuild still has to learn, and the rebuild that waits to run."""
 
     kind: str
     path: str
@@ -59,9 +59,14 @@ class _Part:
     origin: str = "none"
     problem: str | None = None
     pending: list[tuple[dict[int, Change], Generation]] | None = None
+    waiting: Future | None = None
     done: int = 0
     total: int = 0
     tried_at: float = field(default=float("-inf"))
+
+    @property
+    def rebuilding(self) -> bool:
+        return self.pending is not None or self.waiting is not None
 
 
 class VectorStore:
@@ -158,7 +163,7 @@ class VectorStore:
             except Exception as error:  # whatever it is, the row is durable and the writer thread must go on
                 _LOG.warning("vector index of %s cannot follow: %s", part.kind, error)
                 self._drop(part, str(error))
-        if part.pending is None and self._monotonic() - part.tried_at >= _RETRY_SECONDS:
+        if not part.rebuilding and self._monotonic() - part.tried_at >= _RETRY_SECONDS:
             why = part.problem if part.index is None else part.index.wants_rebuild()
             if why is not None:
                 self._start_rebuild(part, why)
@@ -298,7 +303,7 @@ class VectorStore:
 
     def _status_of(self, part: _Part) -> dict:
         state = "ready" if part.index is not None else "scanning"
-        shown = {"state": "rebuilding" if part.pending is not None else state, "origin": part.origin}
+        shown = {"state": "rebuilding" if part.rebuilding else state, "origin": part.origin}
         if part.index is not None:
             shown.update(part.index.status())
         if part.pending is not None:
@@ -343,17 +348,21 @@ class VectorStore:
             if part.index is index and not self._closed:
                 _LOG.warning("vector index of %s is damaged; rebuilding", part.kind)
                 self._drop(part, "damaged rows in the matrix")
-                if part.pending is None:
+                if not part.rebuilding:
                     self._start_rebuild(part, part.problem)
 
     def _start_rebuild(self, part: _Part, why: str) -> Future:
         with self._lock:
             part.problem, part.tried_at = why, self._monotonic()
-            # From here on commits are kept aside, so that the rebuild may read in many short transactions.
-            part.pending, part.done, part.total = [], 0, 0
-            return self._worker.submit(self._rebuild, part)
+            # One that runs may have read past what is asked about; one that waits will read everything committed by now.
+            if part.waiting is None:
+                part.waiting = self._worker.submit(self._rebuild, part)
+            return part.waiting
 
     def _rebuild(self, part: _Part) -> None:
+        with self._lock:
+            # From here on commits are kept aside, so that the rebuild may read in many short transactions.
+            part.waiting, part.pending, part.done, part.total = None, [], 0, 0
         try:
             fresh = self._built(part)
         except Abandoned:
