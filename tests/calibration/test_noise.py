@@ -12,7 +12,7 @@ from measured_store import START, WIDTH, bursts, insert
 
 from cpersona_daemon.calibration import noise
 from cpersona_daemon.calibration.run import Plan, _recalibrate, calibrate, set_precision
-from cpersona_daemon.embedding.base import Profile, Questions
+from cpersona_daemon.embedding.base import Embedded, Profile, Questions
 from cpersona_daemon.errors import Refused
 from cpersona_daemon.recall import blend, pipeline
 from cpersona_daemon.recall.types import Candidate, Query
@@ -121,7 +121,8 @@ async def sizes_by_precision(ctx, questions):
         await set_precision(ctx, ctx.settings, "kit", precision)
         for n, vector in enumerate(questions):
             query = Query(f"harbour lantern {n}", Scope("kit"), 1000, count_recalls=False)
-            result = await ctx.db.read(pipeline._run, pipeline._bench(ctx, ctx.settings, query), pipeline._vector_query(ctx, ctx.settings, query, vector), query)
+            asked = pipeline._vector_query(ctx, ctx.settings, query, Embedded(vector, ctx.embedding.identity))
+            result = await ctx.db.read(pipeline._run, pipeline._bench(ctx, ctx.settings, query), asked, query)
             admitted.setdefault(n, []).append({row.ref for row in result.rows})
     assert all(strict <= balanced <= lenient for strict, balanced, lenient in admitted.values())
     return [sum(len(rows[i]) for rows in admitted.values()) for i in range(3)]

@@ -93,9 +93,9 @@ def test_listed_rows_get_their_vectors_and_the_index_hears_of_them(make_settings
         assert await worker.wait_until_drained(256, 20)
         found = vectors(db)
         assert set(found) == {one, two} and {model for model, _ in found.values()} == {"m1"}
-        assert np.array_equal(found[one][1], await service.embed_query("first", 1))
+        assert np.array_equal(found[one][1], (await service.embed_query("first", 1)).vector)
         ((model, vector),) = vectors(db, "episode_vectors").values()
-        assert np.array_equal(vector, await service.embed_query("an episode\nwith keywords", 1))
+        assert np.array_equal(vector, (await service.embed_query("an episode\nwith keywords", 1)).vector)
         assert listed(db) == set() and await worker.pending() == 0
         assert (await worker.status())["done"] == 3
         assert not worker.busy
@@ -162,7 +162,7 @@ def test_a_row_that_changed_meanwhile_keeps_its_place_and_gets_the_vector_of_its
         embed_service.gate.set()
         await until(lambda: not worker.busy)
         assert embed_service.asked == [["old text"], ["new text"]]
-        assert np.array_equal(vectors(db)[row][1], await service.embed_query("new text", 1))
+        assert np.array_equal(vectors(db)[row][1], (await service.embed_query("new text", 1)).vector)
     worked(make_settings, embed_service, db, test)
 
 

@@ -55,7 +55,7 @@ def test_an_address_that_is_none_keeps_the_service_from_being_built(make_setting
 def test_a_query_and_documents_become_unit_rows(make_settings, embed_service, held_clock):
     async def test(service):
         assert (service.mode, service.state) == ("http", "ready")
-        query = await service.embed_query("a", 1.0)
+        query = (await service.embed_query("a", 1.0)).vector
         assert query.dtype == np.float32 and query.shape == (8,)
         rows = await service.embed_texts(["a"] * 70)
         assert rows.shape == (70, 8) and np.array_equal(rows[69], query)
@@ -103,7 +103,7 @@ def test_a_remembered_query_is_not_used_once_the_model_is_another(make_settings,
 def test_a_remembered_vector_cannot_be_written_to(make_settings, embed_service, held_clock):
     async def test(service):
         with pytest.raises(ValueError):
-            (await service.embed_query("a", 1.0))[0] = 1
+            (await service.embed_query("a", 1.0)).vector[0] = 1
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -141,7 +141,7 @@ def test_a_query_is_answered_while_documents_wait_for_theirs(make_settings, embe
             await asyncio.sleep(0.001)
         assert not documents.done()
         embed_service.gate.set()
-        assert (await query).shape == (8,) and (await documents).shape == (1, 8)
+        assert (await query).vector.shape == (8,) and (await documents).shape == (1, 8)
     served(make_settings, embed_service, held_clock, test)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
 from contract_kit import Embedder, Store, opened_store  # noqa: E402
+
+_numbers = itertools.count()
 
 
 class Moody(Embedder):
@@ -41,12 +44,10 @@ def ask(house):
 
     def ask(well: bool, method: str = "recall", query: str = "", **more) -> dict:
         embedder.well = well
-        ask.number += 1
-        answer, code = store.call(method, {"agent_id": "a", "query": query or f"?{ask.number} {id(ask)}", **more.pop("params", {})}, **more)
+        answer, code = store.call(method, {"agent_id": "a", "query": query or f"?{next(_numbers)}", **more.pop("params", {})}, **more)
         assert code is None, answer
         return answer
 
-    ask.number = 0
     ask(True)  # an earlier test may have left failures in a row
     yield ask
     embedder.well = True

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbeddingFailure
-from .base import Advice, Batch, Embedder, Profile
+from .base import Advice, Batch, Embedded, Embedder, Profile
 
 CACHE_ENTRIES = 256
 CACHE_SECONDS = 300.0
@@ -61,7 +61,7 @@ class EmbeddingService:
         self.state = OFF
         self.problem: str | None = None
         self._clock, self._idle_seconds = clock, idle_seconds
-        self._cache: OrderedDict[tuple[str, str], tuple[float, np.ndarray]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str], tuple[float, Embedded]] = OrderedDict()
         self._failures = 0
         self._closing = False
         self._loading: asyncio.Future[None] | None = None
@@ -207,8 +207,8 @@ class EmbeddingService:
 
     # -- embedding
 
-    async def embed_query(self, text: str, wait_seconds: float, limit_seconds: float | None = None) -> np.ndarray | None:
-        """Return the unit vector of a query, float32 and read-only; None when no embedder is configured.
+    async def embed_query(self, text: str, wait_seconds: float, limit_seconds: float | None = None) -> Embedded | None:
+        """Return the vector of a query, read-only, with its model; None when no embedder is configured.
 
         Waits up to ``wait_seconds`` for a model that is loading, and up to ``limit_seconds`` in all for the
         vector. Raises EmbeddingFailure; failures in a row are counted for ``advice``.
@@ -240,10 +240,10 @@ class EmbeddingService:
                 self.problem = str(error)
             raise
         self._failures, self.problem = 0, None
-        vector = batch.vectors[0]
-        vector.flags.writeable = False
-        self._remember(text, batch.model, vector)
-        return vector
+        made = Embedded(batch.vectors[0], batch.model)
+        made.vector.flags.writeable = False
+        self._remember(text, made)
+        return made
 
     async def embed_texts(self, texts: list[str], wait_seconds: float = 0.0) -> np.ndarray:
         """Return one unit row a text, float32 of shape (len(texts), dimension). Raises EmbeddingFailure, also while loading."""
@@ -289,7 +289,7 @@ class EmbeddingService:
 
     # -- the query cache
 
-    def _cached(self, text: str) -> np.ndarray | None:
+    def _cached(self, text: str) -> Embedded | None:
         key = (text, self.identity)
         found = self._cache.get(key)
         if found is None:
@@ -300,11 +300,11 @@ class EmbeddingService:
         self._cache.move_to_end(key)
         return found[1]
 
-    def _remember(self, text: str, model: str, vector: np.ndarray) -> None:
+    def _remember(self, text: str, made: Embedded) -> None:
         if len(text) > _LONGEST_CACHED_TEXT:
             return
-        self._cache[(text, model)] = (self._clock.monotonic() + CACHE_SECONDS, vector)
-        self._cache.move_to_end((text, model))
+        self._cache[(text, made.model)] = (self._clock.monotonic() + CACHE_SECONDS, made)
+        self._cache.move_to_end((text, made.model))
         while len(self._cache) > CACHE_ENTRIES:
             self._cache.popitem(last=False)
 

@@ -42,24 +42,24 @@ async def archive(ctx: Context, settings: Settings, new: episodes.NewEpisode, ke
     summary, cut = fit(cleaned, settings.max_content_length, "the summary", fail_if_cut)
     keywords, keywords_cut = fit(check_text(new.keywords, "keywords").strip(), settings.max_content_length, "the list of keywords", fail_if_cut)
     said = remarks(cut) | ({} if keywords_cut is None else {"truncated": True, "keywords_cut": keywords_cut})
-    vector = None
+    made = None
     if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
-        vector = await embed_or_none(ctx, episode_text(summary, keywords))
-    model, later = ctx.embedding.identity, ctx.embedding.mode != "none"
+        made = await embed_or_none(ctx, episode_text(summary, keywords))
+    later = ctx.embedding.mode != "none"
 
     def job(tx: Transaction) -> dict:
         episode_id = episodes.insert(tx, episodes.NewEpisode(
             agent_id=new.agent_id, summary=summary, keywords=keywords, project_id=new.project_id, channel=new.channel,
             start_time=new.start_time, end_time=new.end_time, resolved=new.resolved, whole=Whole.of(cleaned, summary),
         ))
-        if vector is not None:
-            backlog.attach_vector(tx, EPISODE, episode_id, model, vector)
+        if made is not None:
+            backlog.attach_vector(tx, EPISODE, episode_id, made.model, made.vector)
         elif later:
             backlog.enqueue(tx, EPISODE, episode_id)
         return {"ok": True, "episode_id": episode_id, **said}
 
     answer = await ctx.db.write(job, key)
-    if vector is None and later:
+    if made is None and later:
         ctx.backlog.wake()
     return answer
 

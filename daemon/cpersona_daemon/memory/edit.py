@@ -49,10 +49,10 @@ async def update(ctx: Context, settings: Settings, memory_id: int, content: str,
     text, cut = fit(cleaned, settings.max_content_length, "the text", fail_if_cut)
     whole = memories.Whole.of(cleaned, text)
     known_by = memories.content_key(cleaned)
-    vector = None
+    made = None
     if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
-        vector = await embed_or_none(ctx, memory_text(text))
-    model, later = ctx.embedding.identity, ctx.embedding.mode != "none"
+        made = await embed_or_none(ctx, memory_text(text))
+    later = ctx.embedding.mode != "none"
 
     def job(tx: Transaction) -> dict:
         row = _editable(tx, memory_id, agent_id)
@@ -60,11 +60,11 @@ async def update(ctx: Context, settings: Settings, memory_id: int, content: str,
         if other is not None and other.id != memory_id:
             raise Refused(f"mem:{other.id} has this content already")
         memories.replace_content(tx, memory_id, text, whole)
-        attach(tx, memory_id, vector, model, later)
+        attach(tx, memory_id, made, later)
         return {"ok": True, "updated_id": memory_id, **remarks(cut)}
 
     answer = await ctx.db.write(job, key)
-    if vector is None and later:
+    if made is None and later:
         ctx.backlog.wake()
     return answer
 

@@ -63,5 +63,5 @@ def _put(tx: Transaction, draft: Draft, later: bool) -> dict:
     if found is not None:
         return {"result": "skipped", "reason": reason, "id": found.id}
     memory_id = memories.insert(tx, new)
-    attach(tx, memory_id, None, "", later)
+    attach(tx, memory_id, None, later)
     return {"result": "stored", "id": memory_id, **draft.remarks()}

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 
 from ..associations import declare
 from ..context import Context
+from ..embedding.base import Embedded
 from ..embedding.texts import memory_text
 from ..errors import EmbeddingFailure, Refused
 from ..instants import iso_now, parse_instant
@@ -24,9 +25,6 @@ from ..storage.idempotency import Key
 from ..vectors.changes import MEMORY
 from .source import normalise_source
 from .text import check_text, fit, remarks, sanitise
-
-if TYPE_CHECKING:
-    import numpy as np
 
 MAX_AXIS_LENGTH = 256
 MAX_TIMESTAMP_LENGTH = 64
@@ -132,14 +130,13 @@ async def store(
     ``batch`` names the run that a new row belongs to.
     Raises Refused when ``on_conflict`` says so or a locked row would change.
     """
-    vector = None
+    made = None
     if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
         if await ctx.db.read(_needs_vector, draft, on_conflict, key):
-            vector = await embed_or_none(ctx, memory_text(draft.memory.content))
-    model = ctx.embedding.identity
+            made = await embed_or_none(ctx, memory_text(draft.memory.content))
 
     def job(tx: Transaction) -> dict:
-        answer = _write(tx, draft, on_conflict, associations, declared_by, vector, model, later=ctx.embedding.mode != "none")
+        answer = _write(tx, draft, on_conflict, associations, declared_by, made, later=ctx.embedding.mode != "none")
         if batch and answer["result"] == "stored":
             batches.label(tx, MEMORY, answer["id"], batch)
         return answer
@@ -150,11 +147,12 @@ async def store(
     return answer
 
 
-async def embed_or_none(ctx: Context, text: str) -> np.ndarray | None:
-    """Return a text's vector, or None where the backend failed or is slow; the row is then embedded in the background."""
+async def embed_or_none(ctx: Context, text: str) -> Embedded | None:
+    """Return a text's vector with its model, or None where the backend failed or is slow; the row is then embedded in the background."""
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            return (await ctx.embedding.embed_texts([text]))[0]
+            made = await ctx.embedding.embed_documents([text])
+            return Embedded(made.vectors[0], made.model)
     except (EmbeddingFailure, TimeoutError):
         return None
 
@@ -178,19 +176,19 @@ def _duplicate(conn: apsw.Connection, draft: Draft) -> tuple[memories.Existing |
 
 
 def _write(
-    tx: Transaction, draft: Draft, on_conflict: str, associations: Any, declared_by: str, vector: np.ndarray | None, model: str, later: bool
+    tx: Transaction, draft: Draft, on_conflict: str, associations: Any, declared_by: str, made: Embedded | None, later: bool
 ) -> dict:
     existing, reason = _duplicate(tx.conn, draft)
     if existing is not None:
         if on_conflict == "fail":
             raise Refused(f"{reason}: mem:{existing.id} is there already")
         if on_conflict == "update" and _brings_more(draft, existing):
-            return _update_existing(tx, existing, draft, vector, model, later)
+            return _update_existing(tx, existing, draft, made, later)
         differs = existing.content_key != draft.key
         return {"ok": True, "result": "skipped", "reason": reason, "id": existing.id, **({"content_differs": True} if differs else {}), **remarks(existing.cut)}
     memory_id = memories.insert(tx, draft.memory)
-    attach(tx, memory_id, vector, model, later)
-    answer = {"ok": True, "result": "stored", "id": memory_id, "embedded": vector is not None, **draft.remarks()}
+    attach(tx, memory_id, made, later)
+    answer = {"ok": True, "result": "stored", "id": memory_id, "embedded": made is not None, **draft.remarks()}
     if draft.memory.locked:
         answer["locked"] = True
     if associations:
@@ -200,20 +198,20 @@ def _write(
     return answer
 
 
-def _update_existing(tx: Transaction, existing: memories.Existing, draft: Draft, vector: np.ndarray | None, model: str, later: bool) -> dict:
+def _update_existing(tx: Transaction, existing: memories.Existing, draft: Draft, made: Embedded | None, later: bool) -> dict:
     if existing.locked:
         raise Refused(f"mem:{existing.id} is locked; unlock it first")
     other = memories.find_in_bucket(tx.conn, existing.agent_id, existing.project_id, existing.channel, draft.key)
     if other is not None and other.id != existing.id:
         raise Refused(f"mem:{other.id} has this content already")
     memories.replace_content(tx, existing.id, draft.memory.content, draft.memory.whole)
-    attach(tx, existing.id, vector, model, later)
-    return {"ok": True, "result": "updated", "id": existing.id, "embedded": vector is not None, **draft.remarks()}
+    attach(tx, existing.id, made, later)
+    return {"ok": True, "result": "updated", "id": existing.id, "embedded": made is not None, **draft.remarks()}
 
 
-def attach(tx: Transaction, memory_id: int, vector: np.ndarray | None, model: str, later: bool) -> None:
+def attach(tx: Transaction, memory_id: int, made: Embedded | None, later: bool) -> None:
     """Give a row its vector, or queue it for one where an embedder exists but has none now."""
-    if vector is not None:
-        backlog.attach_vector(tx, MEMORY, memory_id, model, vector)
+    if made is not None:
+        backlog.attach_vector(tx, MEMORY, memory_id, made.model, made.vector)
     elif later:
         backlog.enqueue(tx, MEMORY, memory_id)

@@ -15,7 +15,7 @@ import apsw
 import numpy as np
 
 from ..context import Context
-from ..embedding.base import Advice, Profile
+from ..embedding.base import Advice, Embedded, Profile
 from ..errors import EmbeddingFailure
 from ..instants import parse_instant
 from ..settings import Settings
@@ -77,8 +77,8 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     """Return the rows that answer a query, best first. An empty result is an answer, not an error."""
     if query.limit <= 0:
         return Result()
-    vector, lack = (None, None) if query.blank else await _query_vector(ctx, query)
-    result = await ctx.db.read(_run, _bench(ctx, settings, query), _vector_query(ctx, settings, query, vector), query)
+    made, lack = (None, None) if query.blank else await _embedded(ctx, query)
+    result = await ctx.db.read(_run, _bench(ctx, settings, query), _vector_query(ctx, settings, query, made), query)
     if lack is not None:
         if settings.degraded_advisory:
             result.advice.append(lack.advice)
@@ -87,10 +87,11 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
 
 
 async def candidates(ctx: Context, settings: Settings, query: Query, vector: np.ndarray | None = None) -> list[Candidate]:
-    """Return what a recall would put before the gate: retrieved, fused, weighed. ``vector`` spares embedding the query."""
-    if vector is None and not query.blank:
-        vector, _ = await _query_vector(ctx, query)
-    bench, vector_query = _bench(ctx, settings, query), _vector_query(ctx, settings, query, vector)
+    """Return what a recall would put before the gate: retrieved, fused, weighed. ``vector``, of the present model, spares embedding the query."""
+    made = None if vector is None else Embedded(vector, ctx.embedding.identity)
+    if made is None and not query.blank:
+        made, _ = await _embedded(ctx, query)
+    bench, vector_query = _bench(ctx, settings, query), _vector_query(ctx, settings, query, made)
 
     def read(conn: apsw.Connection) -> list[Candidate]:
         stages = Stages()
@@ -107,20 +108,20 @@ class _Lack(NamedTuple):
     failure: str | None
 
 
-async def _query_vector(ctx: Context, query: Query) -> tuple[np.ndarray | None, _Lack | None]:
-    """Return the query as a unit vector, or why it has none: there is no embedder, or it failed this time.
+async def _embedded(ctx: Context, query: Query) -> tuple[Embedded | None, _Lack | None]:
+    """Return the query's vector, or why it has none: there is no embedder, or it failed this time.
 
     Rows stored a moment ago are waited for, so that what was acknowledged can be found.
     """
     if ctx.embedding.mode == "none":
         return None, _Lack(ctx.embedding.advice(), None)
     try:
-        vector = await ctx.embedding.embed_query(query.text, query.wait_seconds, QUERY_VECTOR_SECONDS)
+        made = await ctx.embedding.embed_query(query.text, query.wait_seconds, QUERY_VECTOR_SECONDS)
     except EmbeddingFailure as error:
         return None, _Lack(ctx.embedding.advice(error), str(error))
     if query.wait_seconds > 0:
         await ctx.backlog.wait_until_drained(BACKLOG_WORTH_WAITING_FOR, query.wait_seconds)
-    return vector, None
+    return made, None
 
 
 def _number(settings: Settings, name: str, measured: float | None, declared: float | None) -> float:
@@ -148,18 +149,18 @@ def _bench(ctx: Context, settings: Settings, query: Query) -> Bench:
     )
 
 
-def _vector_query(ctx: Context, settings: Settings, query: Query, vector: np.ndarray | None) -> VectorQuery | None:
-    if vector is None:
+def _vector_query(ctx: Context, settings: Settings, query: Query, made: Embedded | None) -> VectorQuery | None:
+    if made is None:
         return None
-    profile = ctx.embedding.profile
+    (vector, model), profile = made, ctx.embedding.profile
     if settings.recall_mode == "blend":
         # Nothing but the gate decides, so only what points the other way is left out.
-        return VectorQuery(vector, ctx.embedding.identity, 0.0, _part_of(vector, profile))
+        return VectorQuery(vector, model, 0.0, _part_of(vector, profile))
     threshold = _number(
-        settings, "vector_min_similarity", ctx.calibration.threshold(query.scope.agent_id, ctx.embedding.identity), profile.min_similarity if profile else None
+        settings, "vector_min_similarity", ctx.calibration.threshold(query.scope.agent_id, model), profile.min_similarity if profile else None
     )
     floor = threshold if settings.recall_mode == "cascade" else threshold * settings.rrf_threshold_factor
-    return VectorQuery(vector, ctx.embedding.identity, floor)
+    return VectorQuery(vector, model, floor)
 
 
 def _part_of(vector: np.ndarray, profile: Profile | None) -> np.ndarray | None:
