@@ -17,7 +17,7 @@ from .output import to_json
 # What the request itself is to blame for; waiting would not help.
 _FINAL = ("invalid_params", "permission_denied")
 # Answers after which the same request may do better: nothing was decided about it.
-_UNDECIDED = ("timed_out", "busy", "shutting_down", "storage", "protocol")
+_UNDECIDED = ("timed_out", "busy", "shutting_down", "storage", "full", "read_only", "protocol")
 
 _last = [0, 0]  # the time and the number of this process's latest file
 

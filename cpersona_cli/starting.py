@@ -23,7 +23,8 @@ def start_daemon(where, settings, environ, deadline):
     """Start a daemon under the start-up lock, or find that another client just did; return a connected socket."""
     mask = os.umask(0o077)
     try:
-        make_private_directory(os.path.dirname(where.db))
+        for path in (where.db, where.start_lock):
+            make_private_directory(os.path.dirname(path))
         lock = os.open(where.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise CallFailed("unreachable", f"{error.filename or where.start_lock} cannot be made: {error.strerror}") from None

@@ -23,13 +23,15 @@ _PROBE_SECONDS = 2.0
 
 def make_directories(places: Places) -> None:
     """Make the directories of database, log and socket, 0700 where they are missing. Raises StorageFailure, SettingsConflict."""
-    for path in (places.db, places.log, places.socket):
+    for path in (places.db, places.log, places.socket, places.lock):
         try:
             make_private_directory(os.path.dirname(path))
         except OSError as error:
             raise StorageFailure(f"the directory {os.path.dirname(path)} cannot be made: {error.strerror}") from None
     try:
         problem = check_socket_directory(os.path.dirname(places.socket))
+        if not problem and os.path.dirname(places.lock) != os.path.dirname(places.db):
+            problem = check_socket_directory(os.path.dirname(places.lock))
     except OSError as error:
         problem = f"{os.path.dirname(places.socket)}: {error.strerror}"
     if problem:

@@ -11,7 +11,9 @@
      ├─ KeyUsed            the idempotency key belongs to another request; nothing was done
      ├─ Busy               a bound was reached; nothing was done
      ├─ ShuttingDown       the daemon is leaving; nothing was done
-     ├─ StorageFailure     SQLite could not write (disk full, I/O); nothing was done
+     ├─ StorageFailure     a file could not be written or read; nothing was done
+     │   └─ DiskFull       there is no room left for it
+     ├─ ReadOnly           the database, or a file it needs beside it, may not be written to
      ├─ CorruptDatabase    SQLite found damage
      ├─ NewerSchema        the database belongs to a later version
      ├─ SettingsConflict   settings contradict each other
@@ -23,6 +25,8 @@ and nowhere else.
 """
 
 from __future__ import annotations
+
+import errno
 
 import apsw
 
@@ -83,6 +87,14 @@ class StorageFailure(CPersonaError):
     code = "storage"
 
 
+class DiskFull(StorageFailure):
+    code = "full"
+
+
+class ReadOnly(CPersonaError):
+    code = "read_only"
+
+
 class CorruptDatabase(CPersonaError):
     code = "corrupt"
 
@@ -100,15 +112,16 @@ class EmbeddingFailure(CPersonaError):
 
 
 _SQLITE = (
-    (apsw.FullError, StorageFailure, "the disk is full, nothing was written"),
+    (apsw.FullError, DiskFull, "the disk is full, nothing was written"),
     (apsw.IOError, StorageFailure, "the disk reported an I/O error, nothing was written"),
-    (apsw.ReadOnlyError, StorageFailure, "the database cannot be written to"),
+    (apsw.ReadOnlyError, ReadOnly, "the database cannot be written to"),
     (apsw.CantOpenError, StorageFailure, "a database file cannot be opened"),
     (apsw.CorruptError, CorruptDatabase, "the database is damaged"),
     (apsw.NotADBError, CorruptDatabase, "the file is not a SQLite database"),
     (apsw.BusyError, Busy, "another program holds the database"),
     (apsw.LockedError, Busy, "another program holds the database"),
     (apsw.InterruptError, TimedOut, "the request was interrupted at its deadline"),
+    (apsw.ExecTraceAbort, TimedOut, "the request was given up at its deadline"),
 )
 
 
@@ -118,3 +131,9 @@ def translate(error: BaseException) -> BaseException:
         if isinstance(error, foreign):
             return ours(f"{text} ({error})")
     return error
+
+
+def of_file(error: OSError, text: str) -> CPersonaError:
+    """Return our error for one of the system's about a file; ``text`` says what could not be done."""
+    kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else ReadOnly if error.errno == errno.EROFS else StorageFailure
+    return kind(f"{text}: {error.strerror or error}")

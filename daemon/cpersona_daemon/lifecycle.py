@@ -17,6 +17,7 @@ import resource
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 
 from . import __version__, claims, opening
@@ -60,7 +61,6 @@ class Daemon:
         self.own: claims.OwnSocket | None = None
         self.server: Server | None = None
         self._lock = -1
-        self._db_file = -1
         self._orphaned = False
         self._stop = asyncio.Event()
         self._why = ""
@@ -96,6 +96,7 @@ class Daemon:
         return {
             "socket": self.own.path, "activated": self.own.activated, "idle_timeout": self.settings.idle_timeout,
             "connections": len(self.server.connections), "in_flight": len(self.server.tasks), "stopping": self._stop.is_set(),
+            "read_only": self.server.ctx.db.read_only,
         }
 
     # -- start
@@ -120,7 +121,9 @@ class Daemon:
             raise
         try:
             ctx.daemon = self
-            self._db_file = os.open(self.places.db, os.O_RDONLY | os.O_CLOEXEC)
+            loop = asyncio.get_running_loop()
+            ctx.db.on_lost = lambda why: loop.call_soon_threadsafe(self.request_stop, why)
+            threading.excepthook = lambda thrown: self._thread_ended(loop, thrown)
             self.server = Server(ctx)
             claims.write_note(self.places, {
                 "pid": os.getpid(), "started_at": iso_now(self.clock.now()), "version": __version__, "protocol": fields.PROTOCOL,
@@ -139,6 +142,12 @@ class Daemon:
             gc.freeze()  # numpy and the index came after the first time
         else:
             self.request_stop(f"a part could not be opened: {error}")
+
+    def _thread_ended(self, loop: asyncio.AbstractEventLoop, thrown: threading.ExceptHookArgs) -> None:
+        """Leave when a thread ends in a failure: what waits for it would wait for ever, and a new daemon begins with all of them."""
+        name = thrown.thread.name if thrown.thread is not None else "a thread"
+        log.critical("%s ended unexpectedly", name, exc_info=thrown.exc_value)
+        loop.call_soon_threadsafe(self.request_stop, f"{name} ended unexpectedly ({thrown.exc_type.__name__})")
 
     def _set_signals(self) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -162,13 +171,17 @@ class Daemon:
                 async with asyncio.timeout(tick):
                     await self._stop.wait()
             except TimeoutError:
-                await self._look_around()
+                try:
+                    await self._look_around()
+                except Exception as error:  # a look that fails is no reason to end; the next one may see more
+                    log.error("looking around failed: %s", error, exc_info=log.isEnabledFor(logging.DEBUG))
 
     async def _look_around(self) -> None:
         self.server.heartbeat()
         self.server.ctx.spool.look()
-        if not claims.same_file(self.places.lock, self._lock) or not claims.same_file(self.places.db, self._db_file):
-            return self.request_stop("the database or its lock file was removed or replaced")
+        if not claims.same_file(self.places.lock, self._lock):
+            return self.request_stop("the database's lock file was removed or replaced")
+        self.server.ctx.db.look()
         state = self.own.state()
         if state == "gone":
             await self._bind_again()
@@ -212,10 +225,9 @@ class Daemon:
         if self.own is not None:
             self.own.remove()
             self.own.sock.close()
-        for held in (self._db_file, self._lock):
-            if held >= 0:
-                os.close(held)
-        self._db_file = self._lock = -1
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = -1
 
 
 def _raise_descriptor_limit() -> None:

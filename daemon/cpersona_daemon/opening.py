@@ -72,7 +72,14 @@ def in_background(ctx: Context, work: Coroutine) -> None:
     """Run work beside the requests; the context's end cancels what still runs."""
     task = asyncio.get_running_loop().create_task(work)
     ctx.tasks.add(task)
-    task.add_done_callback(ctx.tasks.discard)
+    task.add_done_callback(lambda done: _ended(ctx, done))
+
+
+def _ended(ctx: Context, task: asyncio.Task) -> None:
+    ctx.tasks.discard(task)
+    if not task.cancelled() and task.exception() is not None:
+        log.error("work in the background failed", exc_info=task.exception())
+        ctx.status.warn(f"work in the background failed: {type(task.exception()).__name__}")
 
 
 class Opening:
@@ -177,6 +184,8 @@ async def _settle(ctx: Context) -> None:
     from .calibration.run import recalibrate_if_stale
     from .health import canaries
 
+    if ctx.db.read_only:
+        return  # what a calibration finds, and how canaries fare, could not be kept
     before = ctx.calibration.current
     await recalibrate_if_stale(ctx)
     if ctx.calibration.current is not before:

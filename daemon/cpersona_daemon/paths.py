@@ -18,17 +18,23 @@ except ImportError:
         from hashlib import sha256
 
 MAX_SOCKET_PATH = 100
+_UNSEEN = object()  # a directory that we may not even look at
 
 
 class Places:
-    """The files that belong to one database. All paths are absolute."""
+    """The files that belong to one database. All paths are absolute.
+
+    ``run`` begins the names of what a running daemon needs: the database's own name, or one in the user's directory in
+    /tmp for a database beside which nothing can be written.
+    """
 
     __slots__ = ("db", "lock", "start_lock", "daemon_json", "calibration", "memory_vectors", "episode_vectors", "spool", "socket", "log")
 
-    def __init__(self, db, socket, log):
+    def __init__(self, db, socket, log, run=None):
         self.db, self.socket, self.log = db, socket, log
-        self.lock, self.start_lock = db + ".lock", db + ".start.lock"
-        self.daemon_json = db + ".daemon.json"
+        run = run or db
+        self.lock, self.start_lock = run + ".lock", run + ".start.lock"
+        self.daemon_json = run + ".daemon.json"
         self.calibration = db + ".calibration.json"
         self.memory_vectors, self.episode_vectors = db + ".memories.vec", db + ".episodes.vec"
         self.spool = db + ".spool"
@@ -47,27 +53,30 @@ def places(settings, environ=None):
     digest = sha256(os.fsencode(db)).hexdigest()[:16]
     state = environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
     log = os.path.join(state, "cpersona", f"{os.path.basename(db)}-{digest}.log")
-    return Places(db, _socket(settings.socket, db, digest), log)
+    apart = f"/tmp/cpersona-{os.getuid()}/{digest}"
+    info = _looked_at(os.path.dirname(db))
+    read_only = info is not None and not os.access(os.path.dirname(db), os.W_OK | os.X_OK)
+    if settings.socket:
+        socket = os.path.realpath(os.path.expanduser(settings.socket))
+    elif len(os.fsencode(db)) + len(".sock") <= MAX_SOCKET_PATH and not read_only and _private_or_absent(info):
+        socket = db + ".sock"
+    else:
+        socket = apart + ".sock"
+    return Places(db, socket, log, apart if read_only else db)
 
 
-def _socket(named, db, digest):
-    if named:
-        return os.path.realpath(os.path.expanduser(named))
-    beside = db + ".sock"
-    if len(os.fsencode(beside)) <= MAX_SOCKET_PATH and _private_or_absent(os.path.dirname(db)):
-        return beside
-    return f"/tmp/cpersona-{os.getuid()}/{digest}.sock"
-
-
-def _private_or_absent(directory):
-    """A directory fit for the socket: ours and closed to other writers, or not there yet (it is then made 0700)."""
+def _looked_at(directory):
+    """Return what stat says of a directory, None where it is missing (it is then made 0700)."""
     try:
-        info = os.stat(directory)
+        return os.stat(directory)
     except (FileNotFoundError, NotADirectoryError):
-        return True
+        return None
     except OSError:
-        return False
-    return info.st_uid == os.getuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        return _UNSEEN
+
+
+def _private_or_absent(info):
+    return info is None or info is not _UNSEEN and info.st_uid == os.getuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def make_private_directory(directory):

@@ -16,7 +16,7 @@ SAMPLES = 512
 LAST_ERRORS = 20
 LAST_WARNINGS = 50
 # The failures that are not the caller's own doing.
-NOTEWORTHY = frozenset({"internal", "storage", "corrupt", "embedding", "timed_out", "busy"})
+NOTEWORTHY = frozenset({"internal", "storage", "full", "read_only", "corrupt", "embedding", "timed_out", "busy"})
 
 
 class _Method:

@@ -50,8 +50,9 @@ def test_a_daemon_that_stops_ends_the_import_between_two_transactions(house, sho
     seen = house.ctx.db._commit
 
     def noticed(group):
-        seen(group)
+        outcomes = seen(group)
         begun.set()
+        return outcomes
 
     house.ctx.db._commit = noticed
     running = house.start("import_memories", input_path=path)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ..errors import InvalidParams
+from ..errors import InvalidParams, ReadOnly, StorageFailure
 from ..recall.context import merge
 from ..recall.exclusion import MAX_ENTRIES
 from ..recall.pipeline import recall as recall_library
@@ -76,7 +76,10 @@ async def _recalled(call: Call, query: Query) -> Result:
     if call.settings.confidence_enabled and not query.deep and not result.gate_fallback and not paused:
         ids = [row.candidate.rid[1] for row in result.rows if row.candidate.rid[0] == MEMORY]
         if ids:
-            await call.ctx.db.write(lambda tx: memories.bump_recalls(tx, ids))
+            try:
+                await call.ctx.db.write(lambda tx: memories.bump_recalls(tx, ids))
+            except (StorageFailure, ReadOnly) as error:  # who asks is answered all the same
+                call.ctx.status.warn(f"recalls are not counted: {error}")
     return result
 
 

@@ -46,8 +46,8 @@ class BacklogWorker:
     # -- life
 
     def start(self) -> None:
-        """Begin work on what is listed; under mode none there is nothing to do, ever."""
-        if self._service.mode == "none":
+        """Begin work on what is listed; under mode none, and where nothing can be written, there is nothing to do, ever."""
+        if self._service.mode == "none" or self._db.read_only:
             self._drained.set()
             return
         known = self._db.read_now(rows.known_width)

@@ -22,6 +22,7 @@ from ..errors import CorruptDatabase, StorageFailure, TimedOut, translate
 from ..instants import iso_now
 from ..paths import Places
 from ..settings import CLIENT, DAEMON, RETRIEVAL, TABLE, Settings
+from ..storage import connection
 from . import backup_file as shape
 
 PAGES = 2_000  # what one step copies: about 8 MB, so that a stop is noticed soon
@@ -84,10 +85,9 @@ def _make(places: Places, settings: Settings, target: str, now: float, tell: Pro
 
 def _copy(source_path: str, copy_path: str, tell: Progress, stop: threading.Event) -> None:
     os.close(os.open(copy_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    source = apsw.Connection(source_path, flags=apsw.SQLITE_OPEN_READONLY)
+    source = connection.open_reading(source_path)
     copy = apsw.Connection(copy_path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
-        source.set_busy_timeout(10_000)
         copy.execute("PRAGMA synchronous = OFF")  # it is read again from its first byte before anybody relies on it
         # The snapshot that this opens is what every step reads, whatever is committed meanwhile.
         source.execute("BEGIN; SELECT count(*) FROM sqlite_schema")

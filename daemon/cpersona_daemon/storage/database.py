@@ -12,30 +12,33 @@ Contract: contracts.md §1 (WAL, durable against kill -9, files 0600), interface
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import os
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 import apsw
 import msgspec
 
-from ..errors import KeyUsed, ShuttingDown, translate
+from ..errors import CPersonaError, KeyUsed, ReadOnly, ShuttingDown, translate
 from ..vectors.changes import Change
-from . import frequencies, generations, idempotency, schema
+from . import connection, frequencies, generations, idempotency, schema
 from .generations import Generation
 from .idempotency import Kept, Key
+from .readers import Readers
 
-READERS = 4
 GROUP_LIMIT = 256
-BUSY_TIMEOUT_MS = 10_000
 WAL_KEPT_BYTES = 16 * 1024 * 1024
 FOLD_WAIT_SECONDS = 1.0  # how long new reads wait, once in WAL_KEPT_BYTES of writes, for the ones under way to end
 IDEMPOTENCY_SECONDS = 24 * 3600
 IDEMPOTENCY_ROWS = 10_000
 _PRUNE_EVERY = 500
+
+log = logging.getLogger("cpersona.database")
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
@@ -90,46 +93,68 @@ def _tell(outcomes: list[tuple[asyncio.Future, Any, BaseException | None]]) -> N
             waiter.set_exception(error)
 
 
+def _set_up(conn: apsw.Connection) -> apsw.Connection:
+    conn.set_busy_timeout(connection.BUSY_TIMEOUT_MS)
+    # mmap_size 0: a page of a mapped file that was cut short, or that the disk cannot read, is a signal and not an error.
+    conn.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000;"
+                 " PRAGMA mmap_size = 0")
+    return conn
+
+
 class Database:
     """One SQLite file. Open it once per process; every method may be called from any thread.
 
     ``on_commit(changes, generation)`` runs on the writer thread after each durable commit that changed
-    vectors or rows with vectors, in commit order.
+    vectors or rows with vectors, in commit order. ``on_lost(why)`` runs there once, when nothing can be
+    promised any more: the file was moved away, or a connection cannot be trusted. From then on writes are
+    refused as ShuttingDown with that reason, and reads go on.
     """
 
     def __init__(self, path: str, clock, on_commit: Callable[[list[Change], Generation], None] | None = None):
         self.path, self._clock = path, clock
         self.on_commit = on_commit or (lambda changes, generation: None)
+        self.on_lost: Callable[[str], None] = lambda why: None
+        self.lost: str | None = None
+        self.read_only = False
         self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
-        self._local = threading.local()
-        self._open_readers: list[apsw.Connection] = []
         self._guard = threading.Lock()
         self._closing = False
         self._counted = frequencies.Known()
         self._writes = 0
         self._in_flight = 0
-        self._door = threading.Condition()
-        self._reading = 0
-        self._door_shut = False
         self._log_allowed = WAL_KEPT_BYTES
 
     # -- life
 
     def open(self) -> None:
-        """Create or open the file (0600 from its first byte), migrate it and start the threads."""
-        if not os.path.exists(self.path):
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        """Create or open the file (0600 from its first byte), migrate it and start the threads.
+
+        One that cannot be written to is opened for reading alone (``read_only``): every write is then refused as ReadOnly.
+        """
+        self.read_only = os.path.exists(self.path) and not connection.writable(self.path)
         try:
-            self._writer_conn = self._connect(readonly=False)
-            self._writer_conn.execute("PRAGMA journal_mode = WAL")
-            # A reader parked by another program lets the WAL grow; once it is gone, the file is cut back to this.
-            self._writer_conn.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}").fetchall()
-            schema.migrate(self._writer_conn, self._clock.now())
-        except apsw.Error as error:
-            raise translate(error) from error
-        self._readers = ThreadPoolExecutor(READERS, "reader")
+            if self.read_only:
+                with contextlib.closing(connection.open_reading(self.path)) as conn:
+                    schema.check(conn)
+            else:
+                self._open_writer()
+        except (apsw.Error, OSError) as error:
+            raise connection.explained(error, self.path) from error
+        self._readers = Readers(self._connect_reader)
         self._writer = threading.Thread(target=self._write_loop, name="writer", daemon=True)
         self._writer.start()
+
+    def _open_writer(self) -> None:
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            connection.mend_modes(self.path)
+        conn = self._writer_conn = _set_up(connection.open_writing(self.path))
+        conn.execute("PRAGMA journal_mode = WAL")
+        # A reader parked by another program lets the WAL grow; once it is gone, the file is cut back to this.
+        conn.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}").fetchall()
+        schema.migrate(conn, self._clock.now())
+        self._ground = connection.Ground(self.path)
 
     def close(self) -> None:
         """Finish every accepted write, fold the WAL into the database and close all connections."""
@@ -139,79 +164,41 @@ class Database:
             self._closing = True
         self._queue.put(None)
         self._writer.join()
-        self._readers.shutdown(wait=True)
-        for conn in self._open_readers:
-            conn.close()
+        self._readers.close()
+        if self.read_only:
+            return
         try:
             self._writer_conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except apsw.Error:
             pass  # another program reads; the WAL stays and is as durable as the database
-        self._writer_conn.close()
+        self._writer_conn.close(True)
+
+    def look(self) -> None:
+        """Find out by and by, without a write to come, that the ground was lost, or that a read-only file can be written to now."""
+        if self.read_only:
+            if connection.writable(self.path):
+                self._lose("the database can be written to now")
+        elif self._ground.lost() is not None:
+            with contextlib.suppress(ShuttingDown):
+                self._put(_Pending(lambda tx: None, None))
 
     @property
     def writes_in_flight(self) -> int:
         return self._in_flight
 
-    def _connect(self, readonly: bool) -> apsw.Connection:
-        flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
-        conn = apsw.Connection(self.path, flags=flags)
-        conn.set_busy_timeout(BUSY_TIMEOUT_MS)
-        # mmap_size 0: a page of a mapped file that was cut short, or that the disk cannot read, is a signal and not an error.
-        conn.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000; PRAGMA mmap_size = 0")
-        return conn
-
     # -- reading
 
     def read_now(self, job: Callable[..., Any], *args: Any) -> Any:
         """Run ``job(conn, *args)`` on this thread inside one read snapshot and return its result."""
-        conn = self._reader()
-        with self._door:
-            self._door.wait_for(lambda: not self._door_shut)
-            self._reading += 1
-        try:
-            conn.execute("BEGIN")
-            try:
-                return job(conn, *args)
-            finally:
-                conn.execute("ROLLBACK")
-        except apsw.Error as error:
-            raise translate(error) from error
-        finally:
-            with self._door:
-                self._reading -= 1
-                if self._door_shut:
-                    self._door.notify_all()
+        return self._readers.read_now(job, *args)
 
     async def read(self, job: Callable[..., Any], *args: Any) -> Any:
-        """Run ``job(conn, *args)`` on a reader thread; cancelling the caller interrupts the statement."""
-        running: list[apsw.Connection] = []
-        guard = threading.Lock()
+        """Run ``job(conn, *args)`` on a reader thread inside one read snapshot; cancelling the caller gives it up."""
+        return await self._readers.read(job, *args)
 
-        def run() -> Any:
-            conn = self._reader()
-            with guard:
-                running.append(conn)
-            try:
-                return self.read_now(job, *args)
-            finally:
-                with guard:
-                    running.clear()
-
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._readers, run)
-        except asyncio.CancelledError:
-            with guard:
-                for conn in running:
-                    conn.interrupt()
-            raise
-
-    def _reader(self) -> apsw.Connection:
-        conn = getattr(self._local, "conn", None)
-        if conn is None:
-            conn = self._local.conn = self._connect(readonly=True)
-            frequencies.share(conn, self._counted)
-            with self._guard:
-                self._open_readers.append(conn)
+    def _connect_reader(self) -> apsw.Connection:
+        conn = _set_up(connection.open_reading(self.path))
+        frequencies.share(conn, self._counted)
         return conn
 
     # -- writing
@@ -226,7 +213,7 @@ class Database:
         pending = _Pending(job, key, keep)
         try:
             self._put(pending)
-        except ShuttingDown as error:
+        except CPersonaError as error:
             pending.future.set_exception(error)
         return pending.future
 
@@ -234,8 +221,12 @@ class Database:
         with self._guard:
             if self._closing:
                 raise ShuttingDown("the daemon is stopping")
+            if self.lost is not None:
+                raise ShuttingDown(f"{self.lost}; the daemon is leaving")
+            if self.read_only:
+                raise ReadOnly("the database cannot be written to, so the daemon serves it for reading alone; nothing was written")
             self._in_flight += 1
-        self._queue.put(pending)
+            self._queue.put(pending)
 
     async def write(self, job: WriteJob, key: Key | None = None) -> Any:
         """Run ``job(tx)`` in the next group commit and return its durable result."""
@@ -248,25 +239,33 @@ class Database:
         return self.submit(job, key).result()
 
     def _write_loop(self) -> None:
+        """Commit whatever waits, until ``close``; a failure that nobody foresaw gives the database up and is told to who waits."""
         leaving = False
         while not leaving:
-            first = self._queue.get()
-            if first is None:
-                return
-            group = [first]
-            while len(group) < GROUP_LIMIT:
-                try:
-                    more = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-                if more is None:
-                    leaving = True
-                    break
-                group.append(more)
-            group = [p for p in group if p.begins() or self._forget()]
-            if group:
-                self._commit(group)
-                self._fold_log()
+            group, leaving = self._next_group()
+            if not group:
+                continue
+            try:
+                outcomes = self._commit(group)
+            except BaseException as error:
+                log.critical("a commit failed unexpectedly: %s", type(error).__name__, exc_info=log.isEnabledFor(logging.DEBUG))
+                self._lose(f"a commit failed unexpectedly ({type(error).__name__}: {error})")
+                outcomes = [(None, ShuttingDown(f"{self.lost}; whether this was kept is not known"))] * len(group)
+            self._answer(group, outcomes)
+            self._fold_log()
+
+    def _next_group(self) -> tuple[list[_Pending], bool]:
+        """Wait for work and return all that waits and is still wanted, and whether the end was asked for."""
+        group, leaving = [self._queue.get()], False
+        while group[-1] is not None and len(group) < GROUP_LIMIT:
+            try:
+                group.append(self._queue.get_nowait())
+            except queue.Empty:
+                break
+        if group[-1] is None:
+            group.pop()
+            leaving = True
+        return [pending for pending in group if pending.begins() or self._forget()], leaving
 
     def _fold_log(self) -> None:
         """Fold a log that has grown into the database between two reads, so that it begins anew.
@@ -274,31 +273,35 @@ class Database:
         SQLite does so by itself only in a moment without a reader, and reads that overlap leave none. One that does not
         end soon, here or in another program, is not waited for; the next try is due when the log has grown as much again.
         """
-        size = os.stat(self.path + "-wal").st_size
-        if size <= self._log_allowed:
-            return
-        conn = self._writer_conn
-        with self._door:
-            self._door_shut = True
-            self._door.wait_for(lambda: not self._reading, FOLD_WAIT_SECONDS)
         try:
-            conn.set_busy_timeout(0)
-            ((busy, _, _),) = conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        except apsw.Error:
-            busy = 1  # the commit stands in the log, which is as durable; a full disk shows again with the next write
-        finally:
-            conn.set_busy_timeout(BUSY_TIMEOUT_MS)
-            with self._door:
-                self._door_shut = False
-                self._door.notify_all()
-        self._log_allowed = size + WAL_KEPT_BYTES if busy else WAL_KEPT_BYTES
+            size = os.stat(self.path + connection.WAL).st_size
+        except OSError:
+            return  # removed a moment ago: the next commit sees it
+        if size > self._log_allowed:
+            self._log_allowed = WAL_KEPT_BYTES if self._folded(0) else size + WAL_KEPT_BYTES
+
+    def _folded(self, patience_ms: int) -> bool:
+        """Try to move the whole log into the database while no read begins; tell whether that was done."""
+        conn = self._writer_conn
+        with self._readers.shut_out(FOLD_WAIT_SECONDS):
+            try:
+                conn.set_busy_timeout(patience_ms)
+                ((busy, _, _),) = conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            except apsw.Error:
+                return False  # the commit stands in the log, which is as durable; a full disk shows again with the next write
+            finally:
+                conn.set_busy_timeout(connection.BUSY_TIMEOUT_MS)
+        return not busy
 
     def _forget(self) -> bool:
         with self._guard:
             self._in_flight -= 1
         return False
 
-    def _commit(self, group: list[_Pending]) -> None:
+    def _commit(self, group: list[_Pending]) -> list[tuple[Any, BaseException | None]]:
+        """Run a group in one transaction and return each job's result or error, once that is durable and has its place."""
+        if self.lost is not None:
+            return [(None, ShuttingDown(f"{self.lost}; the daemon is leaving"))] * len(group)
         conn = self._writer_conn
         try:
             try:
@@ -311,14 +314,39 @@ class Database:
             reached = generations.advance(conn, changes) if changes else None
             self._prune(conn, len(group))
             conn.execute("COMMIT")
-        except BaseException as error:  # nothing of this group was written; every caller is told
+        except Exception as error:  # nothing of this group was written; every caller is told
             if conn.in_transaction:
                 conn.execute("ROLLBACK")
-            ours = translate(error)
-            outcomes = [(None, ours)] * len(group)
+            return [(None, connection.explained(error, self.path))] * len(group)
+        if reached is not None:
+            self.on_commit(changes, reached)
+        return self._on_firm_ground(outcomes)
+
+    def _on_firm_ground(self, outcomes: list[tuple[Any, BaseException | None]]) -> list[tuple[Any, BaseException | None]]:
+        """Return what may be promised of a commit: nothing, where it went into a file that has lost its name."""
+        missing = self._ground.lost()
+        if missing is None:
+            return outcomes
+        if missing == "":
+            self._lose("the database's file was removed or replaced")
         else:
-            if reached is not None:
-                self.on_commit(changes, reached)
+            # Whoever opens the database next finds another log, or none: what stands in ours must be in the database itself.
+            kept = self._folded(connection.BUSY_TIMEOUT_MS)
+            self._lose(f"the database's {missing} file was removed or replaced")
+            if kept:
+                return outcomes
+        return [(None, ShuttingDown(f"{self.lost} while the daemon had it open; this was not kept"))] * len(outcomes)
+
+    def _lose(self, why: str) -> None:
+        with self._guard:
+            if self.lost is not None:
+                return
+            self.lost = why
+        log.error("the database is given up: %s", why)
+        self.on_lost(why)
+
+    def _answer(self, group: list[_Pending], outcomes: list[tuple[Any, BaseException | None]]) -> None:
+        """Tell every caller of a group its outcome, once."""
         with self._guard:
             self._in_flight -= len(group)
         told: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future, Any, BaseException | None]]] = {}

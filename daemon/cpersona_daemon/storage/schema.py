@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import apsw
 
-from ..errors import NewerSchema, Refused
+from ..errors import NewerSchema, ReadOnly, Refused
 from ..instants import created_text
 
 APPLICATION_ID = 0x43505331  # "CPS1": tells our file from any other SQLite database
@@ -249,9 +249,7 @@ def migrate(conn: apsw.Connection, now: float) -> None:
 
     Raises NewerSchema for a database that a later version wrote, Refused for one that is not ours.
     """
-    applied = _applied(conn)
-    if applied and max(applied) > SCHEMA_VERSION:
-        raise NewerSchema(f"the database has schema {max(applied)}, this version knows {SCHEMA_VERSION}")
+    applied = _known(conn)
     for version, name, script in MIGRATIONS:
         if version in applied:
             continue
@@ -263,8 +261,23 @@ def migrate(conn: apsw.Connection, now: float) -> None:
             conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             conn.execute("COMMIT")
         except BaseException:
-            conn.execute("ROLLBACK")
+            if conn.in_transaction:  # a full disk ends it by itself
+                conn.execute("ROLLBACK")
             raise
+
+
+def check(conn: apsw.Connection) -> None:
+    """Find a database fit to be read as it is. Raises NewerSchema, Refused, and ReadOnly for one that would have to be migrated."""
+    applied = _known(conn)
+    if SCHEMA_VERSION not in applied:
+        raise ReadOnly(f"the database has schema {max(applied, default=0)}, this version needs {SCHEMA_VERSION}, and it cannot be written to")
+
+
+def _known(conn: apsw.Connection) -> set[int]:
+    applied = _applied(conn)
+    if applied and max(applied) > SCHEMA_VERSION:
+        raise NewerSchema(f"the database has schema {max(applied)}, this version knows {SCHEMA_VERSION}")
+    return applied
 
 
 def _applied(conn: apsw.Connection) -> set[int]:

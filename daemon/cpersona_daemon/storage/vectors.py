@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import translate
 from ..vectors.changes import EPISODE, MEMORY, VectorPut, VectorRows
 from ..vectors.codes import created_column
+from . import connection
 from .scope import Scope
 
 CHUNK = 512
@@ -29,9 +30,8 @@ _IDENTITY = "vector_store"
 def reader(path: str) -> Iterator[apsw.Connection]:
     """Open a read-only connection for one piece of work. Raises the typed errors of ``translate``."""
     try:
-        conn = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        conn = connection.open_reading(path)
         try:
-            conn.set_busy_timeout(10_000)
             conn.execute("PRAGMA cache_size = -4000; PRAGMA mmap_size = 0")
             yield conn
         finally:
