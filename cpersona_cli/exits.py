@@ -55,9 +55,12 @@ def named(hint, words):
 
 
 def failure_line(doing, response, code=None, hint=None):
-    """Return what failed, why, and what to type next, as one line without its `cpersona` prefix."""
+    """Return what failed, why, and what to type next, as one line without its `cpersona` prefix.
+
+    ``hint`` is a command's own advice for what it was refused; any other failure has advice of its own.
+    """
     why = reason_of(response)
-    if hint is None:
+    if hint is None or code not in (None, "refused"):
         known = "permission_denied" if response.get("error") == "permission_denied" else code or "refused"
         hint = named(fields.ERRORS[known][2] if known in fields.ERRORS else "", doing.split())
     line = f"{doing}: {why}" if doing else why

@@ -44,7 +44,7 @@ def _sections(response):
     """Return (title, [(name, value)]) pairs, what a person looks for first at the top."""
     rows, embedding, backlog, spool, calibration, canaries = (
         response.get(name) or {} for name in ("rows", "embedding", "backlog", "spool", "calibration", "canaries"))
-    daemon = [("state", "leaving" if response.get("stopping") else "running"), ("pid", response.get("pid")),
+    daemon = [("state", "leaving" if response.get("stopping") else "running, read-only" if response.get("read_only") else "running"), ("pid", response.get("pid")),
               ("version", f"{response.get('version')}, protocol {response.get('protocol')}"), ("up", _uptime(response)), ("connections", response.get("connections"))]
     if response.get("working"):
         daemon.append(("at work", ", ".join(map(str, response["working"]))))

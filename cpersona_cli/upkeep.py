@@ -23,12 +23,12 @@ _MARKS = ("severity", "check", "fixable")
 def health(session, fix, deep, check, of):
     """Check the store and print its verdict: healthy, degraded or unhealthy.
 
-    Looks at the database and its log, the word and vector indexes against the rows, vectors that are missing, foreign
+    Looks at the database, its log and the room left for it, the word and vector indexes against the rows, vectors that are missing, foreign
     or damaged, permissions, duplicates, echoes of recalls, stamps, associations, embedder, calibration, canaries and
     queued writes. Each issue is one line: severity (critical, warn, info), check, what was found. Exit 7 when a critical
     problem is left. `doctor` looks at the installation.
 
-    The checks are sqlite_integrity, schema, wal, lexical_index, vector_index, missing_vectors, foreign_vectors,
+    The checks are sqlite_integrity, schema, wal, disk, lexical_index, vector_index, missing_vectors, foreign_vectors,
     damaged_vectors, permissions, duplicates, contamination, timestamps, associations, embedder, calibration, canaries
     and spool.
 

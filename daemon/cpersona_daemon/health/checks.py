@@ -21,7 +21,7 @@ from ..context import Context
 from ..instants import parse_instant
 from ..memory.store import CLOCK_ALLOWANCE_SECONDS
 from ..memory.text import sanitise
-from ..storage import backlog, generations, health
+from ..storage import backlog, connection, generations, health
 from ..storage import canaries as saved
 from ..storage.database import WAL_KEPT_BYTES
 from ..vectors.changes import EPISODE, MEMORY
@@ -36,6 +36,9 @@ FAULT_AFTER = 2
 OLD_DAYS = 180
 # Twice what the log keeps when it is folded: it only grows so far while somebody reads an older state.
 WAL_BYTES = 2 * WAL_KEPT_BYTES
+# Below the first a store of long texts may fail at any moment, below the second it does.
+SCARCE_BYTES = 64 * 1024 * 1024
+NO_ROOM_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,23 @@ def wal(view: View) -> list[Issue]:
     what = f"{others} has the database open, end its read" if others else f"a backup or an export of this daemon, which ends by itself, or what `lsof {view.ctx.places.db}` names"
     message = f"{path} has grown to {size / 1e6:.0f} MB, because a reader keeps an older state in use: {what}; the next writes then cut the file back"
     return [_issue(WARN, message, bytes=size)]
+
+
+def disk(view: View) -> list[Issue]:
+    """What is stored next can be written: there is room, and the files may be written to."""
+    db = view.ctx.db
+    if db.read_only:
+        return [_issue(WARN, "the database cannot be written to, so the daemon serves it for reading alone")]
+    if db.write_problem is not None:
+        return [_issue(CRITICAL, f"the latest write failed: {db.write_problem}")]
+    try:
+        room = connection.room(db.path)
+    except OSError as error:
+        return [_issue(WARN, f"the room left for the database cannot be told: {error.strerror}")]
+    if room >= SCARCE_BYTES:
+        return []
+    severity = CRITICAL if room < NO_ROOM_BYTES else WARN
+    return [_issue(severity, f"only {room // 1024:,} KB of room are left for the database", free_bytes=room)]
 
 
 def lexical_index(view: View) -> list[Issue]:
@@ -312,6 +332,7 @@ CHECKS: dict[str, Check] = {
     "sqlite_integrity": sqlite_integrity,
     "schema": schema,
     "wal": wal,
+    "disk": disk,
     "lexical_index": lexical_index,
     "vector_index": vector_index,
     "missing_vectors": missing_vectors,

@@ -12,10 +12,11 @@ from urllib.parse import quote
 
 import apsw
 
-from ..errors import CPersonaError, ReadOnly, translate
+from ..errors import CPersonaError, DiskFull, ReadOnly, translate
 
 BUSY_TIMEOUT_MS = 10_000
 WAL, SHM = "-wal", "-shm"
+_NO_ROOM_BYTES = 64 * 1024  # less than SQLite asks for at a time
 
 
 def writable(path: str) -> bool:
@@ -77,6 +78,8 @@ def mend_modes(path: str) -> None:
 def explained(error: BaseException, path: str) -> BaseException:
     """Return our error for one of SQLite's; one about a file that cannot be opened or written names that file."""
     ours = translate(error)
+    if isinstance(error, apsw.IOError) and room(path) < _NO_ROOM_BYTES:
+        return DiskFull(f"the disk is full, nothing was written ({error})")
     if not isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError)) or not isinstance(ours, CPersonaError):
         return ours
     for suffix in ("", WAL, SHM):
@@ -87,6 +90,12 @@ def explained(error: BaseException, path: str) -> BaseException:
     if not os.access(os.path.dirname(path), os.W_OK | os.X_OK):
         return ReadOnly(f"nothing can be written in {os.path.dirname(path)}, so nothing was written")
     return ours
+
+
+def room(path: str) -> int:
+    """Return how many bytes can still be written beside a database. Raises OSError."""
+    there = os.statvfs(os.path.dirname(path))
+    return there.f_bavail * there.f_frsize
 
 
 class Ground:

@@ -24,7 +24,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from ..errors import CPersonaError, KeyUsed, ReadOnly, ShuttingDown, translate
+from ..errors import CPersonaError, KeyUsed, ReadOnly, ShuttingDown, StorageFailure, translate
 from ..vectors.changes import Change
 from . import connection, frequencies, generations, idempotency, schema
 from .generations import Generation
@@ -116,6 +116,7 @@ class Database:
         self.on_lost: Callable[[str], None] = lambda why: None
         self.lost: str | None = None
         self.read_only = False
+        self.write_problem: str | None = None  # why the latest commit could not be written, None once one was
         self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
         self._guard = threading.Lock()
         self._closing = False
@@ -317,7 +318,11 @@ class Database:
         except Exception as error:  # nothing of this group was written; every caller is told
             if conn.in_transaction:
                 conn.execute("ROLLBACK")
-            return [(None, connection.explained(error, self.path))] * len(group)
+            ours = connection.explained(error, self.path)
+            if isinstance(ours, (StorageFailure, ReadOnly)):
+                self.write_problem = str(ours)
+            return [(None, ours)] * len(group)
+        self.write_problem = None
         if reached is not None:
             self.on_commit(changes, reached)
         return self._on_firm_ground(outcomes)
