@@ -9,12 +9,13 @@ _OPTION_OF = {"db": "db_path", "agent": "agent", "project": "project", "channel"
 
 
 class Answer:
-    """A daemon's answer: ``response`` is the contract's map, ``code`` the error code beside it, ``status`` the exit status."""
+    """A daemon's answer to ``method(params)``: ``response`` is the contract's map, ``code`` the error code beside it, ``status`` the exit status."""
 
-    __slots__ = ("response", "code", "status")
+    __slots__ = ("method", "params", "response", "code", "status")
 
-    def __init__(self, response, code, status):
-        self.response, self.code, self.status = response, code, status
+    def __init__(self, method, params, response, code):
+        self.method, self.params, self.response, self.code = method, params, response, code
+        self.status = exits.status_of(response, code, method)
 
 
 class Session:
@@ -89,15 +90,13 @@ class Session:
 
     def call(self, method, params, **more):
         """Send one request and return its Answer, whatever it says. Raises client.CallFailed."""
-        response, code = self.connection.call(method, params, **more)
-        return Answer(response, code, exits.status_of(response, code, method))
+        return Answer(method, params, *self.connection.call(method, params, **more))
 
     def queued(self, method, params):
         """Put one write to the daemon that runs, or into the spool, and return its Answer. Raises client.CallFailed."""
         from .spooling import Queue
 
-        response, code = Queue(self).ask(method, params)
-        return Answer(response, code, exits.status_of(response, code, method))
+        return Answer(method, params, *Queue(self).ask(method, params))
 
     def ask(self, method, params, hint=None, queue=False, **more):
         """Send one request and return its Answer; a failure ends the command with its one line (and its JSON).
@@ -113,9 +112,11 @@ class Session:
         return answer
 
     def show(self, answer, **beside):
-        """Print an answer as JSON if that was asked for, with what stands beside it, and tell whether it was."""
+        """Print an answer as JSON if that was asked for, with rows under our names and what stands beside it, and tell whether it was."""
         if self.out.as_json:
-            self.out.json({**answer.response, **beside})
+            from .naming import named
+
+            self.out.json({**named(answer.method, answer.params, answer.response), **beside})
         return self.out.as_json
 
 

@@ -45,7 +45,7 @@ COMMON = {
     "agent": option("--agent", "Whose memory is meant [env CPERSONA_AGENT; default: default].", metavar="NAME"),
     "project": option("--project", "The project axis; '' is the global pool [env CPERSONA_PROJECT].", metavar="NAME"),
     "channel": option("--channel", "The channel axis [env CPERSONA_CHANNEL].", metavar="NAME"),
-    "json": option("--json", "Print the daemon's answer as JSON, unchanged.", kind="flag", default=False),
+    "json": option("--json", "Print the daemon's whole answer as JSON; a row is its `ref`, your own key its `id`.", kind="flag", default=False),
     "quiet": option("-q --quiet", "Print no notes on stderr, only failures and warnings.", kind="flag", default=False),
 }
 AXES = ("agent", "project", "channel", "json", "quiet", "db")

@@ -139,7 +139,8 @@ and said to be.
     "scripts": ("using it from a program", """
 Off a terminal each row is one line with tabs between its fields, without
 colours; data is on stdout and everything else on stderr. --json prints the
-answer of the daemon as it is. Commands that show rows take --fields and
+whole answer of the daemon; in it a row is always named by its `ref`, and a key
+that you gave it is its `id`. Commands that show rows take --fields and
 --format to say what of each, --max-chars for how much in all, and `-0`, which
 ends records with NUL and leaves text as it is.
 

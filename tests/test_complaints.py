@@ -211,9 +211,9 @@ def test_a_date_is_a_utc_day_wherever_the_machine_is(cli):
     assert "UTC" in done.stderr
     (row,) = json.loads(cli("list", "--json", TZ="America/New_York").stdout)["memories"]
     assert row["timestamp"].startswith("2026-03-01T00:00:00") and row["timestamp"].endswith(("+00:00", "Z"))
-    with_now = json.loads(cli("store", "now", "--json", TZ="Asia/Tokyo").stdout)["id"]
+    with_now = json.loads(cli("store", "now", "--json", TZ="Asia/Tokyo").stdout)["ref"]
     newest = json.loads(cli("list", "--json", "-n", "1").stdout)["memories"][0]
-    assert newest["id"] == with_now and newest["timestamp"].endswith("+00:00")
+    assert newest["ref"] == with_now and newest["timestamp"].endswith("+00:00")
 
 
 def test_naive_and_offset_stamps_are_sorted_as_instants(cli):

@@ -87,9 +87,9 @@ def test_a_text_that_is_cut_is_said_to_be(run_cli):
     assert done.returncode == 0 and "cut" in done.stderr
 
 
-def test_json_prints_the_answer_unchanged(run_cli):
+def test_json_prints_the_whole_answer_with_the_row_as_its_ref(run_cli):
     done = run_cli(["store", "x", "--json"])
-    assert json.loads(done.stdout) == {"ok": True, "result": "stored", "id": 1, "embedded": False}
+    assert json.loads(done.stdout) == {"ok": True, "result": "stored", "ref": "mem:1", "embedded": False}
     rejected = run_cli(["store", "", "--json"])
     assert rejected.returncode == 1 and json.loads(rejected.stdout)["result"] == "rejected" and rejected.stderr.count("\n") == 1
 

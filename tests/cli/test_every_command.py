@@ -43,7 +43,7 @@ class Case(NamedTuple):
 
 # Words are split at blanks. `@DIRECTORY` is where a command runs; those of git run in ./repo otherwise.
 CASES = {
-    "store": Case(("store new", r"mem:\d+\n"), ("store other --json", "ok result id"), {1: "store x --metadata {\"a\":\"" + "y" * 9000 + "\"}", 3: "store row-1 --fail-if-skipped"}),
+    "store": Case(("store new", r"mem:\d+\n"), ("store other --json", "ok result ref"), {1: "store x --metadata {\"a\":\"" + "y" * 9000 + "\"}", 3: "store row-1 --fail-if-skipped"}),
     "update": Case(("update mem:2 changed", "mem:2\tupdated\n"), ("update 3 altered --json", "ok"), {1: "update mem:999 x"}),
     "delete": Case(("delete mem:4", "mem:4\tdeleted\n"), ("delete 5 --json", "ok"), {1: "delete mem:999"}),
     "lock": Case(("lock mem:6", "mem:6\tlocked\n"), ("lock 6 --json", "ok"), {1: "lock mem:999"}),

@@ -44,6 +44,7 @@ def test_a_changed_row_counts_between_its_storing_and_its_last_change(conn):
     row = memories.insert(on(conn, 1), NewMemory("a", "one"))
     memories.replace_content(on(conn, 3), row, "two")
     memories.replace_content(on(conn, 5), row, "three")
+    memories.replace_content(on(conn, 7), row, "three")
     assert [unknown(conn, Scope("a", as_of=text(day)), BOTH).changed for day in (0, 1, 2, 4, 5, 6)] == [0, 1, 1, 1, 0, 0]
 
 

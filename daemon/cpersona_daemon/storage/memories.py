@@ -251,8 +251,9 @@ def _insert(tx: Transaction, rows: list[Prepared]) -> int:
 def replace_content(tx: Transaction, memory_id: int, content: str, whole: Whole | None = None) -> None:
     """Give a row another text (``whole``: what it was before it was cut) with its postings, and take away the vector of the old one."""
     key = content_key(content) if whole is None else whole.key
-    tx.execute("UPDATE memories SET content = ?, content_key = ?, whole_length = ?, kept_key = ?, changed_at = ? WHERE id = ?",
-               (content, key, *_mark(content, whole), created_text(tx.now), memory_id))
+    tx.execute("UPDATE memories SET content = ?, content_key = ?, whole_length = ?, kept_key = ?,"
+               " changed_at = CASE WHEN content_key = ? THEN changed_at ELSE ? END WHERE id = ?",
+               (content, key, *_mark(content, whole), key, created_text(tx.now), memory_id))
     lexical.put_memory(tx.conn, memory_id, content)
     drop_vector(tx, memory_id)
 
