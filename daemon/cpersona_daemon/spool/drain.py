@@ -23,6 +23,7 @@ import msgspec
 from ..boundary.dispatch import METHODS, dispatch
 from ..context import Context
 from ..wire import fields
+from ..wire.frames import unfit
 from ..wire.structs import Request
 
 log = logging.getLogger("cpersona.spool")
@@ -262,6 +263,8 @@ def _request(raw: bytes, name: str) -> tuple[dict, Request]:
         raise Unfit(f"{method!r} is not a method that can be queued")
     if not isinstance(params, dict):
         raise Unfit("its params are not an object")
+    if (problem := unfit(params)) is not None:
+        raise Unfit(problem)
     # The name is unique to its file, so a file without a key is carried out once as well.
     return item, Request(id=0, method=method, params=params, idempotency_key=key if isinstance(key, str) and key else f"spool:{name}")
 

@@ -52,17 +52,18 @@ def decode_request(body: bytes) -> Request:
         raise BadFrame(f"the frame nests deeper than {fields.MAX_NESTING} levels") from None
     except msgspec.MsgspecError as error:
         raise _describe(body, error) from None
-    problem = _unlike_json(request.params) or (request.overrides and _unlike_json(request.overrides))
+    problem = unfit(request.params) or (request.overrides and unfit(request.overrides))
     if problem:
         raise BadFrame(problem, request.id, request.method, fatal=False)
     return request
 
 
-_LEAVES = (str, int, bool, type(None))
+_LEAVES = (str, bool, type(None))
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
-def _unlike_json(params: dict[str, Any]) -> str | None:
-    """Return what in a map JSON could not say, or None: params are those of JSON, whatever carries them.
+def unfit(params: dict[str, Any]) -> str | None:
+    """Return what of params no method takes, or None: they are those of JSON, whatever carries them, with numbers that SQLite holds.
 
     One level of nesting after the other, and none beyond the limit; the envelope itself is the first level.
     """
@@ -81,6 +82,9 @@ def _unlike_json(params: dict[str, Any]) -> str | None:
                 elif kind is float:
                     if not math.isfinite(one):
                         return "a number must be finite"
+                elif kind is int:
+                    if not _LEAST <= one <= _MOST:
+                        return f"a whole number must lie between {_LEAST} and {_MOST}"
                 elif kind not in _LEAVES:
                     return f"a value of type {kind.__name__} is not accepted; text, numbers, true, false, null, lists and maps are"
         if not inner:
