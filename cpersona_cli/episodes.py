@@ -87,7 +87,7 @@ def delete(session, refs):
       cpersona episode delete ep:3
     """
     named = [f"ep:{text}" if text.isdigit() else text for text in refs]
-    return rows.each(session, named, "deleted", {"ep": ("delete_episode", "episode_id")}, "`cpersona episode list` shows what there is")
+    return rows.each(session, named, "deleted", {"ep": ("delete_episode", "episode_id")})
 
 
 COMMANDS = (archive, list_, delete)

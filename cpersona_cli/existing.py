@@ -16,7 +16,7 @@ from .spec import AXES, argument, command, option
     common=AXES,
 )
 def exists(session, text, source_id):
-    """Say whether a row holds a text: all of its words in one row, in any order. Print the row's ref.
+    """Say whether a row holds a text: all of its words in one row, in any order. Print the row's ref; with -q nothing.
 
     Words only: no meaning, no threshold, no score. Exit 0 when there is one, 3 when there is none.
 
@@ -29,7 +29,7 @@ def exists(session, text, source_id):
         params["source_id"] = source_id
     answer = session.ask("exists", params)
     there = answer.response.get("exists")
-    if not session.show(answer):
+    if not session.show(answer) and not session.out.quiet:
         if there:
             session.out.line(answer.response.get("ref", ""))
             if answer.response.get("match") == "words":

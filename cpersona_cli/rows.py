@@ -152,7 +152,7 @@ def update(session, ref, text):
     """
     number = reading.memory_id(ref)
     params = {"agent_id": session.agent, "memory_id": number, "content": reading.text_or_stdin(text, "text")}
-    answer = session.ask("update_memory", params, hint=f"`cpersona get mem:{number}` shows it, `cpersona unlock mem:{number}` frees a locked one")
+    answer = session.ask("update_memory", params, refused=lambda answer: _tell_apart(session, f"mem:{number}", answer))
     if not session.show(answer):
         _outcome(session, f"mem:{number}", "updated", answer.response)
     if answer.response.get("truncated"):
@@ -170,8 +170,7 @@ def delete(session, refs):
     Example:
       cpersona delete mem:12 ep:3
     """
-    return each(session, refs, "deleted", {"mem": ("delete_memory", "memory_id"), "ep": ("delete_episode", "episode_id")},
-                 "`cpersona unlock {ref}` frees a locked one")
+    return each(session, refs, "deleted", {"mem": ("delete_memory", "memory_id"), "ep": ("delete_episode", "episode_id")})
 
 
 @command("lock", _REFS, common=AGENT)
@@ -181,7 +180,7 @@ def lock(session, refs):
     Example:
       cpersona lock mem:12 mem:13
     """
-    return each(session, refs, "locked", {"mem": ("lock_memory", "memory_id")}, "`cpersona list` shows what there is")
+    return each(session, refs, "locked", {"mem": ("lock_memory", "memory_id")})
 
 
 @command("unlock", _REFS, common=AGENT)
@@ -191,10 +190,10 @@ def unlock(session, refs):
     Example:
       cpersona unlock mem:12
     """
-    return each(session, refs, "unlocked", {"mem": ("unlock_memory", "memory_id")}, "`cpersona list` shows what there is")
+    return each(session, refs, "unlocked", {"mem": ("unlock_memory", "memory_id")})
 
 
-def each(session, refs, done, methods, hint):
+def each(session, refs, done, methods):
     """Send one request for each ref, say each outcome, and return the status of the first that failed."""
     parsed = [reading.ref(text) for text in refs]
     for kind, number in parsed:
@@ -205,13 +204,25 @@ def each(session, refs, done, methods, hint):
         named = f"{kind}:{number}"
         method, parameter = methods[kind]
         answer = session.call(method, {"agent_id": session.agent, parameter: number})
+        if answer.status:
+            _tell_apart(session, named, answer)
         session.show(answer)
         if answer.status:
-            session.out.warn("cpersona " + exits.failure_line(f"{session.name} {named}", answer.response, answer.code, hint.format(ref=named)))
+            session.out.warn("cpersona " + exits.failure_line(f"{session.name} {named}", answer.response, answer.code))
             status = status or answer.status
         elif not session.out.as_json:
             _outcome(session, named, done, answer.response)
     return status
+
+
+def _tell_apart(session, ref, answer):
+    """Say in a refusal whether the row is locked or not there; that another agent has it is not told from that it is missing."""
+    said = answer.response.get("error")
+    if said == fields.NOT_EDITABLE.format(ref=ref) and session.call("get_contents", {"agent_id": session.agent, "refs": [ref]}).response.get("items"):
+        answer.response["error"] = f"{ref} is locked; `cpersona unlock {ref}` frees it"
+    elif said in (fields.NOT_EDITABLE.format(ref=ref), fields.NOT_OWNED.format(ref=ref)):
+        lists = "episode list" if ref.startswith("ep:") else "list"
+        answer.response["error"] = f"no row {ref} of agent {session.agent!r}; `cpersona {lists}` shows what there is, --agent names another agent"
 
 
 def _outcome(session, named, done, response):

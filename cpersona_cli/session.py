@@ -98,14 +98,16 @@ class Session:
 
         return Answer(method, params, *Queue(self).ask(method, params))
 
-    def ask(self, method, params, hint=None, queue=False, **more):
+    def ask(self, method, params, hint=None, queue=False, refused=None, **more):
         """Send one request and return its Answer; a failure ends the command with its one line (and its JSON).
 
-        With ``queue`` no daemon is started, and where none can be reached the request is kept for the next one.
+        ``refused(answer)`` may say more of a failure first. With ``queue`` no daemon is started, and where none can be reached the request is kept for the next one.
         """
         check_text(params)
         answer = self.queued(method, params) if queue else self.call(method, params, **more)
         if answer.status not in (fields.EXIT_OK, fields.EXIT_CRITICAL):
+            if refused is not None:
+                refused(answer)
             if self.out.as_json:
                 self.out.json(answer.response)
             raise exits.Stop(exits.failure_line(self.name, answer.response, answer.code, hint), answer.status)

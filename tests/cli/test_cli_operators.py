@@ -86,6 +86,10 @@ def test_exists_answers_with_its_exit_code(run_cli):
     there = run_cli(["exists", "E1042"])
     assert (there.returncode, there.stdout) == (0, "mem:1\n")
     assert "words" in run_cli(["exists", "full disk"]).stderr
+    for words, status in ((["exists", "E1042", "-q"], 0), (["exists", "full disk", "-q"], 0), (["exists", "E1043", "--quiet"], 3)):
+        silent = run_cli(words)
+        assert (silent.returncode, silent.stdout, silent.stderr) == (status, "", "")
+    assert json.loads(run_cli(["exists", "E1042", "-q", "--json"]).stdout)["exists"] is True
     missing = run_cli(["exists", "E1043"])
     assert (missing.returncode, missing.stdout) == (3, "") and missing.stderr == "no row holds it\n"
     assert json.loads(run_cli(["exists", "E1043", "--json"]).stdout) == {"exists": False}

@@ -43,6 +43,36 @@ def test_a_locked_row_stays_and_the_way_out_is_named(run_cli, two):
     assert run_cli(["get", "mem:1", "--raw"]).stdout == "new\n"
 
 
+def test_a_locked_row_and_one_that_is_not_there_are_told_apart_and_a_foreign_one_is_not_there(run_cli, two, daemon):
+    foreign = daemon.call("store", {"agent_id": "other", "content": "a row of another agent", "lock": True})[0]["id"]
+    assert run_cli(["lock", "mem:1"]).returncode == 0
+    for command in (["update", "{}", "new"], ["delete", "{}"]):
+        said = {}
+        for number in (1, foreign, 99):
+            done = run_cli([word.format(f"mem:{number}") for word in command])
+            assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1
+            said[number] = done.stderr.replace(str(number), "N")
+            told = json.loads(run_cli([*(word.format(number) for word in command), "--json"]).stdout)
+            assert told["ok"] is False and ("locked" in told["error"]) == (number == 1), told
+        assert "mem:N is locked; `cpersona unlock mem:N` frees it" in said[1] and "agent" not in said[1]
+        assert said[foreign] == said[99] and "no row mem:N of agent 'default'" in said[99] and "locked" not in said[99]
+    for command in (["lock"], ["unlock"]):
+        assert run_cli([*command, "mem:99"]).stderr.replace("99", "N") == run_cli([*command, f"mem:{foreign}"]).stderr.replace(str(foreign), "N")
+    assert "no row ep:9 of agent 'default'" in run_cli(["delete", "ep:9"]).stderr
+    number = daemon.call("store", {"agent_id": "default", "content": "under a key", "id": "k", "lock": True})[0]["id"]
+    assert f"mem:{number} is locked; `cpersona unlock mem:{number}` frees it" in run_cli(["store", "otherwise", "--id", "k", "--on-conflict", "update"]).stderr
+
+
+def test_a_text_that_another_row_has_names_that_row(run_cli, two, daemon):
+    done = run_cli(["update", "mem:1", "second"])
+    assert done.returncode == 1 and "mem:2 has this content already; `cpersona get mem:2` shows it" in done.stderr and "mem:1`" not in done.stderr
+    daemon.call("store", {"agent_id": "default", "content": "third", "id": "k3"})
+    assert "`cpersona get mem:2` shows it" in run_cli(["store", "second", "--id", "k3", "--on-conflict", "update"]).stderr
+    for words in (["store", "second", "--on-conflict", "fail"], ["store", "new", "--id", "k3", "--on-conflict", "fail"]):
+        done = run_cli(words)
+        assert done.returncode == 1 and f"`cpersona get mem:{2 if 'second' in words else 3}` shows it" in done.stderr
+
+
 def test_each_of_several_refs_gets_its_outcome_and_one_failure_shows_in_the_status(run_cli, two):
     done = run_cli(["delete", "mem:1", "mem:9", "mem:2"])
     assert done.returncode == 1 and done.stdout == "mem:1\tdeleted\nmem:2\tdeleted\n" and done.stderr.startswith("cpersona delete mem:9")

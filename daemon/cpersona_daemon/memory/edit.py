@@ -12,17 +12,16 @@ from ..settings import Settings
 from ..storage import episodes, memories
 from ..storage.database import Transaction
 from ..storage.idempotency import Key
-from .store import attach, embed_or_none
+from ..wire import fields
+from .store import attach, check_unlocked, embed_or_none, held_by
 from .text import check_text, fit, remarks, sanitise
 
-_NOT_YOURS = "mem:{id} does not exist, belongs to another agent or is locked"
-_NO_EPISODE = "ep:{id} does not exist or belongs to another agent"
 
 
 def _owned(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existing:
     row = memories.find(tx.conn, memory_id)
     if row is None or (agent_id and row.agent_id != agent_id):
-        raise Refused(f"mem:{memory_id} does not exist or belongs to another agent")
+        raise Refused(fields.NOT_OWNED.format(ref=f"mem:{memory_id}"))
     return row
 
 
@@ -31,12 +30,11 @@ def _editable(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existi
     row = memories.find(tx.conn, memory_id)
     if agent_id:
         if row is None or row.agent_id != agent_id or row.locked:
-            raise Refused(_NOT_YOURS.format(id=memory_id))
+            raise Refused(fields.NOT_EDITABLE.format(ref=f"mem:{memory_id}"))
         return row
     if row is None:
         raise Refused(f"mem:{memory_id} does not exist")
-    if row.locked:
-        raise Refused(f"mem:{memory_id} is locked; unlock it first")
+    check_unlocked(row)
     return row
 
 
@@ -58,7 +56,7 @@ async def update(ctx: Context, settings: Settings, memory_id: int, content: str,
         row = _editable(tx, memory_id, agent_id)
         other = memories.find_in_bucket(tx.conn, row.agent_id, row.project_id, row.channel, known_by)
         if other is not None and other.id != memory_id:
-            raise Refused(f"mem:{other.id} has this content already")
+            raise Refused(held_by(other))
         memories.replace_content(tx, memory_id, text, whole)
         attach(tx, memory_id, made, later)
         return {"ok": True, "updated_id": memory_id, **remarks(cut)}
@@ -87,6 +85,6 @@ def delete_episode(tx: Transaction, episode_id: int, agent_id: str) -> dict:
     """Remove an episode. Raises Refused for a missing or foreign one."""
     owner = episodes.owner(tx.conn, episode_id)
     if owner is None or (agent_id and owner != agent_id):
-        raise Refused(_NO_EPISODE.format(id=episode_id))
+        raise Refused(fields.NOT_OWNED.format(ref=f"ep:{episode_id}"))
     episodes.delete(tx, episode_id)
     return {"ok": True, "deleted_id": episode_id}

@@ -181,7 +181,7 @@ def _write(
     existing, reason = _duplicate(tx.conn, draft)
     if existing is not None:
         if on_conflict == "fail":
-            raise Refused(f"{reason}: mem:{existing.id} is there already")
+            raise Refused(f"{reason}: mem:{existing.id} is there already; `cpersona get mem:{existing.id}` shows it")
         if on_conflict == "update" and _brings_more(draft, existing):
             return _update_existing(tx, existing, draft, made, later)
         differs = existing.content_key != draft.key
@@ -199,14 +199,24 @@ def _write(
 
 
 def _update_existing(tx: Transaction, existing: memories.Existing, draft: Draft, made: Embedded | None, later: bool) -> dict:
-    if existing.locked:
-        raise Refused(f"mem:{existing.id} is locked; unlock it first")
+    check_unlocked(existing)
     other = memories.find_in_bucket(tx.conn, existing.agent_id, existing.project_id, existing.channel, draft.key)
     if other is not None and other.id != existing.id:
-        raise Refused(f"mem:{other.id} has this content already")
+        raise Refused(held_by(other))
     memories.replace_content(tx, existing.id, draft.memory.content, draft.memory.whole)
     attach(tx, existing.id, made, later)
     return {"ok": True, "result": "updated", "id": existing.id, "embedded": made is not None, **draft.remarks()}
+
+
+def check_unlocked(row: memories.Existing) -> None:
+    """Raise Refused for a row that is locked."""
+    if row.locked:
+        raise Refused(f"mem:{row.id} is locked; `cpersona unlock mem:{row.id}` frees it")
+
+
+def held_by(other: memories.Existing) -> str:
+    """Return what a caller is told whose text another row of the bucket has."""
+    return f"mem:{other.id} has this content already; `cpersona get mem:{other.id}` shows it"
 
 
 def attach(tx: Transaction, memory_id: int, made: Embedded | None, later: bool) -> None:

@@ -122,6 +122,12 @@ FAILURE_KEYS = {
 }
 
 
+# How a row is refused by its ref: with an agent given, a row that is missing, another agent's or locked is one refusal that
+# tells nothing apart. A client may find out for the row's owner which it is.
+NOT_OWNED = "{ref} does not exist or belongs to another agent"
+NOT_EDITABLE = "{ref} does not exist, belongs to another agent or is locked"
+
+
 def failure(method, text):
     """Return the contract's answer of a method that failed with this explanation."""
     if method not in METHODS:
