@@ -248,8 +248,8 @@ class Connection:
     def _compare_settings(self):
         """Work out what of our own settings must travel with requests, and name once what cannot."""
         self._overrides = {}
-        if self.hello.get("settings_digest") == self.settings.digest():
-            return
+        if self.hello.get("settings_digest") in ("", self.settings.digest()):
+            return  # the same, or not for us to know
         theirs = self.hello.get("settings") or {}
         for name, value in self.settings.carried(RETRIEVAL).items():
             if theirs.get(name, BY_NAME[name].default) != value:
@@ -261,6 +261,7 @@ class Connection:
             in_use = theirs.get(name, BY_NAME[name].default)
             if BY_NAME[name].kind == "path" and value:
                 value = os.path.abspath(os.path.expanduser(value))
+            value = BY_NAME[name].shown(value)
             if in_use != value:
                 _say(f"{BY_NAME[name].variable}={value} is not what the running daemon uses ({in_use}); `cpersona daemon restart` applies it")
 

@@ -29,10 +29,7 @@ def show(session, names):
     for setting in table.TABLE:
         if wanted and setting.name not in wanted:
             continue
-        value = getattr(current, setting.name)
-        if setting.secret and value:
-            value = "(set)"
-        rows.append({"name": setting.name, "value": value, "origin": current.origin(setting.name), "default": setting.default,
+        rows.append({"name": setting.name, "value": setting.shown(getattr(current, setting.name)), "origin": current.origin(setting.name), "default": setting.default,
                      "range": setting.range_text, "meaning": setting.meaning, "variable": setting.variable})
     if session.out.as_json:
         session.out.json({"settings": rows, "warnings": list(current.warnings), "conflicts": current.conflicts()})

@@ -187,5 +187,5 @@ def test_what_a_scope_carries_is_what_was_set_in_it(read):
     assert (settings.carried(RETRIEVAL), settings.carried(DAEMON), settings.carried(CLIENT)) == ({"rrf_k": 60}, {"idle_timeout": 5.0}, {"agent": "me"})
 
 
-def test_only_the_token_is_a_secret():
-    assert [s.name for s in TABLE if s.secret] == ["token"]
+def test_what_opens_something_is_marked_as_secret():
+    assert [s.name for s in TABLE if s.secret] == ["token", "embedding_url"]

@@ -112,15 +112,17 @@ def model(settings: Settings, where: Places) -> Iterator[Finding]:
 
 
 def _service(settings: Settings) -> Finding:
-    from urllib.request import Request, urlopen
+    from .embedding.http import HttpEmbedder
+    from .errors import EmbeddingFailure, SettingsConflict
 
-    ask = Request(settings.embedding_url, json.dumps({"texts": ["doctor"]}).encode(), {"Content-Type": "application/json"})
     try:
-        with urlopen(ask, timeout=min(5.0, settings.embedding_timeout_secs)) as answer:  # noqa: S310 - the person's own setting
-            answer.read(1)
-    except (OSError, ValueError) as error:
-        return WARN, f"the embedding service at {settings.embedding_url} does not answer ({error})", "start it, or correct CPERSONA_EMBEDDING_URL"
-    return OK, f"the embedding service at {settings.embedding_url} answers", ""
+        # Asked as the daemon asks, which sends a user name and password and never shows them.
+        embedder = HttpEmbedder(settings.embedding_url, min(5.0, settings.embedding_timeout_secs))
+        embedder.embed(["doctor"])
+        embedder.unload()
+    except (EmbeddingFailure, SettingsConflict) as error:
+        return WARN, str(error), "start it, or correct CPERSONA_EMBEDDING_URL"
+    return OK, f"the embedding service at {embedder.place} answers", ""
 
 
 def settings_(settings: Settings, where: Places) -> Iterator[Finding]:

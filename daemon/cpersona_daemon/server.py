@@ -53,8 +53,10 @@ class Server:
         self.identity = {
             "protocol": fields.PROTOCOL, "version": __version__, "capabilities": list(fields.CAPABILITIES),
             "db": ctx.places.db, "settings_digest": settings.digest(), "pid": os.getpid(),
-            "settings": {n: v for scope in (DAEMON, RETRIEVAL) for n, v in settings.carried(scope).items() if not BY_NAME[n].secret},
+            "settings": {n: BY_NAME[n].shown(v) for scope in (DAEMON, RETRIEVAL) for n, v in settings.carried(scope).items()},
         }
+        # Whom the access file does not know learns what it takes to be told so, and nothing of how the daemon is set or used.
+        self.identity_for_strangers = self.identity | {"settings_digest": "", "settings": {}, "busy": True}
 
     async def listen(self, sock) -> None:
         """Begin to accept on a bound (or already listening) unix socket."""
@@ -235,6 +237,8 @@ class Connection(asyncio.Protocol):
         self._greeted, server = True, self.server
         self.caller = server.ctx.access.identify(hello.token, self.uid)
         self._same_protocol = hello.protocol == fields.PROTOCOL
+        if self.caller is None:
+            return self._send(DaemonHello(**server.identity_for_strangers))
         self._send(DaemonHello(busy=not server.at_rest(besides=self), **server.identity))
 
     def _begin(self, request: Request) -> None:

@@ -17,10 +17,15 @@ DAEMON = "daemon"          # fixed when the daemon starts
 RETRIEVAL = "retrieval"    # may travel with one request as an override
 
 DEFAULT, CONFIG, ENVIRONMENT, OPTION = "default", "config", "environment", "option"
+MASK = "***"
 
 
 class Setting:
-    """One row of the table. ``kind`` is bool, int, float, text, path or choice; ranges are inclusive."""
+    """One row of the table. ``kind`` is bool, int, float, text, path, address or choice; ranges are inclusive.
+
+    ``secret`` marks a value that opens something to whoever reads it: all of a text, the user name, password and query
+    of an address. Whatever shows a value, or sends or keeps it elsewhere, takes ``shown`` or ``open_part`` of it.
+    """
 
     __slots__ = ("name", "kind", "default", "scope", "low", "high", "choices", "clamp", "secret", "meaning")
 
@@ -44,7 +49,53 @@ class Setting:
             if self.low is not None and self.high is not None:
                 return f"{noun} from {self.low:g} to {self.high:g}"
             return noun if self.low is None else f"{noun}, at least {self.low:g}"
-        return "text" if self.kind == "text" else "a path"
+        return {"text": "text", "address": "an address"}.get(self.kind, "a path")
+
+    def shown(self, value):
+        """Return what may be shown of a value, and told to any peer: secrets are masked."""
+        if not self.secret or not value:
+            return value
+        return masked_address(value) if self.kind == "address" else "(set)"
+
+    def open_part(self, value):
+        """Return a value without what is secret of it, None when nothing that could be used is left."""
+        if not self.secret or not value:
+            return value
+        return address_without_secrets(value) if self.kind == "address" else None
+
+
+def masked_address(address):
+    """Return an address whose user name, password and query are masked.
+
+    One that was not written as addresses are (a password with an unescaped /, ? or #) is masked more than less.
+    """
+    parts = _address_parts(address)
+    if parts is None:
+        return MASK  # what it is cannot be told, so it may be a key
+    scheme, place, behind = parts
+    if "@" in behind:
+        return f"{scheme}://{MASK}"
+    _, user, host = place.rpartition("@")
+    return f"{scheme}://{MASK + user if user else ''}{host}{behind[0] + MASK if behind[1:] else ''}"
+
+
+def address_without_secrets(address):
+    """Return an address without user name, password, query and fragment; None when it cannot be told which part is which."""
+    parts = _address_parts(address)
+    if parts is None:
+        return None
+    scheme, place, behind = parts
+    host, slash, path = place.partition("/")
+    if "@" in behind or "@" in path:
+        return None
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+
+
+def _address_parts(address):
+    """Return (scheme, what stands before the query or fragment, these), or None for what is no address."""
+    scheme, mark, rest = address.partition("://")
+    cut = min((at for at in map(rest.find, "?#") if at >= 0), default=len(rest))
+    return (scheme, rest[:cut], rest[cut:]) if mark else None
 
 
 def _s(*args, **kw):
@@ -68,7 +119,7 @@ TABLE = (
     _s("max_import_bytes", "int", 0, DAEMON, "largest file that import reads; 0 means no limit", low=0),
     # Embedding
     _s("embedding_mode", "choice", "builtin", DAEMON, "who turns text into vectors", choices=("builtin", "http", "none")),
-    _s("embedding_url", "text", "", DAEMON, "address of the http embedding service"),
+    _s("embedding_url", "address", "", DAEMON, "address of the http embedding service", secret=True),
     _s("embedding_timeout_secs", "float", 30.0, DAEMON, "seconds that the http embedding service may take", low=0.1),
     # Writing
     _s("max_content_length", "int", 16_000, DAEMON, "characters that a memory keeps; the rest is cut and said to be", low=1),
@@ -155,7 +206,7 @@ def parse(setting, raw):
         # An empty project is a value of its own: the global pool.
         return "" if setting.name == "project" else setting.default
     bad = BadValue(f"{setting.variable}={text!r} is not {setting.range_text}")
-    if setting.kind in ("text", "path"):
+    if setting.kind in ("text", "path", "address"):
         return text
     folded = text.lower()
     if setting.kind == "bool":
@@ -245,11 +296,13 @@ class Settings:
         return out
 
     def digest(self):
-        """Return a short digest of everything that is not at its default, secrets and places aside."""
+        """Return a short digest of everything that is not at its default, places aside.
+
+        It goes to any peer, who could try guesses against it: of secrets it holds what may be shown of them.
+        """
         import zlib
 
-        parts = [f"{s.name}={self._values[s.name]}" for s in TABLE
-                 if s.scope in (DAEMON, RETRIEVAL) and not s.secret and self._values[s.name] != s.default]
+        parts = [f"{s.name}={s.shown(self._values[s.name])}" for s in TABLE if s.scope in (DAEMON, RETRIEVAL) and self._values[s.name] != s.default]
         return f"{zlib.crc32(chr(10).join(parts).encode()):08x}"
 
 

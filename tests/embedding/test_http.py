@@ -208,7 +208,7 @@ def test_a_server_that_speaks_no_http_is_a_failure():
                 peer.sendall(b"SSH-2.0-nonsense\r\n")
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(EmbeddingFailure, match="failed"):
+        with pytest.raises(EmbeddingFailure, match="no answer in HTTP"):
             HttpEmbedder(f"http://127.0.0.1:{listener.getsockname()[1]}/", 20.0).embed(["a"])
         thread.join(20)
 

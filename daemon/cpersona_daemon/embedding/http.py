@@ -59,6 +59,8 @@ class HttpEmbedder:
             self._headers["Authorization"] = "Basic " + base64.b64encode(secret.encode()).decode("ascii")
         # Shown in messages and logs: never the user name, password or query of the address.
         self.place = f"{self._host}:{self._port}" if self._port else self._host
+        if "@" in parts.path + parts.query + parts.fragment:
+            self.place = "CPERSONA_EMBEDDING_URL"  # perhaps a password with a sign that ends the host's part
         self._timeout = timeout
         self._guard = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
@@ -202,7 +204,10 @@ class HttpEmbedder:
             return EmbeddingFailure(f"the embedding service at {self.place} did not answer in time")
         if isinstance(error, ConnectionRefusedError):
             return EmbeddingFailure(f"the embedding service at {self.place} refuses connections")
-        return EmbeddingFailure(f"the embedding service at {self.place} failed ({type(error).__name__}: {error})")
+        if isinstance(error, OSError):
+            return EmbeddingFailure(f"the embedding service at {self.place} failed ({type(error).__name__}: {error})")
+        # What these quote is what the service sent, which may be what we sent it.
+        return EmbeddingFailure(f"the embedding service at {self.place} sends what is no answer in HTTP ({type(error).__name__})")
 
     def _take(self) -> tuple[http.client.HTTPConnection, bool]:
         with self._guard:

@@ -108,7 +108,8 @@ def _copy(source_path: str, copy_path: str, tell: Progress, stop: threading.Even
 def settings_of(settings: Settings) -> dict:
     """Return what a person set: `{name: {value, origin}}`, without secrets and without what belongs to one machine's places."""
     return {
-        s.name: {"value": getattr(settings, s.name), "origin": settings.origin(s.name)}
+        s.name: {"value": value, "origin": settings.origin(s.name)}
         for s in TABLE
-        if s.scope in (CLIENT, DAEMON, RETRIEVAL) and s.kind != "path" and not s.secret and settings.is_set(s.name)
+        if s.scope in (CLIENT, DAEMON, RETRIEVAL) and s.kind != "path" and settings.is_set(s.name)
+        and (value := s.open_part(getattr(settings, s.name))) is not None
     }

@@ -25,8 +25,9 @@ class ClientHello(msgspec.Struct):
 
 
 class DaemonHello(msgspec.Struct):
-    """The first frame to a client. ``settings`` holds the daemon's set values, secrets left out;
-    ``busy`` is false when the daemon serves nobody else and has nothing at work."""
+    """The first frame to a client. ``settings`` holds the daemon's set values, secrets masked;
+    ``busy`` is false when the daemon serves nobody else and has nothing at work. A client that the access file does not
+    know is told neither: ``settings_digest`` and ``settings`` are empty, ``busy`` is true."""
 
     protocol: int
     version: str
