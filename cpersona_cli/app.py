@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from cpersona_daemon import __version__
 from cpersona_daemon.wire import fields
 
-from . import catalogue, spec
+from . import catalogue, guessing, spec
 from .exits import Usage
 from .session import Session
 
@@ -60,13 +60,14 @@ def run(arguments):
 def _usage(error):
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "cpersona"
-    message = error.format_message().strip()
-    unknown = getattr(error, "option_name", None)
-    if unknown and " " in unknown:
-        return Usage(f"a text that begins with a dash needs -- before it: {path} -- {unknown[:40]!r}")
     where = path.removeprefix("cpersona").strip()
     # Typer names the type of a bounded number after its bounds.
+    message = error.format_message().strip()
     message = (message[:1].lower() + message[1:].rstrip(".")).replace(" is not a valid int range", " is not a valid int")
+    if isinstance(getattr(context, "command", None), Single):
+        said = guessing.unreadable(context.command.declared, context.command.given, message)
+        if said is not None:
+            return Usage(said)
     return Usage(f"{where + ': ' if where else ''}{message}; see `{path} --help`")
 
 
@@ -76,6 +77,11 @@ class Root(TyperGroup):
     def __init__(self, **attributes):
         super().__init__(**attributes)
         self.commands = dict.fromkeys(catalogue.ENTRIES)
+
+    def resolve_command(self, ctx, args):
+        if not ctx.resilient_parsing and args[0] not in catalogue.ENTRIES:
+            raise Usage(guessing.unknown("", args))
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx, name):
         if name not in catalogue.ENTRIES:
@@ -93,7 +99,16 @@ class Root(TyperGroup):
 
 
 class Single(TyperCommand):
-    """A command by itself. Its usage line names what must be given as it is, where Typer puts braces around it."""
+    """A command by itself. Its usage line names what must be given as it is, where Typer puts braces around it.
+
+    ``declared`` is its declaration, ``given`` the words behind it, for a message about words that cannot be read.
+    """
+
+    declared = given = None
+
+    def parse_args(self, ctx, args):
+        self.given = list(args)
+        return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
@@ -112,6 +127,11 @@ class Family(TyperGroup):
             args = [catalogue.UNNAMED[self.name], *args]
         return super().parse_args(ctx, args)
 
+    def resolve_command(self, ctx, args):
+        if not ctx.resilient_parsing and args[0] not in self._declared:
+            raise Usage(guessing.unknown(self.name, args))
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx, name):
         return built(self._declared[name]) if name in self._declared else None
 
@@ -128,7 +148,9 @@ def built(command):
     """Return one declared command as Typer's command object."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     app.command(name=command.path[-1], cls=Single, help=_help(command.help), epilog=command.epilog, context_settings=_HELP_NAMES)(_callback(command))
-    return typer.main.get_command(app)
+    made = typer.main.get_command(app)
+    made.declared = command
+    return made
 
 
 def _help(text):
@@ -170,7 +192,7 @@ def _root_callback():
         pass
 
     version = inspect.Parameter("version", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[
-        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_print_version)])
+        bool, typer.Option("--version", "-V", help="Print the version and leave.", is_eager=True, callback=_print_version)])
     _sign(callback, [], list(spec.COMMON.values()), [version])
     return callback
 

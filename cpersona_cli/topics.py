@@ -3,7 +3,7 @@
 Contract: interface.md, `help TOPIC`; the seeds' sections that each page names in plain words.
 """
 
-from . import spec
+from . import catalogue, guessing, spec
 from .exits import Usage
 
 TOPICS = {
@@ -157,22 +157,33 @@ critical, 130 interrupted.
 }
 
 
-@spec.command("help", spec.argument("topic", "One of the topics; without it they are listed.", required=False), common=("quiet",))
-def help_topic(session, topic):
-    """Explain one concept on a page: order, scores, gate, window, axes, dedup, backup, time, scripts.
+@spec.command("help", spec.argument("words", "A topic or the words of a command; without any the topics are listed.", many=True, required=False, metavar="TOPIC|COMMAND"),
+              common=("quiet",))
+def help_(session, words):
+    """Explain one concept on a page: order, scores, gate, window, axes, dedup, backup, time, scripts; or one command.
 
     Example:
       cpersona help order
+      cpersona help daemon start
     """
-    if topic is None:
+    if not words:
         for name, (summary, _) in TOPICS.items():
             session.out.line(f"{name:<8} {summary}")
-        return
-    if topic not in TOPICS:
-        raise Usage(f"there is no topic {topic!r}; topics are {', '.join(TOPICS)}")
-    summary, text = TOPICS[topic]
-    for line in (f"{topic}: {summary}", *text.rstrip().split("\n")):
-        session.out.line(line)
+        session.out.note("`cpersona help COMMAND` explains a command, `cpersona --help` lists them")
+        return None
+    name = words[0]
+    if words == [name] and name in TOPICS:
+        summary, text = TOPICS[name]
+        for line in (f"{name}: {summary}", *text.rstrip().split("\n")):
+            session.out.line(line)
+        if name in catalogue.ENTRIES:
+            session.out.note(f"`cpersona {name} --help` explains the command")
+        return None
+    if name in catalogue.ENTRIES:
+        from . import app
+
+        return app.run([*words, "--help"])
+    raise Usage(f"{guessing.unknown('', [name])}; the topics are {', '.join(TOPICS)}")
 
 
-COMMANDS = (help_topic,)
+COMMANDS = (help_,)
