@@ -185,7 +185,7 @@ def only_open(path: str) -> None:
     """Print, as JSON, the anonymous memory of a process before it opens an index and after it has searched all of it."""
     before = anonymous_mb()
     db, store = opened(path)
-    query = np.array(store._parts["mem"].index.view.matrix[0, :store.status()["mem"]["width"]])
+    query = store._parts["mem"].index.view.rows(np.array([0]))[0]
     for stop in (WINDOW, EVERYTHING):
         store.search(query, "mem", Scope(AGENT), 0, stop, FLOOR, K, "bench")
     print(json.dumps([before, anonymous_mb()]))

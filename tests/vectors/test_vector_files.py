@@ -238,6 +238,14 @@ def test_zeroed_pages_after_a_power_loss_are_noticed(house, form, page):
     check(house)
 
 
+def test_an_index_built_before_the_first_commit_with_vectors_is_used_again(house):
+    house.db.write_now(lambda tx: house._insert(tx, Row(POOL[0])) and tx.changes.clear())
+    house.store.rebuild(house.db)
+    assert house.store.status()["mem"]["rows"] == 1 and house.store.status()["mem"]["generation"] == 0
+    house.restart()
+    assert origin(house) == "file"
+
+
 def test_the_index_of_another_database_is_not_used(tmp_path):
     (tmp_path / "one").mkdir(), (tmp_path / "two").mkdir()
     one, two = House(tmp_path / "one"), House(tmp_path / "two")

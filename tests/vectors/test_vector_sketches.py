@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cpersona_daemon.storage.generations import NOTHING
-from cpersona_daemon.vectors import simd
+from cpersona_daemon.vectors import files, simd
 from cpersona_daemon.vectors.changes import VectorPut
+from cpersona_daemon.vectors.files import MatrixFile
 from cpersona_daemon.vectors.index import Index
+from cpersona_daemon.vectors.rows import as_slice
 from cpersona_daemon.vectors.sketch import QuerySketch, sketch, sketch_one
-from cpersona_daemon.vectors.topk import as_slice, best, exact, float32_scan
+from cpersona_daemon.vectors.topk import best, exact, float32_scan, scored
 from vector_kit import House, Row, created, following, unit
 
 ODD = [0.0, 1.0, -1.0, 0.5, 1e-45, -1e-40, 1e-30, 1e-20, 3e38, -3e38, 1 / 127, 0.5 / 127, 1.5 / 127, 63.5 / 127, 126.5 / 127, float(np.nextafter(np.float32(0.5), 1))]
@@ -42,7 +44,7 @@ def test_a_score_made_of_codes_is_never_further_off_than_its_margin(drawn):
         score = product * scale * asked.scale
         true = math.fsum((row.astype(np.float64) * query.astype(np.float64)).tolist())
         assert abs(true - score) <= margin
-        assert abs(exact(row[None], np.array([0]), query)[0] - score) <= margin
+        assert abs(exact(row[None], query)[0] - score) <= margin
 
 
 @settings(max_examples=100, deadline=None)
@@ -75,7 +77,7 @@ def fill(index, rows, seconds):
 
 
 def plain(view, slots, query, floor, k):
-    scores = exact(view.matrix, slots, query)
+    scores = scored(view, slots, query)
     order = np.lexsort((view.columns.id[slots], -view.columns.created[slots], -scores))
     return [(int(view.columns.id[slots[i]]), float(scores[i])) for i in order if scores[i] >= floor][:k]
 
@@ -116,7 +118,7 @@ def test_every_first_pass_gives_the_answer_of_the_plain_scan(first_pass, seed, w
         view = fill(Index("mem", directory + "/x.vec", b"s" * 16, NOTHING), rows, np.sort(rng.integers(0, max(2, count // 3), count)))
         everything = np.arange(count)
         for query in (base[0], base[1], rows[rng.integers(count)], unit(rng.normal(size=width))):
-            scores = exact(view.matrix, everything, query)
+            scores = scored(view, everything, query)
             for slots in (everything, everything[count // 4:3 * count // 4 + 1], np.flatnonzero(rng.random(count) < 0.7), np.flatnonzero(rng.random(count) < 0.1)):
                 for k in (1, 3, 40):
                     for floor in (-2.0, float(rng.choice(scores)), float(np.nextafter(rng.choice(scores), 2)), 0.3):
@@ -134,15 +136,23 @@ def test_huge_and_tiny_vectors_do_not_mislead_a_first_pass(index, first_pass, wi
             assert best(view, np.arange(len(rows)), query, -np.inf, k, first_pass) == plain(view, np.arange(len(rows)), query, -np.inf, k)
 
 
-def test_only_rows_that_the_bound_cannot_exclude_are_read_as_float32(tmp_path):
+def test_only_rows_that_the_bound_cannot_exclude_are_read_as_float32(tmp_path, monkeypatch):
     house = House(tmp_path)
     try:
         rng = np.random.default_rng(2)
         house.add(*(Row(unit(rng.normal(size=256)), second) for second in range(2000)))
         house.restart()
-        columns = house.store._parts["mem"].index.columns
+        read, really_read = {files.MATRIX: 0, files.SKETCHES: 0}, MatrixFile.read
+
+        def counted(self, slots, sums):
+            read[files.MATRIX if self is house.store._parts["mem"].index.view.matrix else files.SKETCHES] += len(slots)
+            return really_read(self, slots, sums)
+
+        monkeypatch.setattr(MatrixFile, "read", counted)
         house.check(unit(rng.normal(size=256)), stop=1500, k=5)
-        assert columns.sketch_verified[:2000].sum() == 1500 and 5 <= columns.verified[:2000].sum() < 500
+        assert read[files.SKETCHES] == 1500 and 5 <= read[files.MATRIX] < 500
+        house.check(unit(rng.normal(size=256)), stop=1500, k=5)
+        assert read[files.SKETCHES] == 1500, "codes are read once"
     finally:
         house.stop()
 
@@ -176,7 +186,7 @@ def test_the_package_hands_out_no_reference_it_does_not_count(index, simd_pass):
     view = fill(index, np.eye(8, dtype=np.float32), range(8))
     before = sys.getrefcount(None)
     for _ in range(500):
-        simd_pass(view, np.arange(8), view.matrix[3, :8])
+        simd_pass(view, np.arange(8), view.rows(np.array([3]))[0])
     assert sys.getrefcount(None) > before - 100
 
 
@@ -185,7 +195,7 @@ def test_a_closed_pass_still_answers(index, monkeypatch):
     closed = simd.first_pass()
     closed.close()
     view = fill(index, np.eye(8, dtype=np.float32), range(8))
-    assert best(view, np.arange(8), view.matrix[3, :8], 0.5, 3, closed) == [(4, 1.0)]
+    assert best(view, np.arange(8), view.rows(np.array([3]))[0], 0.5, 3, closed) == [(4, 1.0)]
 
 
 def test_ascending_slots_without_gaps_are_read_as_a_slice():

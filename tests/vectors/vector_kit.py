@@ -11,6 +11,7 @@ from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.generations import Generation
 from cpersona_daemon.storage.scope import Scope
+from cpersona_daemon.storage.vectors import reader
 from cpersona_daemon.vectors.changes import MEMORY, VectorDrop, VectorPut
 from cpersona_daemon.vectors.files import SUFFIXES
 from cpersona_daemon.vectors.store import VectorStore
@@ -114,6 +115,10 @@ class House:
         self.db.write_now(job)
         for rid in rids:
             del self.rows[rid]
+
+    def db_reader(self):
+        """Open a connection of its own, as a scan without an index does."""
+        return reader(self.path)
 
     def files(self) -> dict[str, bytes]:
         found = {}

@@ -10,16 +10,17 @@ that is at most one commit behind the database, which says what that commit touc
 behind, or of a copy of the database that went another way (storage/generations.py), is rebuilt. Batches of a
 rebuild carry no generation, and the journal is sealed at its end. Nothing is synced. After a power
 loss every part answers for itself: the header and each batch by a CRC, and each row, in either form, by a
-sum that is compared when it is first read in a process. Writing goes through pwrite and never through the
-mapping, so that a full disk is an error and not a signal.
+sum that is compared whenever it is read. Nothing is mapped: a full disk, a disk that fails and a file that somebody
+cuts short are errors and not signals, and what somebody writes into a file is never taken for what was written.
 
 Contract: quality.md "Never lose, never hang, never leak" (a damaged index is noticed, bypassed and rebuilt).
 """
 
 from __future__ import annotations
 
-import mmap
+import errno
 import os
+import stat
 import struct
 import zlib
 from dataclasses import dataclass
@@ -27,7 +28,9 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from ..files import opened
 from ..storage.generations import NOTHING, Generation
+from .rows import DamagedRows, row_sums, stretches
 
 VERSION = 3
 ALIGN = 64
@@ -84,7 +87,7 @@ class Identity:
 
 
 def create_private(path: str) -> int:
-    """Create a file anew, 0600 from its first byte, and return its descriptor."""
+    """Create a file anew, 0600 from its first byte, and return its descriptor. Raises OSError."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -93,15 +96,31 @@ def create_private(path: str) -> int:
 
 
 def open_private(path: str) -> int:
-    """Open an existing file and close it to others, whoever restored it."""
+    """Open an existing file that is ours alone, and close it to others, whoever restored it. Raises Unusable.
+
+    Where nothing can be written, it is opened for reading: such an index serves until the first change.
+    """
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        os.fchmod(fd, 0o600)
-        return fd
+        try:
+            fd = opened(path, os.O_RDWR)
+        except OSError as error:
+            if error.errno not in (errno.EROFS, errno.EACCES):
+                raise
+            fd = opened(path)
+        info = os.fstat(fd)
+        if stat.S_IMODE(info.st_mode) != 0o600 and info.st_nlink == 1:
+            try:
+                os.fchmod(fd, 0o600)
+            except OSError:
+                pass  # not ours to change, as the health check says
     except FileNotFoundError:
         raise Unusable("no file") from None
     except OSError as error:
         raise Unusable(f"cannot be opened: {error.strerror}") from error
+    if info.st_nlink > 1:
+        os.close(fd)
+        raise Unusable("the file has another name too, and may be another program's")
+    return fd
 
 
 def write_all(fd: int, data, offset: int) -> None:
@@ -112,10 +131,10 @@ def write_all(fd: int, data, offset: int) -> None:
 
 
 class MatrixFile:
-    """Rows of one element type, mapped for reading. ``view`` has shape (capacity, stride); a row's padding is zero.
+    """Rows of one element type, each ``stride`` elements long; a row's padding is zero.
 
-    ``form`` is MATRIX (float32) or SKETCHES (int8), and also what the file's name adds to the index's path. A
-    view stays valid for those who hold it when the file grows (they keep the older mapping alive).
+    ``form`` is MATRIX (float32) or SKETCHES (int8), and also what the file's name adds to the index's path. The
+    file is open for as long as anybody holds this object.
     """
 
     def __init__(self, fd: int, identity: Identity, form: str):
@@ -123,7 +142,10 @@ class MatrixFile:
         self._dtype = _FORMS[form][1]
         self._row_bytes = -(-identity.width * self._dtype.itemsize // ALIGN) * ALIGN
         self.stride = self._row_bytes // self._dtype.itemsize
-        self.view = np.zeros((0, self.stride), self._dtype)
+        self._capacity = 0
+
+    def __del__(self) -> None:
+        os.close(self._fd)
 
     @classmethod
     def create(cls, path: str, identity: Identity, form: str) -> MatrixFile:
@@ -136,36 +158,54 @@ class MatrixFile:
         """Open a file that must hold ``rows`` rows. Raises Unusable."""
         fd = open_private(path + form)
         try:
-            self = cls(fd, Identity.parse(os.pread(fd, MATRIX_HEADER, 0), _FORMS[form][0]), form)
-            if os.fstat(fd).st_size < MATRIX_HEADER + rows * self._row_bytes:
-                raise Unusable("truncated matrix")
-            self._map(rows)
-            return self
+            identity = Identity.parse(os.pread(fd, MATRIX_HEADER, 0), _FORMS[form][0])
         except BaseException:
             os.close(fd)
             raise
+        self = cls(fd, identity, form)
+        self._capacity = (os.fstat(fd).st_size - MATRIX_HEADER) // self._row_bytes
+        if self._capacity < rows:
+            raise Unusable("truncated matrix")
+        return self
 
     def reserve(self, rows: int) -> None:
         """Make room for ``rows`` rows: a sparse tail that costs no disk until it is written."""
-        if rows > len(self.view):
+        if rows > self._capacity:
             capacity = rows + max(256, rows // 8)
             os.ftruncate(self._fd, MATRIX_HEADER + capacity * self._row_bytes)
-            self._map(capacity)
+            self._capacity = capacity
 
     def write(self, slot: int, rows: np.ndarray) -> None:
         """Write C-contiguous rows of shape (n, stride) from ``slot`` on; room must be reserved."""
         write_all(self._fd, rows, MATRIX_HEADER + slot * self._row_bytes)
 
-    def _map(self, rows: int) -> None:
-        if rows:
-            mapped = mmap.mmap(self._fd, MATRIX_HEADER + rows * self._row_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
-            self.view = np.ndarray((rows, self.stride), self._dtype, mapped, MATRIX_HEADER)
+    def read(self, slots: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        """Return the rows at ``slots``, (n, stride), once each was found to have its sum. Raises DamagedRows."""
+        rows = np.empty((len(slots), self.stride), self._dtype)
+        buffer = memoryview(rows.reshape(-1).view(np.uint8))
+        size = self._row_bytes
+        try:
+            for first, end in stretches(slots):
+                self._fill(buffer[first * size:end * size], MATRIX_HEADER + int(slots[first]) * size)
+        except OSError as error:
+            raise DamagedRows(f"the file cannot be read: {error.strerror}") from error
+        if not np.array_equal(row_sums(rows), sums):
+            raise DamagedRows("damaged rows in the file")
+        return rows
 
-    def close(self, rows: int | None = None) -> None:
-        """Close the descriptor; with ``rows`` given, give the reserved tail back."""
-        if rows is not None:
+    def _fill(self, buffer: memoryview, offset: int) -> None:
+        done = os.preadv(self._fd, [buffer], offset)
+        while done < len(buffer):
+            more = os.preadv(self._fd, [buffer[done:]], offset + done)
+            if not more:
+                raise DamagedRows("the file was cut short")
+            done += more
+
+    def give_back(self, rows: int) -> None:
+        """Cut the reserved tail after ``rows`` rows. Raises OSError."""
+        if rows < self._capacity:
             os.ftruncate(self._fd, MATRIX_HEADER + rows * self._row_bytes)
-        os.close(self._fd)
+            self._capacity = rows
 
     @property
     def size(self) -> int:
@@ -228,7 +268,8 @@ class RowsFile:
 
     def cut(self) -> None:
         """Remove what stands after the last whole batch."""
-        os.ftruncate(self._fd, self.length)
+        if os.fstat(self._fd).st_size > self.length:
+            os.ftruncate(self._fd, self.length)
 
     def seal(self, reached: Generation) -> None:
         """Note that everything up to this generation changed nothing here, in the journal as long as it is now."""
@@ -263,6 +304,7 @@ class RowsFile:
         self.length = at
         *sealed, length = _SEAL.unpack_from(view, _SEAL_AT)
         if length == at and _CRC.unpack_from(view, _SEAL_AT + _SEAL.size)[0] == zlib.crc32(view[_SEAL_AT:_SEAL_AT + _SEAL.size]):
-            reached = max(reached, Generation(*sealed), key=lambda generation: generation.number)
+            sealed = Generation(*sealed)
+            reached = sealed if sealed.number >= reached.number else reached
         whole = rows[0] if len(rows) == 1 else b"".join(rows)
         return Batch(texts, np.frombuffer(whole, ROW), np.frombuffer(b"".join(dead), "<i4"), max_norm), reached

@@ -1,4 +1,4 @@
-"""One kind's index: columns in memory beside the mapped matrix, and the frozen view that readers scan.
+"""One kind's index: columns in memory beside the files of the rows, and the frozen view that readers scan.
 
 A slot is a row of the matrix together with its entries in the columns. Slots are only ever added; a slot
 dies by the number of the change that killed it, so a reader that holds an older view still sees it alive.
@@ -24,8 +24,10 @@ from ..storage.generations import NOTHING, Generation
 from .changes import VectorPut, VectorRows
 from .codes import Codes, SlotMap, created_column
 from .files import MATRIX, ROW, ROW_PACKING, ROWS, SKETCHES, SUFFIXES, Batch, Identity, MatrixFile, RowsFile, Unusable
+from .held import HeldRows
+from .rows import row_sum, row_sums
 from .sketch import sketch, sketch_one
-from .view import ALIVE, Columns, View, is_usable, row_sum, row_sums
+from .view import ALIVE, Columns, View, is_usable
 
 WRITE_CHUNK = 1024
 _FEW = 4  # changes up to this many are cheaper one by one than as arrays
@@ -54,7 +56,8 @@ class Index:
         self._max_norm = 0.0
         self._change = 1
         self._matrix: MatrixFile | None = None
-        self._sketches: MatrixFile | None = None
+        self._sketch_file: MatrixFile | None = None
+        self._sketches: HeldRows | None = None
         self._rows: RowsFile | None = None
         self._publish()
 
@@ -77,9 +80,10 @@ class Index:
                     raise Unusable(f"of another copy of the database: both made {reached.number} changes, and not the same ones")
                 raise Unusable(f"stale: the index stands at {reached.number}, the database at {wanted.number}")
             self._matrix = MatrixFile.open(path, len(whole.rows), MATRIX)
-            self._sketches = MatrixFile.open(path, len(whole.rows), SKETCHES)
-            if not self._matrix.identity == self._sketches.identity == rows.identity:
+            self._sketch_file = MatrixFile.open(path, len(whole.rows), SKETCHES)
+            if not self._matrix.identity == self._sketch_file.identity == rows.identity:
                 raise Unusable("matrix and journal are not of one piece")
+            self._sketches = HeldRows(self._sketch_file)
             self._take(whole)
             rows.cut()
             self.generation = reached
@@ -89,16 +93,19 @@ class Index:
         return self
 
     def close(self, tidy: bool = True) -> None:
-        """Close the files; with ``tidy`` first make them small and quick to open. Views held by readers stay valid."""
-        parts, rows = (self._matrix, self._sketches), self._rows
-        self._matrix = self._sketches = self._rows = None
+        """Let go of the files; with ``tidy`` first make them small and quick to open. Raises OSError.
+
+        Views held by readers stay valid: the last of them closes the rows.
+        """
+        parts, rows = (self._matrix, self._sketch_file), self._rows
+        self._matrix = self._sketch_file = self._sketches = self._rows = None
         try:
-            if tidy and rows is not None and rows.batches > 64:
-                rows = self._checkpointed(rows)
+            if tidy and rows is not None:
+                if rows.batches > 64:
+                    rows = self._checkpointed(rows)
+                for part in parts:
+                    part.give_back(self.count)
         finally:
-            for part in parts:
-                if part is not None:
-                    part.close(self.count if tidy else None)
             if rows is not None:
                 rows.close()
 
@@ -124,7 +131,8 @@ class Index:
         """Decide which width the matrix holds; once, while the index is empty."""
         identity = Identity(self.kind, width, os.urandom(16), self.store_id)
         self._matrix = MatrixFile.create(self.path, identity, MATRIX)
-        self._sketches = MatrixFile.create(self.path, identity, SKETCHES)
+        self._sketch_file = MatrixFile.create(self.path, identity, SKETCHES)
+        self._sketches = HeldRows(self._sketch_file)
         self._rows = RowsFile.create(self.path + ROWS, identity)
         self.width = width
         self._publish()
@@ -175,11 +183,11 @@ class Index:
         return None
 
     def holds(self, row_id: int, stored: bytes) -> bool:
-        """Say whether a row's vector is this one, byte for byte. One that counts as none must be absent."""
+        """Say whether a row's vector is this one, byte for byte. One that counts as none must be absent. Raises DamagedRows."""
         slot = self.slots.get(row_id)
         if not is_usable(np.frombuffer(stored, "<f4")):
             return slot < 0
-        return slot >= 0 and self._matrix.view[slot, :self.width].tobytes() == stored
+        return slot >= 0 and self.view.rows(np.array([slot])).tobytes() == stored
 
     def common_width(self) -> int | None:
         """Return the width that most living rows have, None without rows."""
@@ -188,7 +196,7 @@ class Index:
     def status(self) -> dict:
         """Return counts and sizes for people."""
         return {"rows": self.live, "dead": self.count - self.live, "late": len(self._late), "width": self.width or None,
-                "generation": self.generation.number, "bytes": self._matrix.size + self._sketches.size + self._rows.length if self._rows is not None else 0}
+                "generation": self.generation.number, "bytes": self._matrix.size + self._sketch_file.size + self._rows.length if self._rows is not None else 0}
 
     # -- inside
 
@@ -213,15 +221,14 @@ class Index:
             self._max_norm = max(self._max_norm, norm)
         self._make_room(slot + 1)
         if width == self.width:
-            self._matrix.write(slot, row)
-            self._sketches.write(slot, sketched)
+            self._matrix.write(slot, row[None])
+            self._sketches.write(slot, sketched[None])
         code = self.codes.add
         entries = (put.id, _created(put.created_at), total, sketch_total, scale, residual, code(put.agent_id), code(put.project_id),
                    code(put.channel), code(put.source_id), code(put.model), width)
         columns = self.columns
         for column, entry in zip(columns.journalled, entries, strict=True):
             column[slot] = entry
-        columns.verified[slot] = columns.sketch_verified[slot] = True
         self.count = slot + 1
         return ROW_PACKING.pack(*entries)
 
@@ -261,14 +268,13 @@ class Index:
             column[first:count] = [known[text] for text in texts]
         columns.sum[first:count], columns.sketch_sum[first:count] = row_sums(block), row_sums(sketched)
         columns.scale[first:count], columns.residual[first:count] = scales, residuals
-        columns.verified[first:count] = columns.sketch_verified[first:count] = True
         self.count, self._max_norm = count, max(self._max_norm, float(norms.max()))
 
     def _make_room(self, count: int) -> None:
         if count > len(self.columns):
             self.columns = self.columns.grown(self.count, max(count, len(self.columns) * 3 // 2))
         self._matrix.reserve(count)
-        self._sketches.reserve(count)
+        self._sketch_file.reserve(count)
 
     def _settle_few(self, first: int, doomed: list[int]) -> None:
         """Do as ``_settle`` does, for a handful of changes."""
@@ -326,9 +332,7 @@ class Index:
         self.models = _with(self.models, self.columns.model[slots], sign)
 
     def _publish(self) -> None:
-        matrix = self._matrix.view if self._matrix is not None else np.zeros((0, 1), "<f4")
-        sketches = self._sketches.view if self._sketches is not None else np.zeros((0, 1), np.int8)
-        self.view = View(self.columns, matrix, sketches, self.codes, self.width, self.count, np.uint32(self._change),
+        self.view = View(self.columns, self._matrix, self._sketches, self.codes, self.width, self.count, np.uint32(self._change),
                          self._late, self._max_norm, self.widths, self.models)
 
     def _journal_rows(self, first: int) -> np.ndarray:

@@ -78,7 +78,7 @@ def _scored(puts: list[VectorPut], query: np.ndarray, model: str) -> list[tuple[
     block = np.array([put.vector for put in same], np.float32).reshape(len(same), query.size)
     usable = np.isfinite(block).all(axis=1) & block.any(axis=1)
     with np.errstate(all="ignore"):  # vectors that do not count may hold anything
-        scores = exact(block, np.arange(len(same)), query)
+        scores = exact(block, query)
     known = {put.id: score for put, score, fit in zip(same, scores.tolist(), usable.tolist(), strict=True) if fit}
     return [
         (put, known.get(put.id) if not model or not put.model or put.model == model else None)

@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from .rows import as_slice
 from .sketch import MAX_WIDTH, QuerySketch
-from .topk import FirstPass, as_slice, dense_run, float32_scan, verify_sketches
+from .topk import FirstPass, float32_scan
 from .view import View
 
 _LOG = logging.getLogger(__name__)
@@ -62,9 +63,8 @@ class SimdPass:
         if view.width > MAX_WIDTH:
             return float32_scan(view, slots, query)
         where = as_slice(slots)
-        verify_sketches(view, slots)
-        asked = QuerySketch(query, view.sketches.shape[1], view.max_norm)
-        scores = np.multiply(self._multiply(view.sketches, slots, asked.codes), view.columns.scale[where], dtype=np.float64)
+        asked = QuerySketch(query, view.sketches.stride, view.max_norm)
+        scores = np.multiply(self._multiply(view, slots, asked.codes), view.columns.scale[where], dtype=np.float64)
         scores *= asked.scale
         margins = np.multiply(view.columns.residual[where], asked.per_residual, dtype=np.float64)
         margins += asked.fixed
@@ -74,10 +74,10 @@ class SimdPass:
         if self._pool is not None:
             self._pool.shutdown(wait=True)
 
-    def _multiply(self, sketches: np.ndarray, slots: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        row_bytes, count = sketches.shape[1], len(slots)
+    def _multiply(self, view: View, slots: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        row_bytes, count = view.sketches.stride, len(slots)
         if self._pool is None or count * row_bytes < _SHARED_FROM_BYTES:
-            return self._piece(sketches, slots, codes)
+            return self._piece(view, slots, codes)
         products = np.empty(count, np.int32)
         step = max(_GATHER_CHUNK, _PIECE_BYTES // row_bytes, count // _PIECES)
         pieces = deque(range(0, count, step))
@@ -88,7 +88,7 @@ class SimdPass:
                     at = pieces.popleft()
                 except IndexError:
                     return
-                products[at:at + step] = self._piece(sketches, slots[at:at + step], codes)
+                products[at:at + step] = self._piece(view, slots[at:at + step], codes)
 
         try:
             shared = [self._pool.submit(work) for _ in range(self._helpers)]
@@ -100,24 +100,40 @@ class SimdPass:
                 future.result()
         return products
 
-    def _piece(self, sketches: np.ndarray, slots: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        where = as_slice(slots)
-        if isinstance(where, slice):
-            return _products(self._cdist, codes, sketches[where])
+    def _piece(self, view: View, slots: np.ndarray, codes: np.ndarray) -> np.ndarray:
         products = np.empty(len(slots), np.int32)
-        gathered = np.empty((min(_GATHER_CHUNK, len(slots)), sketches.shape[1]), np.int8)
+        for first, end, base, rows in view.sketches.parts(slots, view.columns.sketch_sum):
+            self._part(rows, slots[first:end] - base, codes, products[first:end])
+        return products
+
+    def _part(self, sketches: np.ndarray, wanted: np.ndarray, codes: np.ndarray, products: np.ndarray) -> None:
+        """Write the products of the ``wanted`` rows, which ascend, into ``products``."""
+        where = as_slice(wanted)
+        if isinstance(where, slice):
+            products[:] = _products(self._cdist, codes, sketches[where])
+            return
+        gathered = np.empty((min(_GATHER_CHUNK, len(wanted)), sketches.shape[1]), np.int8)
         at = 0
-        while at < len(slots):
-            end = dense_run(slots, at, len(slots))
+        while at < len(wanted):
+            end = _dense_run(wanted, at, len(wanted))
             if end > at:
-                low = int(slots[at])
-                products[at:end] = _products(self._cdist, codes, sketches[low:int(slots[end - 1]) + 1])[slots[at:end] - low]
+                low = int(wanted[at])
+                products[at:end] = _products(self._cdist, codes, sketches[low:int(wanted[end - 1]) + 1])[wanted[at:end] - low]
             else:
-                end = min(at + _GATHER_CHUNK, len(slots))
-                part = np.take(sketches, slots[at:end], axis=0, out=gathered[:end - at], mode="clip")
+                end = min(at + _GATHER_CHUNK, len(wanted))
+                part = np.take(sketches, wanted[at:end], axis=0, out=gathered[:end - at], mode="clip")
                 products[at:end] = _products(self._cdist, codes, part)
             at = end
-        return products
+
+
+def _dense_run(wanted: np.ndarray, at: int, end: int) -> int:
+    """Return the end of a stretch from ``at`` on in which at least every other row is wanted, ``at`` when there is none."""
+    size = end - at
+    while size >= 16 or size == end - at > 0:
+        if wanted[at + size - 1] - wanted[at] < 2 * size:
+            return at + size
+        size //= 2
+    return at
 
 
 def first_pass() -> FirstPass:

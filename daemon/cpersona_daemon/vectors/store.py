@@ -13,11 +13,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+import apsw
 import numpy as np
 
 from ..errors import CPersonaError
@@ -29,13 +30,15 @@ from .changes import EPISODE, MEMORY, Change, Rid, VectorPut
 from .files import Unusable
 from .index import Index
 from .plain import plain_background, plain_cosines, plain_rows, plain_search, spaced
+from .rows import DamagedRows, as_slice
 from .simd import SimdPass, first_pass
-from .topk import DamagedRows, as_slice, best, exact, verify
+from .topk import best, scored
 from .window import window
 
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 30.0
 _SAMPLE = 4
+T = TypeVar("T")
 
 
 class Hit(NamedTuple):
@@ -163,10 +166,17 @@ class VectorStore:
             except Exception as error:  # whatever it is, the row is durable and the writer thread must go on
                 _LOG.warning("vector index of %s cannot follow: %s", part.kind, error)
                 self._drop(part, str(error))
-        if not part.rebuilding and self._monotonic() - part.tried_at >= _RETRY_SECONDS:
-            why = part.problem if part.index is None else part.index.wants_rebuild()
-            if why is not None:
-                self._start_rebuild(part, why)
+        self._retry(part)
+
+    def _retry(self, part: _Part) -> None:
+        """Start a rebuild where one is due: there is no index or not a good one, and the last try lies some time back."""
+        if part.rebuilding or self._monotonic() - part.tried_at < _RETRY_SECONDS:
+            return
+        with self._lock:
+            if not part.rebuilding and not self._closed:
+                why = part.problem if part.index is None else part.index.wants_rebuild()
+                if why is not None:
+                    self._start_rebuild(part, why)
 
     # -- reading
 
@@ -180,21 +190,31 @@ class VectorStore:
         query = np.ascontiguousarray(query, np.float32)
         if not np.isfinite(query).all() or not query.any() or (kind == EPISODE and not scope.sees_episodes):
             return []
+        index = self._parts[kind].index
+        if index is not None and len(query) not in index.view.widths:
+            return []
+
+        def quick(index: Index) -> list[tuple[int, float]]:
+            view = index.view
+            slots = window(view, scope, start, stop, with_source=kind == MEMORY)
+            return best(view, _comparable(view, slots, model), query, floor, k, self._first_pass)
+
+        found = self._answer(kind, len(query), quick, lambda conn: plain_search(conn, query, kind, scope, start, stop, floor, k, model))
+        return [Hit(*hit) for hit in found]
+
+    def _answer(self, kind: str, width: int, quick: Callable[[Index], T], plain: Callable[[apsw.Connection], T]) -> T:
+        """Return what ``quick`` finds by an index of this width or, where none can be used or it turns out to be damaged, ``plain``."""
         part = self._parts[kind]
         index = part.index
-        if index is not None:
-            view = index.view
-            if len(query) not in view.widths:
-                return []
-            if len(query) == view.width:
-                slots = window(view, scope, start, stop, with_source=kind == MEMORY)
-                slots = _comparable(view, slots, model)
-                try:
-                    return [Hit(*found) for found in best(view, slots, query, floor, k, self._first_pass)]
-                except DamagedRows:
-                    self._distrust(part, index)
+        if index is None:
+            self._retry(part)
+        elif index.width == width:
+            try:
+                return quick(index)
+            except DamagedRows as why:
+                self._distrust(part, index, str(why))
         with rows.reader(self._db_path) as conn:
-            return [Hit(*found) for found in plain_search(conn, query, kind, scope, start, stop, floor, k, model)]
+            return plain(conn)
 
     def cosines(self, query: np.ndarray, rids: Iterable[Rid], model: str) -> dict[Rid, float]:
         """Return the exact cosine of each given row that has a vector comparable with ``query``."""
@@ -211,18 +231,12 @@ class VectorStore:
         return found
 
     def _cosines_of(self, kind: str, ids: list[int], query: np.ndarray, model: str) -> list[tuple[int, float]]:
-        part = self._parts[kind]
-        index = part.index
-        if index is not None and len(query) == index.width:
+        def quick(index: Index) -> list[tuple[int, float]]:
             view, slots = self._living(index, ids)
             slots = _comparable(view, slots, model)
-            try:
-                verify(view, slots)
-                return list(zip(view.columns.id[slots].tolist(), exact(view.matrix, slots, query).tolist(), strict=True))
-            except DamagedRows:
-                self._distrust(part, index)
-        with rows.reader(self._db_path) as conn:
-            return plain_cosines(conn, query, kind, ids, model)
+            return list(zip(view.columns.id[slots].tolist(), scored(view, slots, query).tolist(), strict=True))
+
+        return self._answer(kind, len(query), quick, lambda conn: plain_cosines(conn, query, kind, ids, model))
 
     def _living(self, index: Index, ids: list[int]):
         view, slots = _slots_of(index, ids)
@@ -246,18 +260,12 @@ class VectorStore:
         return found, np.concatenate(blocks)
 
     def _rows_of(self, kind: str, ids: list[int], width: int, model: str) -> tuple[list[int], np.ndarray]:
-        part = self._parts[kind]
-        index = part.index
-        if index is not None and width == index.width:
+        def quick(index: Index) -> tuple[list[int], np.ndarray]:
             view, slots = self._living(index, ids)
             slots = _comparable(view, slots, model)
-            try:
-                verify(view, slots)
-                return view.columns.id[slots].tolist(), view.matrix[slots, :width]
-            except DamagedRows:
-                self._distrust(part, index)
-        with rows.reader(self._db_path) as conn:
-            return plain_rows(conn, kind, ids, width, model)
+            return view.columns.id[slots].tolist(), view.rows(slots)
+
+        return self._answer(kind, width, quick, lambda conn: plain_rows(conn, kind, ids, width, model))
 
     def background(self, scope: Scope, window_rows: int, width: int, model: str, size: int = 256) -> tuple[int, int, np.ndarray] | None:
         """Return (rows averaged, rows there are, mean vector) over memories evenly spaced in the scan window of a scope.
@@ -265,28 +273,19 @@ class VectorStore:
         At most ``size`` are averaged, in float64; None where no memory can be compared. The same rows give the same mean,
         and it is kept until the next commit that changes vectors.
         """
-        part = self._parts[MEMORY]
-        index = part.index
-        if index is not None and width == index.width:
-            view = index.view
-            key = (scope, window_rows, width, model, size)
+        def quick(index: Index) -> tuple[int, int, np.ndarray] | None:
+            view, key = index.view, (scope, window_rows, width, model, size)
             stamp, means = self._means
             if stamp is not view:
                 stamp, means = self._means = (view, {})
             if key not in means:
-                slots = window(view, scope, 0, window_rows)
-                slots = _comparable(view, slots, model)
+                slots = _comparable(view, window(view, scope, 0, window_rows), model)
                 slots = slots[np.lexsort((view.columns.id[slots], -view.columns.created[slots]))]  # scan order, as the plain scan has it
                 taken = slots[spaced(len(slots), size)]
-                try:
-                    verify(view, taken)
-                except DamagedRows:
-                    self._distrust(part, index)
-                    return None
-                means[key] = (len(taken), len(slots), view.matrix[taken, :width].mean(axis=0, dtype=np.float64)) if len(taken) else None
+                means[key] = (len(taken), len(slots), view.rows(taken).mean(axis=0, dtype=np.float64)) if len(taken) else None
             return means[key]
-        with rows.reader(self._db_path) as conn:
-            return plain_background(conn, scope, window_rows, width, model, size)
+
+        return self._answer(MEMORY, width, quick, lambda conn: plain_background(conn, scope, window_rows, width, model, size))
 
     def count(self, kind: str) -> int:
         """Return how many rows of a kind have a vector, of whatever width."""
@@ -339,17 +338,18 @@ class VectorStore:
 
     def _drop(self, part: _Part, why: str) -> None:
         index, part.index, part.problem = part.index, None, why
+        self._means = (None, {})
         if index is not None:
             index.close(tidy=False)
 
-    def _distrust(self, part: _Part, index: Index) -> None:
+    def _distrust(self, part: _Part, index: Index, why: str) -> None:
         """Stop using a damaged index and have a new one built."""
         with self._lock:
             if part.index is index and not self._closed:
-                _LOG.warning("vector index of %s is damaged; rebuilding", part.kind)
-                self._drop(part, "damaged rows in the matrix")
+                _LOG.warning("vector index of %s is damaged (%s); rebuilding", part.kind, why)
+                self._drop(part, why)
                 if not part.rebuilding:
-                    self._start_rebuild(part, part.problem)
+                    self._start_rebuild(part, why)
 
     def _start_rebuild(self, part: _Part, why: str) -> Future:
         with self._lock:
