@@ -10,6 +10,7 @@ import msgspec
 from ..health.canaries import in_background, run_after
 from ..health.repairs import reindex as rebuild
 from ..health.verdict import check_health as verdict
+from ..wire import fields
 from .registry import Call, Method
 
 
@@ -27,7 +28,7 @@ class ReindexParams(msgspec.Struct, forbid_unknown_fields=True):
 
 async def check_health(call: Call) -> dict:
     p = call.params
-    return await verdict(call.ctx, p.agent_id or "", p.checks, p.fix, p.deep)
+    return await verdict(call.ctx, p.agent_id or "", p.checks, p.fix, p.deep, call.may_all(fields.WRITE))
 
 
 async def reindex(call: Call) -> dict:

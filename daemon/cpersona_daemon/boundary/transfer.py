@@ -15,6 +15,7 @@ from ..health.canaries import in_background, run_after
 from ..portability import export, import_, merge, paths
 from ..storage import canaries
 from ..storage.database import Transaction
+from ..wire import fields
 from .common import paused
 from .registry import Call, Method
 
@@ -90,7 +91,7 @@ async def merge_memories(call: Call) -> dict:
 
 
 async def undo_batch(call: Call) -> dict:
-    return await undo.undo(call.ctx, call.params.batch, call.params.agent_id, call.progress)
+    return await undo.undo(call.ctx, call.params.batch, call.params.agent_id, call.progress, call.may_all(fields.READ))
 
 
 async def delete_agent_data(call: Call) -> dict:

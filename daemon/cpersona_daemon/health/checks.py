@@ -168,17 +168,17 @@ def damaged_vectors(view: View) -> list[Issue]:
     """Every stored vector is one; with deep, its numbers are looked at too."""
     out = []
     for kind, name in KINDS:
-        count = len(damaged(view.conn, kind, view.deep))
+        count = len(damaged(view.conn, kind, view.deep, view.agent_id))
         if count:
             out.append(_issue(WARN, f"{count} {name} have a vector that is none (wrong length, not finite or zero)", count=count, kind=kind))
     return out
 
 
-def damaged(conn: apsw.Connection, kind: str, deep: bool) -> list[int]:
+def damaged(conn: apsw.Connection, kind: str, deep: bool, agent_id: str = "") -> list[int]:
     """Return the ids of stored vectors that count as none."""
-    found = health.broken_vectors(conn, kind)
+    found = health.broken_vectors(conn, kind, agent_id)
     if deep:
-        found += [row_id for row_id, data in health.vectors_of(conn, kind) if data and len(data) % 4 == 0 and not _is_usable(data)]
+        found += [row_id for row_id, data in health.vectors_of(conn, kind, agent_id) if data and len(data) % 4 == 0 and not _is_usable(data)]
     return found
 
 
@@ -252,21 +252,21 @@ def timestamps(view: View) -> list[Issue]:
         out.append(_issue(INFO, f"{unread} memories have a timestamp that names no instant; their age counts as unknown", count=unread))
     if ahead:
         out.append(_issue(INFO, f"{ahead} memories have a timestamp ahead of the clock; the prior takes the newest of them for now", count=ahead))
-    if odd := health.odd_created(view.conn):
+    if odd := health.odd_created(view.conn, view.agent_id):
         out.append(_issue(WARN, f"{odd} rows have a created_at of another form, which puts them in a wrong place of the window", count=odd))
-    if view.deep and (wrong := len(misread(view.conn))):
+    if view.deep and (wrong := len(misread(view.conn, view.agent_id))):
         out.append(_issue(WARN, f"{wrong} memories are filed under another instant than their timestamp names", count=wrong))
     return out
 
 
-def misread(conn: apsw.Connection) -> list[tuple[int, float | None]]:
+def misread(conn: apsw.Connection, agent_id: str = "") -> list[tuple[int, float | None]]:
     """Return (id, instant) of memories whose timestamp names another instant than the one recorded."""
-    return [(row_id, named) for row_id, text, recorded in health.timestamps(conn) if (named := parse_instant(text)) != recorded]
+    return [(row_id, named) for row_id, text, recorded in health.timestamps(conn, agent_id) if (named := parse_instant(text)) != recorded]
 
 
 def associations(view: View) -> list[Issue]:
     """No mention or relation names something that is gone."""
-    mentions, relations = health.dangling_associations(view.conn)
+    mentions, relations = health.dangling_associations(view.conn, view.agent_id)
     if not mentions and not relations:
         return []
     return [_issue(WARN, f"{mentions} mentions and {relations} relations name something that is gone", count=mentions + relations)]
@@ -348,3 +348,9 @@ CHECKS: dict[str, Check] = {
     "canaries": canaries,
     "spool": spool,
 }
+
+# What concerns the rows of one agent, asked for that agent alone. The others tell of the store as a whole: how much of it
+# there is, where it lies, and who uses it.
+OF_AN_AGENT = frozenset({
+    "missing_vectors", "foreign_vectors", "damaged_vectors", "duplicates", "contamination", "timestamps", "associations", "canaries",
+})

@@ -25,15 +25,15 @@ CHUNK = 500  # rows whose postings one transaction writes: well below half a sec
 LOAD_WAIT_SECONDS = 30.0
 
 Progress = Callable[[dict], None]
-Repair = Callable[[Context], Awaitable[list[str]]]
+Repair = Callable[[Context, str], Awaitable[list[str]]]  # the agent whose rows it keeps to, '' for all
 
 
-async def _schema(ctx: Context) -> list[str]:
+async def _schema(ctx: Context, agent_id: str) -> list[str]:
     count = await ctx.db.write(health.delete_ownerless)
     return [f"{count} rows without an owner removed"] if count else []
 
 
-async def _lexical_index(ctx: Context) -> list[str]:
+async def _lexical_index(ctx: Context, agent_id: str) -> list[str]:
     done = []
     for kind, name in KINDS:
         if await ctx.db.read(health.postings_damage, kind) is not None:
@@ -49,35 +49,35 @@ async def _lexical_index(ctx: Context) -> list[str]:
     return done
 
 
-async def _vector_index(ctx: Context) -> list[str]:
+async def _vector_index(ctx: Context, agent_id: str) -> list[str]:
     await asyncio.to_thread(ctx.vectors.rebuild, ctx.db)
     return ["the vector indexes were rebuilt"]
 
 
-async def _missing_vectors(ctx: Context) -> list[str]:
-    count = await ctx.db.write(lambda tx: sum(health.enqueue_missing(tx, kind) for kind, _ in KINDS))
+async def _missing_vectors(ctx: Context, agent_id: str) -> list[str]:
+    count = await ctx.db.write(lambda tx: sum(health.enqueue_missing(tx, kind, agent_id) for kind, _ in KINDS))
     ctx.backlog.wake()
     return [f"{count} rows were listed for embedding"] if count else []
 
 
-async def _foreign_vectors(ctx: Context) -> list[str]:
-    count = await _enqueue_foreign(ctx)
+async def _foreign_vectors(ctx: Context, agent_id: str) -> list[str]:
+    count = await _enqueue_foreign(ctx, agent_id)
     return [f"{count} rows with a vector of another model were listed for embedding"] if count else []
 
 
-async def _enqueue_foreign(ctx: Context) -> int:
+async def _enqueue_foreign(ctx: Context, agent_id: str = "") -> int:
     model, dimension = ctx.embedding.identity, ctx.embedding.dimension
     if dimension is None:
         return 0
-    count = await ctx.db.write(lambda tx: sum(health.enqueue_foreign(tx, kind, model, dimension) for kind, _ in KINDS))
+    count = await ctx.db.write(lambda tx: sum(health.enqueue_foreign(tx, kind, model, dimension, agent_id) for kind, _ in KINDS))
     ctx.backlog.wake()
     return count
 
 
-async def _damaged_vectors(ctx: Context) -> list[str]:
+async def _damaged_vectors(ctx: Context, agent_id: str) -> list[str]:
     embeds, removed = ctx.embedding.mode != "none", 0
     for kind, _ in KINDS:
-        found = await ctx.db.read(damaged, kind, True)
+        found = await ctx.db.read(damaged, kind, True, agent_id)
 
         def job(tx: Transaction, kind: str = kind, found: list[int] = found) -> None:
             for row_id in found:
@@ -92,7 +92,7 @@ async def _damaged_vectors(ctx: Context) -> list[str]:
     return [f"{removed} vectors that were none were removed"] if removed else []
 
 
-async def _permissions(ctx: Context) -> list[str]:
+async def _permissions(ctx: Context, agent_id: str) -> list[str]:
     done = []
     for path, _ in open_to_others(ctx):
         os.chmod(path, 0o600)
@@ -100,9 +100,9 @@ async def _permissions(ctx: Context) -> list[str]:
     return done
 
 
-async def _contamination(ctx: Context) -> list[str]:
+async def _contamination(ctx: Context, agent_id: str) -> list[str]:
     embeds, cleaned = ctx.embedding.mode != "none", 0
-    found = [(row_id, text) for row_id, locked, text in await ctx.db.read(echoed) if not locked]
+    found = [(row_id, text) for row_id, locked, text in await ctx.db.read(echoed, agent_id) if not locked]
 
     def job(tx: Transaction, part: list[tuple[int, str]]) -> int:
         done = 0
@@ -125,8 +125,8 @@ async def _contamination(ctx: Context) -> list[str]:
     return [f"{cleaned} memories were freed of the mark of a recalled memory"] if cleaned else []
 
 
-async def _timestamps(ctx: Context) -> list[str]:
-    wrong = await ctx.db.read(misread)
+async def _timestamps(ctx: Context, agent_id: str) -> list[str]:
+    wrong = await ctx.db.read(misread, agent_id)
 
     def job(tx: Transaction) -> None:
         for row_id, instant in wrong:
@@ -137,14 +137,14 @@ async def _timestamps(ctx: Context) -> list[str]:
     return [f"{len(wrong)} memories were filed under the instant that their timestamp names"] if wrong else []
 
 
-async def _calibration(ctx: Context) -> list[str]:
+async def _calibration(ctx: Context, agent_id: str) -> list[str]:
     before = ctx.calibration.current
     await recalibrate_if_stale(ctx)
     return ["the thresholds were measured again"] if ctx.calibration.current is not before else []
 
 
-async def _associations(ctx: Context) -> list[str]:
-    count = await ctx.db.write(health.delete_dangling)
+async def _associations(ctx: Context, agent_id: str) -> list[str]:
+    count = await ctx.db.write(lambda tx: health.delete_dangling(tx, agent_id))
     return [f"{count} mentions and relations of what is gone were removed"] if count else []
 
 

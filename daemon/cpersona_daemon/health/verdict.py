@@ -11,32 +11,41 @@ from collections.abc import Sequence
 import apsw
 
 from ..context import Context
-from ..errors import CorruptDatabase, CPersonaError, Refused, translate
+from ..errors import CorruptDatabase, CPersonaError, PermissionDenied, Refused, translate
 from ..storage import memories
 from . import canaries
-from .checks import CHECKS, CRITICAL, SEVERITIES, WARN, Issue, View
+from .checks import CHECKS, CRITICAL, OF_AN_AGENT, SEVERITIES, WARN, Issue, View
 from .repairs import REPAIRS
 
 
 log = logging.getLogger("cpersona.health")
 
 
-def chosen(names: Sequence[str] | None) -> list[str]:
-    """Return the checks to run, all when none is named. Raises Refused for an unknown one."""
+def chosen(names: Sequence[str] | None, whole: bool) -> list[str]:
+    """Return the checks to run, all when none is named; without ``whole`` those of one agent's rows.
+
+    Raises Refused for an unknown one, PermissionDenied for one of the whole store without ``whole``.
+    """
     if not names:
-        return list(CHECKS)
+        return [name for name in CHECKS if whole or name in OF_AN_AGENT]
     for name in names:
         if name not in CHECKS:
             raise Refused(f"there is no check {name!r}; there are {', '.join(CHECKS)}")
+        if not whole and name not in OF_AN_AGENT:
+            raise PermissionDenied(f"the check {name} looks at the whole store, which takes a grant for every agent (*)")
     return list(dict.fromkeys(names))
 
 
-async def check_health(ctx: Context, agent_id: str = "", names: Sequence[str] | None = None, fix: bool = False, deep: bool = False) -> dict:
+async def check_health(
+    ctx: Context, agent_id: str = "", names: Sequence[str] | None = None, fix: bool = False, deep: bool = False, whole: bool = True
+) -> dict:
     """Run the named checks and return check_health's answer.
 
-    ``fixable`` marks what a repair is known for. With ``fix`` what can be repaired is, for the whole store; ``issues`` is then what is left, ``fixed`` says what was done.
+    ``whole``: whether who asks may look at the whole store and mend it. ``fixable`` marks what a repair is known for. With
+    ``fix`` what can be repaired is, of rows those of the agent asked about ('' = all); ``issues`` is then what is left,
+    ``fixed`` says what was done.
     """
-    run = chosen(names)
+    run = chosen(names, whole)
     if "canaries" in run:
         await _run_canaries(ctx, agent_id)
     total, issues = await _looked(ctx, agent_id, run, deep)
@@ -44,7 +53,7 @@ async def check_health(ctx: Context, agent_id: str = "", names: Sequence[str] | 
     if fix:
         for name in dict.fromkeys(issue["check"] for issue in issues if issue["severity"] in (CRITICAL, WARN)):
             if name in REPAIRS:
-                fixed += [f"{name}: {what}" for what in await REPAIRS[name](ctx)]
+                fixed += [f"{name}: {what}" for what in await REPAIRS[name](ctx, agent_id)]
         if fixed:
             total, issues = await _looked(ctx, agent_id, run, deep)
     for issue in issues:

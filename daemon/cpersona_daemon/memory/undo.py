@@ -29,16 +29,17 @@ def check_name(batch: object) -> str:
     return check_text(batch, "batch")
 
 
-async def undo(ctx: Context, batch: str, agent_id: str, progress: Callable[[dict], None] | None) -> dict:
+async def undo(ctx: Context, batch: str, agent_id: str, progress: Callable[[dict], None] | None, sees_others: bool) -> dict:
     """Delete what a batch wrote for an agent ('' = all) and return undo_batch's answer.
 
-    Locked memories stay, and stay labelled. What was skipped or updated in the run was not written by it.
+    Locked memories stay, and stay labelled. What was skipped or updated in the run was not written by it. ``sees_others``:
+    whether who asks may know that the run wrote for other agents too.
     Ended early, it has deleted some rows and another call deletes the rest.
     """
     name = check_name(batch)
     if not name:
         raise Refused("batch is empty; name the run to take back")
-    whole = await ctx.db.read(batches.total, name)
+    whole = await ctx.db.read(batches.total, name, agent_id)
     counts = {"mem": 0, "ep": 0}
 
     def step(tx: Transaction) -> tuple[int, int]:
@@ -59,10 +60,9 @@ async def undo(ctx: Context, batch: str, agent_id: str, progress: Callable[[dict
         if progress is not None:
             progress({"done": sum(counts.values()), "total": whole})
     kept, shown = await ctx.db.read(batches.locked_memories, name, agent_id, REFS_SHOWN)
-    left = await ctx.db.read(batches.total, name)
     answer = {"ok": True, "batch": name, "deleted_memories": counts["mem"], "deleted_episodes": counts["ep"], "kept_locked": kept}
     if kept:
         answer["kept"] = [f"mem:{i}" for i in shown]
-    if left > kept:
+    if sees_others and (left := await ctx.db.read(batches.total, name, "")) > kept:
         answer["other_agents"] = left - kept
     return answer

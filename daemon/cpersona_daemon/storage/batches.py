@@ -37,7 +37,9 @@ def episodes(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> 
         (batch, EPISODE, agent_id, at_most))]
 
 
-def total(conn: apsw.Connection, batch: str) -> int:
-    """Count the rows that a batch has in the whole database."""
-    ((count,),) = conn.execute("SELECT count(*) FROM batches WHERE batch = ?", (batch,)).fetchall()
+def total(conn: apsw.Connection, batch: str, agent_id: str) -> int:
+    """Count the rows that a batch has; agent '' means every agent."""
+    ((count,),) = conn.execute(
+        "SELECT count(*) FROM batches b WHERE batch = ?1 AND (?2 = '' OR CASE kind WHEN ?3 THEN (SELECT agent_id FROM memories WHERE id = b.id)"
+        " ELSE (SELECT agent_id FROM episodes WHERE id = b.id) END = ?2)", (batch, agent_id, MEMORY)).fetchall()
     return count

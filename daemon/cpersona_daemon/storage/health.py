@@ -151,14 +151,20 @@ def usable_vectors(conn: apsw.Connection, kind: str) -> int:
     return _one(conn, f"SELECT count(*) FROM {TABLES[kind][1]} WHERE length(vector) > 0 AND length(vector) % 4 = 0")
 
 
-def broken_vectors(conn: apsw.Connection, kind: str) -> list[int]:
+def broken_vectors(conn: apsw.Connection, kind: str, agent_id: str = "") -> list[int]:
     """Return the ids of stored vectors that are no whole number of float32 values."""
-    return [i for (i,) in conn.execute(f"SELECT id FROM {TABLES[kind][1]} WHERE length(vector) = 0 OR length(vector) % 4 ORDER BY id")]
+    rows, vectors, _ = TABLES[kind]
+    where, params = _of(agent_id)
+    return [i for (i,) in conn.execute(
+        f"SELECT v.id FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE (length(v.vector) = 0 OR length(v.vector) % 4) AND {where} ORDER BY v.id",
+        params)]
 
 
-def vectors_of(conn: apsw.Connection, kind: str):
+def vectors_of(conn: apsw.Connection, kind: str, agent_id: str = ""):
     """Yield (id, bytes) of every stored vector."""
-    return conn.execute(f"SELECT id, vector FROM {TABLES[kind][1]} ORDER BY id")
+    rows, vectors, _ = TABLES[kind]
+    where, params = _of(agent_id)
+    return conn.execute(f"SELECT v.id, v.vector FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE {where} ORDER BY v.id", params)
 
 
 def without_vector(conn: apsw.Connection, kind: str, agent_id: str = "") -> tuple[int, int]:
@@ -191,17 +197,21 @@ def foreign_vectors(conn: apsw.Connection, kind: str, model: str, dimension: int
     return listed, others
 
 
-def enqueue_missing(tx: Transaction, kind: str) -> int:
+def enqueue_missing(tx: Transaction, kind: str, agent_id: str = "") -> int:
     """List every row without a vector for embedding and return how many were not listed before."""
     rows, vectors, _ = TABLES[kind]
-    tx.execute(f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, id FROM {rows} WHERE id NOT IN (SELECT id FROM {vectors})", (kind,))
+    where, params = _of(agent_id)
+    tx.execute(f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, m.id FROM {rows} m WHERE m.id NOT IN (SELECT id FROM {vectors}) AND {where}",
+               (kind, *params))
     return tx.conn.changes()
 
 
-def enqueue_foreign(tx: Transaction, kind: str, model: str, dimension: int) -> int:
+def enqueue_foreign(tx: Transaction, kind: str, model: str, dimension: int, agent_id: str = "") -> int:
     """List every row whose vector is of another width or known model, and return how many were not listed before."""
-    vectors = TABLES[kind][1]
-    tx.execute(f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, v.id FROM {vectors} v WHERE {_FOREIGN}", (kind, 4 * dimension, model, model))
+    rows, vectors, _ = TABLES[kind]
+    where, params = _of(agent_id)
+    tx.execute(f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, v.id FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE {_FOREIGN} AND {where}",
+               (kind, 4 * dimension, model, model, *params))
     return tx.conn.changes()
 
 
@@ -242,35 +252,46 @@ def stamps(conn: apsw.Connection, agent_id: str, after: float) -> tuple[int, int
             _one(conn, f"SELECT count(*) FROM memories m WHERE instant > ? AND {where}", (after, *params)))
 
 
-def odd_created(conn: apsw.Connection) -> int:
+def odd_created(conn: apsw.Connection, agent_id: str = "") -> int:
     """Count the rows whose created_at has another form than the one that the order of the window relies on."""
     form = "created_at NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]'"
-    return sum(_one(conn, f"SELECT count(*) FROM {table} WHERE {form}") for table in ("memories", "episodes"))
+    where, params = _of(agent_id)
+    return sum(_one(conn, f"SELECT count(*) FROM {table} m WHERE {form} AND {where}", params) for table in ("memories", "episodes"))
 
 
-def timestamps(conn: apsw.Connection):
+def timestamps(conn: apsw.Connection, agent_id: str = ""):
     """Yield (id, timestamp, instant) of every memory."""
-    return conn.execute("SELECT id, timestamp, instant FROM memories ORDER BY id")
+    where, params = _of(agent_id)
+    return conn.execute(f"SELECT id, timestamp, instant FROM memories m WHERE {where} ORDER BY id", params)
 
 
 def set_instant(tx: Transaction, memory_id: int, instant: float | None) -> None:
     tx.execute("UPDATE memories SET instant = ? WHERE id = ?", (instant, memory_id))
 
 
-_DANGLING = "kind = 'mem' AND record_id NOT IN (SELECT id FROM memories) OR kind = 'ep' AND record_id NOT IN (SELECT id FROM episodes)"
+_GONE = "(kind = 'mem' AND record_id NOT IN (SELECT id FROM memories) OR kind = 'ep' AND record_id NOT IN (SELECT id FROM episodes))"
 _ENDS = " OR ".join(
     f"{end}_kind = '{kind}' AND {end}_id NOT IN (SELECT id FROM {table})"
     for end in ("subject", "object") for kind, table in (("mem", "memories"), ("ep", "episodes"), ("entity", "entities")))
 
 
-def dangling_associations(conn: apsw.Connection) -> tuple[int, int]:
+def _dangling(agent_id: str) -> tuple[tuple[str, tuple], tuple[str, tuple]]:
+    """Return table and condition of the mentions, and of the relations, of an agent ('' = all) that name something that is gone."""
+    where, params = _of(agent_id, "")
+    return ((f"entity_mentions WHERE {_GONE} AND entity_id IN (SELECT id FROM entities WHERE {where})", params),
+            (f"relations WHERE ({_ENDS}) AND {where}", params))
+
+
+def dangling_associations(conn: apsw.Connection, agent_id: str = "") -> tuple[int, int]:
     """Count mentions and relations that name something that is gone."""
-    return _one(conn, f"SELECT count(*) FROM entity_mentions WHERE {_DANGLING}"), _one(conn, f"SELECT count(*) FROM relations WHERE {_ENDS}")
+    mentions, relations = _dangling(agent_id)
+    return _one(conn, f"SELECT count(*) FROM {mentions[0]}", mentions[1]), _one(conn, f"SELECT count(*) FROM {relations[0]}", relations[1])
 
 
-def delete_dangling(tx: Transaction) -> int:
+def delete_dangling(tx: Transaction, agent_id: str = "") -> int:
     """Remove mentions and relations that name something that is gone, and return how many."""
-    tx.execute(f"DELETE FROM entity_mentions WHERE {_DANGLING}")
-    gone = tx.conn.changes()
-    tx.execute(f"DELETE FROM relations WHERE {_ENDS}")
-    return gone + tx.conn.changes()
+    gone = 0
+    for rows, params in _dangling(agent_id):
+        tx.execute(f"DELETE FROM {rows}", params)
+        gone += tx.conn.changes()
+    return gone
