@@ -145,7 +145,7 @@ def logs(session, lines, follow):
       cpersona daemon logs -n 20
       cpersona daemon logs -f
     """
-    from cpersona_daemon import paths
+    from cpersona_daemon import files, paths
 
     log = paths.places(session.settings).log
     if follow:
@@ -153,7 +153,7 @@ def logs(session, lines, follow):
         # tail knows how to wait for a file and to follow it across a rotation.
         os.execvp("tail", ["tail", "-n", str(lines), "-F", log])
     try:
-        handle = open(log, "rb")
+        handle = open(files.opened(log), "rb")
     except FileNotFoundError:
         session.out.note(f"no log yet; it will be {log}")
         return fields.EXIT_OK

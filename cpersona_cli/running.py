@@ -9,6 +9,7 @@ import os
 import signal
 import time
 
+from cpersona_daemon import files
 from cpersona_daemon.paths import places
 from cpersona_daemon.wire import fields
 from cpersona_daemon.wire.peer import peer_pid
@@ -17,6 +18,7 @@ from .client import Connection, error_text
 from .reaching import POLL_SECONDS, Absent, CallFailed, reach
 
 STOP_SECONDS = 60.0
+_NOTE_BYTES = 65_536
 
 
 def find_daemon(settings, environ=None):
@@ -106,7 +108,7 @@ def wait_until_gone(where, deadline, pid):
 def _lock_is_held(where):
     """Tell whether a daemon holds the database: the lock lives exactly as long as its process."""
     try:
-        lock = os.open(where.lock, os.O_RDONLY | os.O_CLOEXEC)
+        lock = files.opened(where.lock)
     except OSError:
         return False
     try:
@@ -120,8 +122,7 @@ def _lock_is_held(where):
 
 def _note(where):
     try:
-        with open(where.daemon_json, "rb") as handle:
-            note = json.loads(handle.read(65_536))
+        note = json.loads(files.read(where.daemon_json, _NOTE_BYTES))
     except (OSError, ValueError):
         return {}
     return note if isinstance(note, dict) else {}

@@ -9,6 +9,7 @@ import os
 import stat
 import time
 
+from cpersona_daemon import files
 from cpersona_daemon.paths import make_private_directory
 from cpersona_daemon.wire import fields
 
@@ -39,21 +40,7 @@ def put(spool, method, params, key=None, token=""):
         directory = _opened(spool)
         try:
             name = _name()
-            temporary = f".{name}"
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=directory)
-            try:
-                try:
-                    view = memoryview(data)
-                    while view:
-                        view = view[os.write(handle, view):]
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
-                os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-            except BaseException:
-                _remove(temporary, directory)
-                raise
-            os.fsync(directory)
+            files.replace(name, data, directory=directory)
         finally:
             os.close(directory)
     finally:
@@ -91,13 +78,6 @@ def _name():
     _last[1] = _last[1] + 1 if now == _last[0] else 0
     _last[0] = now
     return f"{now}-{os.getpid()}-{_last[1]}.json"
-
-
-def _remove(name, directory):
-    try:
-        os.unlink(name, dir_fd=directory)
-    except FileNotFoundError:
-        pass
 
 
 def counts(spool):

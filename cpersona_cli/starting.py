@@ -10,6 +10,7 @@ import select
 import sys
 import time
 
+from cpersona_daemon import files
 from cpersona_daemon.paths import make_private_directory
 from cpersona_daemon.settings import BY_NAME, DAEMON, OPTION, PLACE
 from cpersona_daemon.wire import fields
@@ -25,9 +26,9 @@ def start_daemon(where, settings, environ, deadline):
     try:
         for path in (where.db, where.start_lock):
             make_private_directory(os.path.dirname(path))
-        lock = os.open(where.start_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        lock = files.opened(where.start_lock, os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise CallFailed("unreachable", f"{error.filename or where.start_lock} cannot be made: {error.strerror}") from None
+        raise _not_started("storage", f"{error.filename or where.start_lock} cannot be opened: {error.strerror}") from None
     finally:
         os.umask(mask)
     try:
@@ -90,10 +91,14 @@ def _spawn(where, settings, environ, deadline):
     except ValueError:
         line = {"error": f"the daemon ended before it was ready; its log is {where.log}", "code": "unreachable"}
     if not line.get("ready"):
-        failure = CallFailed(line.get("code") if line.get("code") in fields.ERRORS else "unreachable", f"the daemon did not start: {line.get('error')}")
-        if failure.exit_status == fields.EXIT_FAILED:
-            failure.exit_status = fields.EXIT_UNREACHABLE   # whatever kept it from starting, there is none to ask
-        raise failure
+        raise _not_started(line.get("code") if line.get("code") in fields.ERRORS else "unreachable", f"the daemon did not start: {line.get('error')}")
+
+
+def _not_started(code, message):
+    failure = CallFailed(code, message)
+    if failure.exit_status == fields.EXIT_FAILED:
+        failure.exit_status = fields.EXIT_UNREACHABLE   # whatever kept it from starting, there is none to ask
+    return failure
 
 
 def _become_daemon(command, environment, writer):

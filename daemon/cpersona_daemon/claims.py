@@ -5,6 +5,7 @@ Contract: shared/interface.md, "Where things live" and "The daemon's life".
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -13,12 +14,14 @@ import socket
 import stat
 import time
 
-from .errors import Busy, SettingsConflict, StorageFailure
+from . import files
+from .errors import Busy, SettingsConflict, StorageFailure, of_file
 from .paths import Places, check_socket_directory, make_private_directory
 
 LOCK_WAIT_SECONDS = 20.0     # what a leaving daemon may need to fold its WAL
 _RETRY_SECONDS = 0.02
 _PROBE_SECONDS = 2.0
+_NOTE_BYTES = 65_536
 
 
 def make_directories(places: Places) -> None:
@@ -47,9 +50,9 @@ def take_lock(places: Places, wait_seconds: float = LOCK_WAIT_SECONDS) -> int:
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
-            held = os.open(places.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            held = files.opened(places.lock, os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            raise StorageFailure(f"the lock file {places.lock} cannot be opened: {error.strerror}") from None
+            raise of_file(error, f"the lock file {places.lock} cannot be opened") from None
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -70,13 +73,17 @@ def take_lock(places: Places, wait_seconds: float = LOCK_WAIT_SECONDS) -> int:
 
 def _raise_if_served(places: Places) -> None:
     note = read_note(places) or {}
-    there = note.get("socket")
-    # systemd's socket accepts even while the daemon behind it leaves, so it proves nothing.
-    if not isinstance(there, str) or note.get("activated") or not answers(there):
-        return
-    if there == places.socket:
-        raise Busy(f"a daemon (pid {note.get('pid')}) serves this database already")
-    raise SettingsConflict(f"a daemon (pid {note.get('pid')}) serves this database at {there}; stop it, or set CPERSONA_SOCKET to that path")
+    if note.get("activated") or _passed_by_systemd():
+        return  # systemd's socket accepts even while the daemon behind it leaves, so it proves nothing
+    pid, there = note.get("pid", "unknown"), note.get("socket")
+    if isinstance(there, str) and there != places.socket and answers(there):
+        raise SettingsConflict(f"a daemon (pid {pid}) serves this database at {there}; stop it, or set CPERSONA_SOCKET to that path")
+    if answers(places.socket):
+        raise Busy(f"a daemon (pid {pid}) serves this database already")
+
+
+def _passed_by_systemd() -> bool:
+    return os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS", "0") not in ("", "0")
 
 
 def same_file(path: str, descriptor: int) -> bool:
@@ -142,7 +149,7 @@ class OwnSocket:
     @classmethod
     def from_systemd(cls) -> OwnSocket | None:
         """Return the socket that systemd passed to this process, or None. Its file is systemd's to remove."""
-        if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS", "0") in ("", "0"):
+        if not _passed_by_systemd():
             return None
         for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
             os.environ.pop(name, None)
@@ -175,30 +182,26 @@ class OwnSocket:
 def read_note(places: Places) -> dict | None:
     """Return what `<db>.daemon.json` says, or None; what it says is a hint, never proof that a daemon lives."""
     try:
-        with open(places.daemon_json, "rb") as handle:
-            note = json.loads(handle.read(65_536))
+        note = json.loads(files.read(places.daemon_json, _NOTE_BYTES))
     except (OSError, ValueError):
         return None
     return note if isinstance(note, dict) else None
 
 
-def write_note(places: Places, note: dict) -> None:
-    """Write `<db>.daemon.json`, 0600, whole or not at all. Raises StorageFailure."""
-    draft = f"{places.daemon_json}.{os.getpid()}.tmp"
+def write_note(places: Places, note: dict) -> str | None:
+    """Write `<db>.daemon.json`, 0600, whole or not at all, and return None, or what went wrong.
+
+    It only helps others to find us, so nothing that is wrong with it is a failure. What stands in its place and is no file
+    gets another name, and a note that cannot be replaced goes: it would speak of a daemon that is gone.
+    """
     try:
-        held = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(held, "wb") as handle:
-            handle.write(json.dumps(note).encode() + b"\n")
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(draft, places.daemon_json)
-        directory = os.open(os.path.dirname(places.daemon_json), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        aside = files.make_way(places.daemon_json)
+        files.replace(places.daemon_json, json.dumps(note).encode() + b"\n")
     except OSError as error:
-        raise StorageFailure(f"{places.daemon_json} cannot be written: {error.strerror}") from None
+        with contextlib.suppress(OSError):
+            os.unlink(places.daemon_json)
+        return f"{places.daemon_json}, which says where this daemon is, cannot be written: {error.strerror}"
+    return None if aside is None else f"{files.kind(aside)} stood at {places.daemon_json}, where this daemon writes where it is; it was moved to {aside}"
 
 
 def remove_note(places: Places) -> None:

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from . import files
 from .paths import MAX_SOCKET_PATH, Places, check_socket_directory, places
 from .settings import Settings, load
 
@@ -199,8 +200,7 @@ def database(settings: Settings, where: Places) -> Iterator[Finding]:
     from .storage.schema import APPLICATION_ID, SCHEMA_VERSION
 
     try:
-        with open(where.db, "rb") as handle:
-            head = handle.read(100)
+        head = files.read(where.db, 100)
     except FileNotFoundError:
         yield OK, f"there is no database yet at {where.db}; the first command makes it", ""
         return

@@ -29,14 +29,14 @@ def opened(path, flags=os.O_RDONLY, mode=0o600, follow=False, directory=None):
     try:
         descriptor = os.open(path, flags, mode, dir_fd=directory)
     except OSError as error:
-        other = _other_kind(path, follow, directory)
+        other = kind(path, follow, directory)
         if other is None:
             raise
         raise _in_the_way(error.errno, other, path) from None
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
-        raise _in_the_way(errno.EINVAL, _kind(mode), path)
+        raise _in_the_way(errno.EINVAL, _named(mode), path)
     return descriptor
 
 
@@ -76,9 +76,9 @@ class Replacing:
             raise
         return self._handle
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, thrown, error, trace):
         try:
-            if kind is None:
+            if thrown is None:
                 self._place()
             else:
                 self._give_up()
@@ -93,7 +93,7 @@ class Replacing:
             os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         except BaseException as error:
             self._give_up()
-            other = _other_kind(self._name, False, self._folder) if isinstance(error, IsADirectoryError) else None
+            other = kind(self._name, directory=self._folder) if isinstance(error, IsADirectoryError) else None
             if other is not None:
                 raise _in_the_way(error.errno, other, self._path) from None
             raise
@@ -116,8 +116,11 @@ def replace(path, data, mode=0o600, directory=None):
 
 def make_way(path):
     """Give what stands at a path and is no regular file another name, and return that; None where nothing is in the way. Raises OSError."""
-    if _other_kind(path, False, None) is None:
-        return None
+    return None if kind(path) is None else set_aside(path)
+
+
+def set_aside(path):
+    """Give what stands at a path another name beside it, and return that. Raises OSError."""
     number = 1
     while os.path.lexists(aside := f"{path}.aside-{number}"):
         number += 1
@@ -139,16 +142,16 @@ def tidy(directory):
                 pass  # gone by itself, or another user's
 
 
-def _other_kind(path, follow, directory):
-    """Return what stands at a path when that is no regular file, else None."""
+def kind(path, follow=False, directory=None):
+    """Return what stands at a path when that is no regular file ("a directory", "a named pipe" and so on), else None."""
     try:
         mode = os.stat(path, dir_fd=directory, follow_symlinks=follow).st_mode
     except OSError:
         return None
-    return None if stat.S_ISREG(mode) else _kind(mode)
+    return None if stat.S_ISREG(mode) else _named(mode)
 
 
-def _kind(mode):
+def _named(mode):
     for tells, name in ((stat.S_ISDIR, "a directory"), (stat.S_ISLNK, "a symbolic link"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket")):
         if tells(mode):
             return name

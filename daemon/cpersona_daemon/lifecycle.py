@@ -18,7 +18,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from . import __version__, claims, opening
 from .clock import SystemClock
@@ -56,10 +56,11 @@ close_context = opening.close
 class Daemon:
     """One running daemon. ``run`` is its whole life; ``request_stop`` only sets a flag."""
 
-    def __init__(self, settings: Settings, places: Places, clock=None):
+    def __init__(self, settings: Settings, places: Places, clock=None, warnings: Iterable[str] = ()):
         self.settings, self.places, self.clock = settings, places, clock or SystemClock()
         self.own: claims.OwnSocket | None = None
         self.server: Server | None = None
+        self._warnings = warnings       # what was noticed before there was anybody to tell
         self._lock = -1
         self._orphaned = False
         self._stop = asyncio.Event()
@@ -125,10 +126,9 @@ class Daemon:
             ctx.db.on_lost = lambda why: loop.call_soon_threadsafe(self.request_stop, why)
             threading.excepthook = lambda thrown: self._thread_ended(loop, thrown)
             self.server = Server(ctx)
-            claims.write_note(self.places, {
-                "pid": os.getpid(), "started_at": iso_now(self.clock.now()), "version": __version__, "protocol": fields.PROTOCOL,
-                "socket": self.own.path, "activated": self.own.activated,
-            })
+            for warning in self._warnings:
+                ctx.status.warn(warning)
+            self._write_note()
             await self.server.listen(self.own.sock)
         except BaseException:
             await close_context(ctx)
@@ -136,6 +136,15 @@ class Daemon:
             raise
         gc.freeze()  # what was made at start stays; collections need not look at it again
         return ctx
+
+    def _write_note(self) -> None:
+        problem = claims.write_note(self.places, {
+            "pid": os.getpid(), "started_at": iso_now(self.clock.now()), "version": __version__, "protocol": fields.PROTOCOL,
+            "socket": self.own.path, "activated": self.own.activated,
+        })
+        if problem is not None:
+            log.warning("%s", problem)
+            self.server.ctx.status.warn(problem)
 
     def _opened(self, error: BaseException | None) -> None:
         if error is None:

@@ -24,7 +24,6 @@ SIGTERM, `cpersona daemon stop`, or CPERSONA_IDLE_TIMEOUT seconds without work.
   --version      print the version
   --help         print this
 """
-LOG_BYTES, LOG_FILES = 2_000_000, 3
 
 
 def main(argv=None):
@@ -86,7 +85,7 @@ def _serve(foreground, ready_fd):
     try:
         import asyncio
 
-        from . import lifecycle
+        from . import lifecycle, logfile
         from .errors import CPersonaError
         from .paths import places
         from .settings import load
@@ -97,8 +96,8 @@ def _serve(foreground, ready_fd):
     where = places(settings)
 
     async def live():
-        _start_log(settings.log_level, None if foreground else where.log)
-        await lifecycle.Daemon(settings, where).run(lambda line: _tell(ready_fd, line))
+        problem = logfile.start(settings.log_level, None if foreground else where.log)
+        await lifecycle.Daemon(settings, where, warnings=[problem] if problem else []).run(lambda line: _tell(ready_fd, line))
 
     try:
         asyncio.run(live())
@@ -119,32 +118,6 @@ def _tell(ready_fd, line):
     except OSError:
         pass
     os.close(ready_fd)
-
-
-def _start_log(level, path):
-    """Send the log to a rotated file that only its owner can read, or to standard error."""
-    import logging
-    import logging.handlers
-    import time
-
-    handler = logging.StreamHandler()
-    if path is not None:
-        from .paths import make_private_directory
-
-        try:
-            make_private_directory(os.path.dirname(path))
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
-            handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
-        except OSError as error:
-            sys.stderr.write(f"cpersonad: no log at {path}: {error.strerror}\n")
-    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(process)d %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    handler.setFormatter(formatter)
-    root = logging.getLogger()
-    root.addHandler(handler)
-    root.setLevel(level.upper())
-    # asyncio's own debug lines would quote frames.
-    logging.getLogger("asyncio").setLevel(logging.WARNING)
 
 
 if __name__ == "__main__":

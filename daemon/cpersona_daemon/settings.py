@@ -181,6 +181,8 @@ TABLE = (
     _s("reconstruct_full_quotes", "int", 5, RETRIEVAL, "items whose head may be quoted up to that length", low=0),
     _s("reconstruct_tail_quote_chars", "int", 400, RETRIEVAL, "characters of a head after those", low=1),
 )
+_CONFIG_BYTES = 1 << 20     # no settings need more
+
 BY_NAME = {s.name: s for s in TABLE}
 SCOPED = {scope: tuple(s.name for s in TABLE if s.scope == scope) for scope in (PLACE, CLIENT, DAEMON, RETRIEVAL)}
 
@@ -341,9 +343,12 @@ def config_path(environ=None):
 
 def _config_file(environ, warnings):
     path = config_path(environ)
+    if not os.path.lexists(path):
+        return {}
+    from . import files
+
     try:
-        with open(path, "rb") as handle:
-            raw = handle.read()
+        raw = files.read(path, _CONFIG_BYTES, follow=True)
     except FileNotFoundError:
         return {}
     except OSError as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import stat
 
 import pytest
@@ -141,11 +142,28 @@ def test_a_forgotten_agent_leaves_nothing_behind(path):
 def test_a_file_that_cannot_be_written_changes_nothing(path):
     book = CalibrationFile(path)
     fill(book)
-    os.mkdir(path + ".tmp")  # stands where the new file would be written
-    before = open(path, "rb").read()
-    with pytest.raises(StorageFailure):
-        book.update(lambda held: held.with_beta("kit", 0.5))
-    assert book.beta("kit") == 2.0 and open(path, "rb").read() == before
+    before, beside = open(path, "rb").read(), os.listdir(os.path.dirname(path))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5, limit[1]))  # as a full disk: nothing larger can be written
+    try:
+        with pytest.raises(StorageFailure):
+            book.update(lambda held: held.with_beta("kit", 0.5))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert book.beta("kit") == 2.0 and open(path, "rb").read() == before and os.listdir(os.path.dirname(path)) == beside
+
+
+def test_what_stands_in_a_files_place_is_moved_aside(path):
+    for suffix in ("", ".previous", ".bak", ".damaged"):
+        os.mkfifo(path + suffix)
+    book = CalibrationFile(path)
+    assert "a named pipe" in book.problem and ".aside-1" in book.problem
+    fill(book)
+    book.update(lambda held: held.for_model("m2", 8, "1-fusion"))
+    assert book.problem is None and os.path.isfile(path) and os.path.isfile(path + ".previous") and os.path.isfile(path + ".bak")
+    with open(path, "wb") as handle:
+        handle.write(b"damaged")
+    assert CalibrationFile(path).problem and os.path.isfile(path + ".damaged")
 
 
 def test_a_reader_keeps_its_snapshot_while_the_file_changes(path):

@@ -109,7 +109,7 @@ def test_what_the_daemon_refuses_moves_aside_with_its_reason_and_the_rest_goes_o
     failed = {path.name: path.read_text() for path in (spool / "failed").iterdir() if not path.is_symlink()}
     reasons = sorted(json.loads(text)["reason"] for text in failed.values())
     assert reasons == sorted(["content is empty", "'delete_agent_data' is not a method that can be queued", "unknown parameter 'colour'", "it is not valid JSON",
-                              "it cannot be read: Too many levels of symbolic links"])
+                              "it cannot be read: a symbolic link stands there, where a file belongs; move it away"])
     assert "secret token" not in "".join(failed.values())
     assert waiting(daemon)["failed"] == 5
     (issue,) = [i for i in daemon.call("check_health", {"checks": ["spool"]})[0]["issues"]]

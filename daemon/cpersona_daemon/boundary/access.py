@@ -11,6 +11,7 @@ import os
 import stat
 from dataclasses import dataclass
 
+from .. import files
 from ..errors import SettingsConflict
 from ..wire import fields
 
@@ -57,7 +58,7 @@ class AccessList:
             return cls(None, own_uid)
         path = os.path.expanduser(path)
         try:
-            with open(path, "rb") as handle:
+            with open(files.opened(path, follow=True), "rb") as handle:
                 info = os.fstat(handle.fileno())
                 raw = handle.read()
         except OSError as error:

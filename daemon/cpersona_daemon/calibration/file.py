@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from ..errors import StorageFailure
+from .. import files
+from ..errors import of_file
 from ..settings import Settings
 from ..storage.calibration import same_model
-from .previous import Previous, write_private
+from .previous import Previous, put
 
 FORMAT = "cpersona-calibration/1"
 SCORING_VERSION = "2"
@@ -230,26 +231,27 @@ class CalibrationFile:
         body = msgspec.json.encode(changed, order="sorted")
         document = {"calibration": msgspec.Raw(body), "checksum": _checksum(body)}
         try:
-            write_private(self.path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
+            put(self.path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
         except OSError as error:
-            raise StorageFailure(f"the calibration file cannot be written ({error.strerror}); nothing changed") from error
+            raise of_file(error, "nothing changed, since the calibration file cannot be written") from error
         self._current, self.exists, self.problem = changed, True, None
 
     def _back_up(self) -> None:
         try:
-            with open(self.path, "rb") as handle:
-                write_private(self.backup_path, handle.read(LARGEST_FILE))
+            put(self.backup_path, files.read(self.path, LARGEST_FILE))
         except FileNotFoundError:
             return  # somebody removed it; there is nothing to keep
         except OSError as error:
-            raise StorageFailure(f"the old calibration file cannot be backed up ({error.strerror}); nothing changed") from error
+            raise of_file(error, "nothing changed, since the old calibration file cannot be backed up") from error
 
     # -- reading it
 
     def _load(self) -> Measured:
         try:
-            with open(self.path, "rb") as handle:
-                raw = handle.read(LARGEST_FILE + 1)
+            aside = files.make_way(self.path)
+            if aside is not None:
+                self.problem = f"{files.kind(aside)} stood in the calibration file's place; it was moved to {os.path.basename(aside)}"
+            raw = files.read(self.path, LARGEST_FILE + 1)
         except FileNotFoundError:
             return Measured()
         except OSError as error:
@@ -260,6 +262,7 @@ class CalibrationFile:
         except ValueError as error:
             self.problem = f"the calibration file is damaged or not ours ({error}); it was moved to {os.path.basename(self.damaged_path)}"
             try:
+                files.make_way(self.damaged_path)
                 os.replace(self.path, self.damaged_path)
             except OSError as failure:
                 self.problem = f"the calibration file is damaged or not ours ({error}) and cannot be moved aside ({failure.strerror})"

@@ -9,12 +9,12 @@ Contract: issue "Honest recall" 1 (`calibrate --rollback`).
 from __future__ import annotations
 
 import hashlib
-import os
 from typing import Any
 
 import msgspec
 
-from ..errors import Refused, StorageFailure
+from .. import files
+from ..errors import Refused, of_file
 
 LARGEST_FILE = 64 * 1024 * 1024
 
@@ -78,8 +78,7 @@ class Previous:
         if self._kept is None:
             self._kept = {}
             try:
-                with open(self.path, "rb") as handle:
-                    checksum, _, body = handle.read(LARGEST_FILE).partition(b"\n")
+                checksum, _, body = files.read(self.path, LARGEST_FILE).partition(b"\n")
                 if hashlib.sha256(body).hexdigest().encode() == checksum:
                     self._kept = msgspec.json.decode(body, type=dict[str, _Kept])
             except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -89,9 +88,9 @@ class Previous:
     def _save(self, kept: dict[str, _Kept]) -> None:
         body = msgspec.json.encode(kept, order="sorted") + b"\n"
         try:
-            write_private(self.path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+            put(self.path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
         except OSError as error:
-            raise StorageFailure(f"the earlier calibration cannot be kept ({error.strerror}); nothing changed") from error
+            raise of_file(error, "nothing changed, since the earlier calibration cannot be kept") from error
         self._kept = kept
 
 
@@ -99,24 +98,7 @@ def _maps(measured: Any) -> dict[str, dict]:
     return {name: value for name in measured.__struct_fields__ if isinstance(value := getattr(measured, name), dict)}
 
 
-def write_private(path: str, data: bytes) -> None:
-    """Put a file in place whole, 0600 from its first byte, and durably. Raises OSError."""
-    temporary = path + ".tmp"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        os.fchmod(handle, 0o600)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(handle, view):]
-        os.fsync(handle)
-    except BaseException:
-        os.close(handle)
-        os.unlink(temporary)
-        raise
-    os.close(handle)
-    os.replace(temporary, path)
-    directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+def put(path: str, data: bytes) -> None:
+    """Put a file in place whole, private and durably; what stands there and is no file gets another name. Raises OSError."""
+    files.make_way(path)
+    files.replace(path, data)

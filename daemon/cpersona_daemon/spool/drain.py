@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from .. import files
 from ..boundary.dispatch import METHODS, dispatch
 from ..context import Context
 from ..wire import fields
@@ -182,21 +183,16 @@ class Spool:
         """Move a refused file to failed/, its reason inside; put back into the spool it is tried again. A token does not stay."""
         log.warning("a queued write was refused (%s) and stands in %s/failed/%s", code, self._directory, name)
         failed = os.path.join(self._directory, "failed")
-        os.makedirs(failed, mode=0o700, exist_ok=True)
+        _make_directory(failed)
         source, target = os.path.join(self._directory, name), os.path.join(failed, name)
         kept = {key: value for key, value in (item or {}).items() if key != "token"} | {"code": code, "reason": reason}
         if item is None:
             # Not a file that can be read as one: it is moved as it is, and the reason stands beside it.
+            files.make_way(target)
             os.rename(source, target)
             source, target = "", target + ".reason"
-        temporary = os.path.join(failed, f".{os.path.basename(target)}")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            json.dump(kept, handle)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.rename(temporary, target)
-        _sync(failed)
+        files.make_way(target)
+        files.replace(target, json.dumps(kept).encode())
         if source:
             _unlink(source)
 
@@ -236,14 +232,14 @@ def _untrusted(directory: str) -> str | None:
 
 def _read(path: str) -> bytes:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = files.opened(path)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise Unfit(f"it cannot be read: {error.strerror}") from None
     with os.fdopen(descriptor, "rb") as handle:
         info = os.fstat(handle.fileno())
-        if not stat.S_ISREG(info.st_mode) or info.st_uid != os.getuid():
+        if info.st_uid != os.getuid():
             raise Unfit("it is not a file of this user")
         if info.st_size > MAX_BYTES:
             raise Unfit(f"it is larger than {MAX_BYTES} bytes")
@@ -281,6 +277,16 @@ def _shown(raw: bytes) -> str:
         return "base64:" + base64.b64encode(raw).decode("ascii")
 
 
+def _make_directory(path: str) -> None:
+    """Make a directory, 0700, where none is; what stands there instead gets another name."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            files.set_aside(path)
+            os.mkdir(path, 0o700)
+
+
 def _unlink(path: str) -> None:
     try:
         os.unlink(path)
@@ -292,7 +298,7 @@ def _tidy(directory: str) -> None:
     """Remove what writers that were killed left behind; nobody was told that it was kept."""
     with os.scandir(directory) as entries:
         for entry in entries:
-            if entry.name.startswith(".") and time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE_TEMPORARY_SECONDS:
+            if entry.name.startswith(".") and entry.is_file(follow_symlinks=False) and time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE_TEMPORARY_SECONDS:
                 _unlink(entry.path)
 
 
