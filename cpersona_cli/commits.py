@@ -7,6 +7,8 @@ Contract: issue "A tool to live in", Git: one commit is one memory, keyed by its
 
 import os
 
+from cpersona_daemon import files
+
 CHANNEL = "git"
 MAX_PATHS = 100
 STATE = "cpersona.json"          # in the common git directory: what `git install` was told; its presence is what arms the hooks
@@ -16,6 +18,7 @@ _ROOM = 500                      # of the metadata's length, for what stands bes
 _FIELDS = ("parents", "author", "email", "time", "names", "reached_by", "message")
 _FORMAT = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%D%x00%S%x00%B%x00"
 _CHUNK = 1 << 16
+_LARGEST_STATE = 1 << 20
 
 
 class GitFailed(Exception):
@@ -222,20 +225,14 @@ def write_state(common, state):
     """Write what the hooks of a repository need to know; whole or not at all."""
     from .output import to_json
 
-    path = os.path.join(common, STATE)
-    temporary = f"{path}.{os.getpid()}"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    with open(handle, "w", encoding="utf-8") as stream:
-        stream.write(to_json(state) + "\n")
-    os.replace(temporary, path)
+    files.replace(os.path.join(common, STATE), f"{to_json(state)}\n".encode())
 
 
 def _read_state(common):
     from .reading import parse_json
 
     try:
-        with open(os.path.join(common, STATE), encoding="utf-8") as handle:
-            state = parse_json(handle.read())
+        state = parse_json(files.read(os.path.join(common, STATE), _LARGEST_STATE).decode("utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):

@@ -9,6 +9,8 @@ Contract: issue "A tool to live in", Git; interface.md, "Spool".
 import os
 import sys
 
+from cpersona_daemon import files
+
 from . import commits
 
 NOTES_A_REQUEST = 500
@@ -68,7 +70,8 @@ def _rewrite(repository, rebase, mapped):
 
 
 def _hold(rebase, ids):
-    with open(os.path.join(rebase, commits.HELD), "a", encoding="ascii") as handle:
+    held = files.opened(os.path.join(rebase, commits.HELD), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    with open(held, "a", encoding="ascii") as handle:
         handle.writelines(f"{id}\n" for id in ids)
 
 
@@ -77,7 +80,7 @@ def _kept(repository, rebase):
     if not rebase:
         return []
     try:
-        with open(os.path.join(rebase, commits.HELD), encoding="ascii") as handle:
+        with open(files.opened(os.path.join(rebase, commits.HELD)), encoding="ascii") as handle:
             held = list(dict.fromkeys(handle.read().split()))
     except FileNotFoundError:
         return []

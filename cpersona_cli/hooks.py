@@ -13,9 +13,12 @@ import shlex
 import stat
 import sys
 
+from cpersona_daemon import files
+
 from .exits import Stop
 
 NAMES = ("post-commit", "post-rewrite")
+_LARGEST_HOOK = 1 << 20
 ASIDE = "cpersona-aside"         # where hooks stand that ours runs; their names stay what they were
 _BEGIN, _END = "# >>> cpersona git hook; `cpersona git uninstall` removes it >>>\n", "# <<< cpersona git hook <<<\n"
 _FOR = "# for "
@@ -162,18 +165,13 @@ def _is_script(path, text):
 def _text(path):
     """Return a hook's text, None where there is none that is text."""
     try:
-        with open(path, encoding="utf-8", newline="") as handle:
-            return handle.read()
+        return files.read(path, _LARGEST_HOOK, follow=True).decode("utf-8")
     except (FileNotFoundError, UnicodeDecodeError):
         return None
 
 
 def _write(path, text, mode):
-    temporary = f"{path}.cpersona-{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8", newline="") as handle:
-        handle.write(text)
-        os.fchmod(handle.fileno(), stat.S_IMODE(mode) | stat.S_IXUSR)
-    os.replace(temporary, path)
+    files.replace(path, text.encode(), stat.S_IMODE(mode) | stat.S_IXUSR)
 
 
 def _move_aside(path, aside):

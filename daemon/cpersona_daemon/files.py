@@ -14,6 +14,7 @@ import time
 _GUARDED = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _FIRST, _LAST = ".cpersona-", ".tmp"     # what the name of a temporary file begins and ends with
 _STALE_SECONDS = 3600
+_BUFFER = 1 << 17
 
 
 class InTheWay(OSError):
@@ -49,7 +50,7 @@ def read(path, most, follow=False, directory=None):
 class Replacing:
     """A file that takes its name when the ``with`` block ends: whole, on disk and under a durable name; else nothing changed.
 
-    The block is given a binary handle. Whatever ends it early, a full disk too, leaves neither a change nor a temporary file.
+    The block is given a binary handle; ``draft`` is the path that the file has meanwhile. Whatever ends it early, a full disk too, leaves neither a change nor a temporary file.
     ``mode`` holds from the first byte on. Raises InTheWay where a directory stands, OSError.
     """
 
@@ -60,13 +61,14 @@ class Replacing:
 
     def __enter__(self):
         above, self._name = os.path.split(self._path)
+        self.draft = os.path.join(above, self._temporary)
         self._folder = os.open(above or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._given)
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(self._temporary, flags, self._mode & 0o600, dir_fd=self._folder)
             try:
                 os.fchmod(descriptor, self._mode)  # whatever the umask takes away
-                self._handle = open(descriptor, "w+b")
+                self._handle = open(descriptor, "w+b", buffering=_BUFFER)
             except BaseException:
                 os.close(descriptor)
                 os.unlink(self._temporary, dir_fd=self._folder)

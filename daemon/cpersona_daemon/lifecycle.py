@@ -10,6 +10,7 @@ Contract: shared/interface.md, "The daemon's life".
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
@@ -20,7 +21,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 
-from . import __version__, claims, opening
+from . import __version__, claims, files, opening
 from .clock import SystemClock
 from .context import Context
 from .errors import CPersonaError, SettingsConflict
@@ -114,6 +115,8 @@ class Daemon:
             raise SettingsConflict(f"CPERSONA_DB_PATH: {self.places.db} is no regular file, so it cannot be the database")
         claims.make_directories(self.places)
         self._lock = claims.take_lock(self.places)
+        with contextlib.suppress(OSError):  # nothing depends on it
+            files.tidy(os.path.dirname(self.places.db))
         try:
             self.own = claims.OwnSocket.from_systemd() or claims.OwnSocket.bind(self.places.socket, self._socket_mode())
             ctx = await opening.open_early(self.settings, self.places, self.clock, self._opened)

@@ -137,3 +137,24 @@ def test_status_says_by_its_exit_code_whether_commits_are_noted(repo, harm, stat
 def test_outside_a_repository_it_says_so_in_one_line(run_cli, words):
     done = run_cli(["git", *words])
     assert done.returncode == 1 and done.stdout == "" and "not a git repository" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_what_stands_in_a_hooks_place_and_is_no_file_is_named_and_holds_nothing(repo):
+    repo.commit("root")
+    hook = repo.hook("post-commit")
+    hook.parent.mkdir(exist_ok=True)
+    os.mkfifo(hook)
+    for words in (["install"], ["status"]):
+        done = repo.cpersona("git", *words, check=False)
+        assert done.returncode == 1 and "a named pipe stands there" in done.stderr and str(hook) in done.stderr
+    assert hook.is_fifo() and sorted(path.name for path in hook.parent.iterdir() if not path.name.endswith(".sample")) == ["post-commit"]
+
+
+def test_no_link_is_written_through(repo):
+    """Whoever may write into the hooks' directory chooses no file of ours to be overwritten."""
+    repo.commit("root")
+    theirs = repo.path / "theirs"
+    theirs.write_text("theirs")
+    (repo.path / ".git" / "cpersona.json").symlink_to(theirs)
+    assert repo.cpersona("git", "install").returncode == 0
+    assert theirs.read_text() == "theirs" and not (repo.path / ".git" / "cpersona.json").is_symlink()

@@ -93,7 +93,7 @@ def test_an_export_that_fails_leaves_the_old_file_whole_and_no_other(house, monk
 
     monkeypatch.setattr(os, "fsync", full)
     answer = house.ask("export_memories", output_path=str(house.root / "out.jsonl"))
-    assert answer["ok"] is False and "No space left" in answer["error"] and house.code == "storage"
+    assert answer["ok"] is False and "No space left" in answer["error"] and house.code == "full"
     assert (house.root / "out.jsonl").read_bytes() == before
     assert [p.name for p in house.root.iterdir() if p.is_file()] == ["out.jsonl"]
 

@@ -17,8 +17,9 @@ from collections.abc import Callable
 
 import apsw
 
-from .. import __version__
-from ..errors import CorruptDatabase, StorageFailure, TimedOut, translate
+from .. import __version__, files
+from ..calibration.previous import LARGEST_FILE
+from ..errors import CorruptDatabase, TimedOut, of_file, translate
 from ..instants import iso_now
 from ..paths import Places
 from ..settings import CLIENT, DAEMON, RETRIEVAL, TABLE, Settings
@@ -44,7 +45,7 @@ def make(places: Places, settings: Settings, target: str, now: float, progress: 
         finally:
             shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
-        raise StorageFailure(f"the backup cannot be written to {os.path.dirname(target)} ({error.strerror}); nothing was changed") from error
+        raise of_file(error, f"nothing was changed, since the backup cannot be written to {os.path.dirname(target)}") from error
     except apsw.Error as error:
         raise translate(error) from error
 
@@ -56,30 +57,26 @@ def _make(places: Places, settings: Settings, target: str, now: float, tell: Pro
     schema, rows, damage = shape.look_at_database(copy)
     if damage:
         raise CorruptDatabase(f"the copy is not sound, so no backup was written: {damage[0]}")
-    files = {shape.DATABASE: copy}
+    parts = {shape.DATABASE: copy}
     for name, path in ((shape.CALIBRATION, places.calibration), (shape.EARLIER, places.calibration + ".previous")):
-        if os.path.isfile(path):
-            # A copy: the file may be replaced between its checksum and its packing.
-            files[name] = shutil.copyfile(path, os.path.join(work, name))
-    files[shape.SETTINGS] = os.path.join(work, shape.SETTINGS)
-    with open(files[shape.SETTINGS], "w", encoding="utf-8") as handle:
-        json.dump(settings_of(settings), handle, indent=1)
-    draft = os.path.join(work, "backup")
+        try:
+            kept = files.read(path, LARGEST_FILE)
+        except (FileNotFoundError, files.InTheWay):
+            continue
+        # A copy: the file may be replaced between its checksum and its packing.
+        parts[name] = os.path.join(work, name)
+        files.replace(parts[name], kept)
+    parts[shape.SETTINGS] = os.path.join(work, shape.SETTINGS)
+    files.replace(parts[shape.SETTINGS], json.dumps(settings_of(settings), indent=1).encode())
     facts = {"created_at": iso_now(now), "version": __version__, "schema": schema, "rows": rows}
-    with os.fdopen(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w+b") as handle:
-        shape.pack(handle, target.endswith("gz"), facts, files, now, lambda done, total: tell({"stage": "packing", "done": done, "total": total}))
+    replacing = files.Replacing(target)
+    with replacing as handle:
+        shape.pack(handle, target.endswith("gz"), facts, parts, now, lambda done, total: tell({"stage": "packing", "done": done, "total": total}))
         handle.flush()
-        os.fsync(handle.fileno())
-    if stop.is_set():
-        raise TimedOut("the backup was given up; nothing was written")
-    tell({"stage": "verifying"})
-    shape.verify(draft)
-    os.replace(draft, target)
-    directory = os.open(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+        if stop.is_set():
+            raise TimedOut("the backup was given up; nothing was written")
+        tell({"stage": "verifying"})
+        shape.verify(replacing.draft)
     return {"ok": True, "path": target, "bytes": os.path.getsize(target), **rows, "schema": schema}
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import base64
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 import apsw
 import msgspec
 
-from ..errors import Refused, StorageFailure
+from .. import files
+from ..errors import Refused, of_file
 from ..instants import iso_now
 from ..storage import transfer
 from ..storage.memories import Whole
@@ -34,22 +34,13 @@ def export(conn: apsw.Connection, agent_id: str, target: str, now: float, includ
     """
     counts = transfer.counts(conn, agent_id)
     directory = os.path.dirname(target)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise Refused(f"output_path: nothing can be written in {directory}")
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=".cpersona-export-", suffix=".tmp", dir=directory)  # 0600
-    except OSError as error:
-        raise Refused(f"output_path: {directory} cannot be written to ({error.strerror})") from None
-    try:
-        with open(descriptor, "wb", buffering=1 << 20) as handle:
+        with files.Replacing(target) as handle:
             _write(handle, _records(conn, agent_id, counts, now, include_embeddings), 1 + sum(counts.values()), progress)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:
-        os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise StorageFailure(f"the export could not be written ({error.strerror}); {target} is as it was") from error
-        raise
-    _sync_directory(directory)
+    except OSError as error:
+        raise of_file(error, f"the export could not be written, and {target} is as it was") from error
     answer: dict[str, Any] = {"ok": True, "path": target, "memories": counts["memory"], "episodes": counts["episode"], "profiles": counts["profile"]}
     if counts["entity"] or counts["mention"] or counts["relation"]:
         answer["associations"] = {"entities": counts["entity"], "mentions": counts["mention"], "relations": counts["relation"]}
@@ -127,11 +118,3 @@ def _with_vector(record: dict, vector: bytes | None, model: str | None) -> dict:
         record["embedding_b64"] = base64.b64encode(vector).decode()
         record["embedding_model"] = model or ""
     return record
-
-
-def _sync_directory(directory: str) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
