@@ -121,6 +121,11 @@ def _import(session, params):
         rows = [(name, response.get(name, 0)) for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes")]
         rows.append(("profile_updated", str(bool(response.get("profile_updated"))).lower()))
         out.records([*rows, *((f"imported_{name}", count) for name, count in (response.get("associations") or {}).items())])
+    if listed := response.get("listed_for_embedding"):
+        out.note(f"{listed} of the rows came without a vector that this store's embedder can compare; they are embedded in the background and found by"
+                 " words alone until then: `cpersona daemon status` shows how many are left")
+    elif lacking := response.get("without_usable_vector"):
+        out.note(f"{lacking} of the rows have no vector that this store's embedder can compare; an import has them embedded in the background")
     if answer.status:
         hint = "correct the file and import it again, what is stored already is skipped"
         raise exits.Stop(exits.failure_line("import", response, answer.code, hint), answer.status)

@@ -132,6 +132,22 @@ def test_vectors_of_another_model_are_not_ranked_though_they_have_the_same_dimen
     assert found(environ, "pear") == ["written by the same model"]
 
 
+def test_an_import_of_vectors_of_another_model_says_so_and_has_the_rows_embedded(home, model):
+    """And is not answered with `no row came into question` until somebody asks for the health of the store."""
+    environ = model.environ(home, "moved")
+    model.holds = "written"
+    model.free.clear()
+    path = Path(home["HOME"], "moved.jsonl")
+    path.write_text(HEADER + row("written by a stranger", "pear", "two") + row("written by nobody", "pear", "two"))
+    done = cpersona(environ, "import", str(path))
+    assert done.returncode == 0 and "2 of the rows came without a vector that this store's embedder can compare" in done.stderr
+    assert json.loads(cpersona(environ, "import", str(path), "--json", "--to-agent", "b").stdout)["listed_for_embedding"] == 2
+    assert "2 rows still wait for their vectors and are found by words alone" in cpersona(environ, "recall", "pear", "--no-wait").stderr
+    model.free.set()
+    until(lambda: cpersona(environ, "recall", "written").stderr == "")
+    assert sorted(found(environ, "written")) == ["written by a stranger", "written by nobody"]
+
+
 def test_vectors_of_the_old_model_are_not_ranked_once_the_model_has_changed(home, model):
     environ = model.environ(home, "changed")
     cpersona(environ, "store", "pear tart")

@@ -64,7 +64,7 @@ def row_of(record: dict[str, Any], embedder: Embedder | None) -> Row:
     new = NewMemory(
         record["agent_id"], record["content"], record["project_id"], record["channel"], record["msg_id"],
         msgspec.json.encode(record["source"]).decode(), record["timestamp"], created_at=created(record))
-    return Row("mem", None, new, None if embedder is None else embedder.one(record["content"]), Embedder.MODEL, [])
+    return Row("mem", None, new, None if embedder is None else embedder.one(record["content"]), Embedder.MODEL, [], None)
 
 
 def created(record: dict[str, Any]) -> str:

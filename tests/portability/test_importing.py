@@ -5,7 +5,10 @@ import os
 import struct
 
 import pytest
+from embed_kit import EmbedServer
 from house_kit import memory
+
+from cpersona_daemon.storage import backlog
 
 
 def b64(*values):
@@ -227,6 +230,53 @@ def test_rows_without_a_vector_are_listed_for_embedding_only_when_asked(make_hou
     assert house.sql("SELECT count(*) FROM embedding_backlog") == [(0,)]
     load(house, memory("y"), memory("z", embedding_b64=b64(1, 0)), embed=True)
     assert house.sql("SELECT kind, id FROM embedding_backlog") == [("mem", 2)]
+
+
+@pytest.fixture
+def model():
+    """A service that answers vectors of two numbers as the model `kit`."""
+    class Model(EmbedServer):
+        def reply(self, texts):
+            return {"embeddings": [[0.6, 0.8]] * len(texts), "model": "kit"}
+
+    served = Model()
+    yield served
+    served.stop()
+
+
+STRANGERS = [memory("of the model", embedding_b64=b64(1, 0), embedding_model="kit"), memory("of an unknown one", embedding_b64=b64(0, 1)),
+             memory("of another", embedding_b64=b64(1, 0), embedding_model="other"), memory("of another width", embedding_b64=b64(1, 0, 0), embedding_model="kit"),
+             memory("without one"), {"_type": "episode", "agent_id": "a", "summary": "an episode without one"}]
+
+
+def test_rows_with_a_vector_of_another_model_are_listed_and_said_at_the_end(make_house, model):
+    house = make_house(CPERSONA_EMBEDDING_MODE="http", CPERSONA_EMBEDDING_URL=model.url)
+    house.run(house.ctx.backlog.stop())
+    assert load(house, *STRANGERS, dry_run=True, embed=True).get("without_usable_vector") == 2  # the service has not said yet which model it is
+    answer = load(house, *STRANGERS, embed=True)
+    assert answer["listed_for_embedding"] == 4
+    assert house.sql("SELECT kind, id FROM embedding_backlog ORDER BY kind, id") == [("ep", 1), ("mem", 3), ("mem", 4), ("mem", 5)]
+    assert load(house, *STRANGERS, dry_run=True, target_agent_id="b")["without_usable_vector"] == 4
+    assert "listed_for_embedding" not in load(house, *STRANGERS, embed=True)
+
+
+def test_an_import_that_does_not_embed_says_how_many_rows_lack_a_vector(make_house, model):
+    house = make_house(CPERSONA_EMBEDDING_MODE="http", CPERSONA_EMBEDDING_URL=model.url)
+    house.ask("recall", agent_id="a", query="which model is it")
+    answer = load(house, *STRANGERS)
+    assert answer["without_usable_vector"] == 4 and house.sql("SELECT count(*) FROM embedding_backlog") == [(0,)]
+
+
+def test_a_strangers_vectors_do_not_hold_the_embedder_to_their_width(make_house, model):
+    house = make_house(CPERSONA_EMBEDDING_MODE="http", CPERSONA_EMBEDDING_URL=model.url)
+    model.reply = lambda texts: {"embeddings": [[0.6, 0.8]] * len(texts)}
+    assert house.ask("store", agent_id="a", content="first")["embedded"]
+    load(house, memory("of a stranger", embedding_b64=b64(1, 0, 0), embedding_model="other"))
+    assert house.run(known(house)) == ("", 2)
+
+
+async def known(house):
+    return await house.ctx.db.read(backlog.known_width)
 
 
 def test_nothing_is_listed_for_embedding_without_an_embedder(house):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cpersona_daemon.recall.lexical import parse_query
-from cpersona_daemon.storage import backlog, candidates, episodes, history, idempotency, lexical, memories, profiles, schema, transfer
+from cpersona_daemon.storage import backlog, candidates, episodes, history, idempotency, lexical, memories, profiles, schema, transfer, vector_counts
 from cpersona_daemon.storage import calibration as measuring
 from cpersona_daemon.storage.database import Transaction
 from cpersona_daemon.storage.idempotency import Key
@@ -146,6 +146,14 @@ def test_the_span_of_a_scope_is_read_from_both_ends_of_an_index(store, scope):
 def test_the_boundary_of_the_episode_penalty_is_one_step_into_an_index(store, scope):
     looked = bounded(store, lambda tx: episodes.boundary(tx.conn, scope))
     assert looked.uses("INDEX episodes_recent") and not looked.sorts
+
+
+@in_every_scope
+def test_rows_without_a_usable_vector_are_read_from_counts(store, scope):
+    for model in ("m", "", "another"):
+        looked = bounded(store, lambda tx: (vector_counts.unusable(tx.conn, scope, 1, model), vector_counts.waiting(tx.conn, scope)))  # noqa: B023
+        assert looked.steps <= 2_000 and all("USING PRIMARY KEY (agent_id=? AND kind=?" in line for line in looked.lines if line.startswith("SEARCH"))
+        assert not any(line.startswith("SCAN") and "counts" in line for line in looked.lines)
 
 
 @in_every_scope

@@ -13,7 +13,7 @@ from ..associations import declare, listing, reconstruct, traverse
 from ..associations.layout import MOST_BUDGET
 from ..errors import InvalidParams, Refused
 from . import advisories
-from .common import advise_of_backlog, bounded, paused, scope_of
+from .common import bounded, paused, scope_of
 from .recall import MAX_QUERY_LENGTH, WAIT_SECONDS
 from .registry import Call, Method
 
@@ -112,7 +112,7 @@ async def reconstruct_items(call: Call) -> dict:
     answer, advice = await reconstruct.reconstruct(call.ctx, call.settings, ask)
     for each in advice:
         advisories.add(answer, *each)
-    return await advise_of_backlog(call, answer)
+    return answer
 
 
 METHODS = {

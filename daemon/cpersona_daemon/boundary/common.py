@@ -50,21 +50,6 @@ def stored_at(value: str | None, name: str) -> str:
     raise InvalidParams(f"{name} names no instant; give one like 2026-03-01T09:30:00Z")
 
 
-async def advise_of_backlog(call: Call, answer: dict) -> dict:
-    """Add to a recall's answer that rows are still to be embedded, where nothing else is said of missing vectors; return it.
-
-    Until then words alone find them, so right after an import or a backfill an answer is weaker than it will be.
-    """
-    if call.ctx.backlog.busy and "advisory" not in answer and call.settings.degraded_advisory and call.params.query.strip():
-        if waiting := await call.ctx.backlog.pending():
-            what = "1 row still waits for its vector and is" if waiting == 1 else f"{waiting} rows still wait for their vectors and are"
-            advisories.add(
-                answer, advisories.HINT, f"{what} found by words alone until then", f"{waiting} rows listed for embedding",
-                "ask again later; `cpersona daemon status` shows how many are left",
-            )
-    return answer
-
-
 async def advise_of_history(
     call: Call, answer: dict, scope: Scope, kinds: tuple[str, ...], *, stored: tuple[str, str] = ("", ""), everyone: bool = False, profile: bool = False
 ) -> dict:

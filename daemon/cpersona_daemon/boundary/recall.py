@@ -17,7 +17,7 @@ from ..recall.types import Query, Result, Row, parse_ref
 from ..storage import memories
 from ..vectors.changes import MEMORY
 from . import advisories
-from .common import advise_of_backlog, advise_of_history, bounded, scope_of
+from .common import advise_of_history, bounded, scope_of
 from .preview import FULL_CONTENT_BUDGET, trim
 from .registry import Call, Method
 
@@ -107,7 +107,6 @@ async def recall_with_context(call: Call) -> dict:
 async def _advised(call: Call, query: Query, answer: dict) -> dict:
     """Add what makes an answer weaker than it looks. A blank question lists memories alone."""
     asked = bool(query.text.strip())
-    await advise_of_backlog(call, answer)
     return await advise_of_history(call, answer, query.scope, query.scope.kinds if asked else (MEMORY,), profile=asked)
 
 

@@ -205,6 +205,19 @@ class EmbeddingService:
         if self.state != READY:
             raise EmbeddingFailure("the embedding model is still loading")
 
+    async def learn(self, wait_seconds: float) -> None:
+        """Have the embedder say which model it is and how wide its vectors are, where it tells that only with an answer.
+
+        Waits so long at most; an embedder that does not answer leaves ``identity`` and ``dimension`` unknown.
+        """
+        if self.mode == "none" or self.dimension is not None:
+            return
+        try:
+            async with asyncio.timeout(wait_seconds):
+                await self.embed_texts(["which model is this"], wait_seconds)
+        except (EmbeddingFailure, TimeoutError):
+            pass
+
     # -- embedding
 
     async def embed_query(self, text: str, wait_seconds: float, limit_seconds: float | None = None) -> Embedded | None:

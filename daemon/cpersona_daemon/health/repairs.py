@@ -14,8 +14,6 @@ from typing import Any
 
 from ..calibration.run import recalibrate_if_stale
 from ..context import Context
-from ..embedding.service import EmbeddingService
-from ..errors import EmbeddingFailure
 from ..storage import backlog, health, memories
 from ..storage.database import Transaction
 from ..vectors.changes import MEMORY
@@ -190,20 +188,13 @@ async def reindex(ctx: Context, progress: Progress | None = None) -> dict:
     answer["vectors"] = {name: await ctx.db.read(health.usable_vectors, kind) for kind, name in KINDS}
     answer["listed_for_embedding"] = 0
     if ctx.embedding.mode != "none":
-        await _learn_model(ctx.embedding)
+        # Where it does not answer, what is missing is listed all the same, and the backlog goes on when it is back.
+        await ctx.embedding.learn(LOAD_WAIT_SECONDS)
         answer["listed_for_embedding"] = await ctx.db.write(lambda tx: sum(health.enqueue_missing(tx, kind) for kind, _ in KINDS))
         answer["listed_for_embedding"] += await _enqueue_foreign(ctx)
         ctx.backlog.wake()
     answer["waiting_for_embedding"] = await ctx.db.read(backlog.count)
     return answer
-
-
-async def _learn_model(embedding: EmbeddingService) -> None:
-    """Have the embedder say which model it is: an http service does so only when asked for a vector."""
-    try:
-        await embedding.embed_texts(["reindex"], LOAD_WAIT_SECONDS)
-    except EmbeddingFailure:
-        return  # what is missing is listed all the same, and the backlog goes on when the embedder is back
 
 
 def _chunks(ids: list[int]) -> list[list[int]]:

@@ -20,6 +20,7 @@ import numpy as np
 from ..context import Context
 from ..errors import CPersonaError, Refused
 from ..settings import Settings
+from ..storage.calibration import Fit
 from ..storage.database import Transaction
 from ..storage.memories import Prepared
 from ..vectors.changes import MEMORY
@@ -35,6 +36,7 @@ BATCH_BYTES = 8 * 1024 * 1024
 # The commit and the vector index come on top, and who comes a moment too late waits for one more transaction.
 TRANSACTION_SECONDS = 0.2
 MAX_ERRORS = 100
+LEARN_SECONDS = 5.0  # how long an embedder may take to say which model it is, before the first line is written
 
 Progress = Callable[[dict], None]
 
@@ -51,7 +53,8 @@ class Outcome:
     mentions: int = 0
     relations: int = 0
     profile_updated: bool = False
-    without_vector: int = 0
+    uncompared: int = 0  # rows without a vector, or with one of another model or width than those of the embedder
+    listed: bool = False
     cut: int = 0
     errors: list[str] = field(default_factory=list)
     error_count: int = 0
@@ -64,7 +67,7 @@ class Outcome:
     def add(self, other: Outcome) -> None:
         """Take over what another part of the import did."""
         for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes", "entities", "mentions", "relations",
-                     "without_vector", "cut", "error_count"):
+                     "uncompared", "cut", "error_count"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.profile_updated |= other.profile_updated
         self.errors.extend(other.errors[:MAX_ERRORS - len(self.errors)])
@@ -77,6 +80,8 @@ class Outcome:
         }
         if self.entities or self.mentions or self.relations:
             out["associations"] = {"entities": self.entities, "mentions": self.mentions, "relations": self.relations}
+        if self.uncompared:
+            out["listed_for_embedding" if self.listed else "without_usable_vector"] = self.uncompared
         if self.cut:
             out["cut"] = self.cut
         if self.error_count:
@@ -143,9 +148,8 @@ async def import_file(
 ) -> dict:
     """Import a file and return import_memories' answer.
 
-    ``target`` replaces the agent of every line, ``batch`` names the run that new rows belong to. With ``embed`` rows without a vector are listed for
-    embedding,
-    with ``fail_if_cut`` lines whose text is too long are left out instead of cut.
+    ``target`` replaces the agent of every line, ``batch`` names the run that new rows belong to. With ``embed`` rows without a vector, or with one of
+    another model, are listed for embedding, with ``fail_if_cut`` lines whose text is too long are left out instead of cut.
     ``progress`` is called with `{done, total}` in lines. Raises Refused, with nothing changed, for a file that
     cannot be read or is not what its header says; an import that ends later answers `ok: false` with what it stored.
     """
@@ -165,19 +169,23 @@ async def import_file(
 async def _second_pass(
     ctx: Context, settings: Settings, handle: BinaryIO, found: Survey, *, dry_run: bool, target: str, embed: bool, name: str, fail_if_cut: bool, progress: Progress | None
 ) -> dict:
-    total, done = Outcome(), 0
+    embeds = ctx.embedding.mode != "none"
+    embed = embed and embeds and not dry_run
+    total, done = Outcome(listed=embed), 0
     ids, seen = Ids(found.wanted), set()
-    embed = embed and ctx.embedding.mode != "none" and not dry_run
+    if embed:
+        await ctx.embedding.learn(LEARN_SECONDS)
+    fit = Fit(ctx.embedding.identity, ctx.embedding.dimension) if embeds else None
     reader = _Reader(handle, found.lines, target, settings, prepare=not dry_run, fail_if_cut=fail_if_cut)
 
     async def write(batch: Batch, start: int) -> tuple[int, Outcome]:
         def job(tx: Transaction) -> tuple[int, Outcome]:
-            return apply(batch, start, Restore(tx, ids, embed, name))
+            return apply(batch, start, Restore(tx, ids, embed, name, fit))
 
         return await ctx.db.write(job)
 
     async def try_out(batch: Batch, start: int) -> tuple[int, Outcome]:
-        return await ctx.db.read(lambda conn: apply(batch, start, DryRun(conn, ids, seen)))
+        return await ctx.db.read(lambda conn: apply(batch, start, DryRun(conn, ids, seen, fit)))
 
     step = try_out if dry_run else write
     try:
@@ -190,7 +198,7 @@ async def _second_pass(
                     start, part = await step(batch, start)
                     total.add(part)
                     done = batch.items[start - 1][0]
-                    if embed and part.without_vector:
+                    if embed and part.uncompared:
                         ctx.backlog.wake()
             finally:
                 # A reading that is still under way would meet a closed file.

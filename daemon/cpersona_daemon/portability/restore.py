@@ -13,6 +13,7 @@ import apsw
 from ..associations.names import normalise
 from ..instants import created_text
 from ..storage import backlog, batches, episodes, history, memories, transfer
+from ..storage.calibration import Fit
 from ..storage.database import Transaction
 from ..vectors.changes import MEMORY
 from .lines import BadLine, EntityLine, MentionLine, ProfileLine, RelationLine, Row
@@ -50,10 +51,13 @@ class Ids:
 
 
 class _Taker:
-    """What both share: which line goes where, and what it counts as."""
+    """What both share: which line goes where, and what it counts as.
 
-    def __init__(self, ids: Ids):
-        self.ids = ids
+    ``fit`` is what vectors of the model at work are like, None where nothing is ever compared.
+    """
+
+    def __init__(self, ids: Ids, fit: Fit | None):
+        self.ids, self._fit = ids, fit
         self._takers = {ProfileLine: self._profile, EntityLine: self._entity, MentionLine: self._mention, RelationLine: self._relation}
 
     def take(self, item: Any, out: Any) -> list[str]:
@@ -70,7 +74,11 @@ class _Taker:
             else:
                 out.imported_episodes += written
                 out.skipped_episodes += not written
-            out.without_vector += written and row.vector is None
+            out.uncompared += written and not self.comparable(row)
+
+    def comparable(self, row: Row) -> bool:
+        """Tell whether a question's vector can be compared with the row's, where there is an embedder."""
+        return self._fit is None or (row.vector is not None and self._fit.fits(row.model, len(row.vector)))
 
     def _profile(self, profile: ProfileLine, out: Any) -> list[str]:
         out.profile_updated |= self.put_profile(profile)
@@ -108,12 +116,12 @@ class _Taker:
 
 
 class Restore(_Taker):
-    """Writes, inside one transaction."""
+    """Writes, inside one transaction. With ``embed`` rows whose vector cannot be compared are listed for embedding."""
 
-    def __init__(self, tx: Transaction, ids: Ids, embed: bool, batch: str = ""):
-        super().__init__(ids)
+    def __init__(self, tx: Transaction, ids: Ids, embed: bool, batch: str = "", fit: Fit | None = None):
+        super().__init__(ids, fit)
         self._tx, self._embed, self._batch = tx, embed, batch
-        self._models: set[tuple[str, int]] = set()
+        self._width_known = False
 
     def put_rows(self, rows: list[Row]) -> list[tuple[int, bool]]:
         if rows[0].kind == MEMORY:
@@ -130,7 +138,7 @@ class Restore(_Taker):
             if written and row.vector is not None:
                 self._note_model(row.model, len(row.vector))
                 vectors.append((new_id, row.new, source, row.model, row.vector))
-            elif written and self._embed:
+            if written and self._embed and not self.comparable(row):
                 backlog.enqueue(self._tx, row.kind, new_id)
         transfer.put_vectors(self._tx, rows[0].kind, vectors)
         now = created_text(self._tx.now)
@@ -143,9 +151,11 @@ class Restore(_Taker):
         return transfer.find_memory(self._tx.conn, row.new) or 0 if self.ids.wanted(row.kind, row.old_id) else 0
 
     def _note_model(self, model: str, width: int) -> None:
-        if (model, width) not in self._models:
-            self._models.add((model, width))
-            backlog.remember_width(self._tx, model, width)
+        """Note what the first vectors of a database are like. Later ones may be a stranger's, whose width the embedder must not be held to."""
+        if not self._width_known:
+            self._width_known = True
+            if backlog.known_width(self._tx.conn) is None:
+                backlog.remember_width(self._tx, model, width)
 
     def put_profile(self, profile: ProfileLine) -> bool:
         return transfer.put_profile(self._tx, profile.agent_id, profile.content, profile.updated_at, profile.project_id)
@@ -168,8 +178,8 @@ class DryRun(_Taker):
 
     _WOULD_BE = 0  # the id of a row that is not there
 
-    def __init__(self, conn: apsw.Connection, ids: Ids, seen: set[bytes]):
-        super().__init__(ids)
+    def __init__(self, conn: apsw.Connection, ids: Ids, seen: set[bytes], fit: Fit | None):
+        super().__init__(ids, fit)
         self._conn, self._seen = conn, seen
 
     def put_rows(self, rows: list[Row]) -> list[tuple[int, bool]]:

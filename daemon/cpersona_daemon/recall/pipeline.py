@@ -20,11 +20,11 @@ from ..errors import EmbeddingFailure
 from ..instants import parse_instant
 from ..settings import Settings
 from ..storage import candidates as candidate_facts
-from ..storage import episodes, memories, profiles
+from ..storage import episodes, memories, profiles, vector_counts
 from ..storage.candidates import Facts
 from ..vectors.changes import EPISODE, MEMORY, Rid
 from . import autocut as cutting
-from . import blend, evidence, fusion, gate, penalty, prior, versions
+from . import blend, evidence, fusion, gate, penalty, prior, uncompared, versions
 from . import trace as tracing
 from .channels import Notes, VectorQuery, retrieve
 from .confidence import Frame, confidence
@@ -287,6 +287,10 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
 
     result = Result(gate_fallback=stages.rescued, considered=len(stages.fused), gated=sum(not c.is_profile for c in stages.below))
     result.rows = _read_rows(conn, bench, vector, query, stages.final, look, profile)
+    if vector is not None and s.degraded_advisory:
+        unusable = vector_counts.unusable(conn, query.scope, vector.vector.size, vector.model)
+        said = uncompared.advice(unusable, vector_counts.waiting(conn, query.scope) if unusable else 0, query.scope)
+        result.advice += [said] if said is not None else []
     if not result.rows:
         result.best_missed = best_missed(bench, vector, query, stages.below, stages.limits)
     if query.trace or query.why_not:

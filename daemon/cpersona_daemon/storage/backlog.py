@@ -74,11 +74,13 @@ def forget_missing(tx: Transaction) -> int:
     return gone + tx.conn.changes()
 
 
+# An upsert: OR REPLACE would fire none of the triggers that count vectors.
+_PUT = "(id, model, vector) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET model = excluded.model, vector = excluded.vector"
 _ATTACH = {
     MEMORY: ("SELECT created_at, agent_id, project_id, channel, source_id, content_key FROM memories WHERE id = ?",
-             "INSERT OR REPLACE INTO memory_vectors (id, model, vector) VALUES (?, ?, ?)"),
+             f"INSERT INTO memory_vectors {_PUT}"),
     EPISODE: ("SELECT created_at, agent_id, project_id, channel, NULL, summary, keywords FROM episodes WHERE id = ?",
-              "INSERT OR REPLACE INTO episode_vectors (id, model, vector) VALUES (?, ?, ?)"),
+              f"INSERT INTO episode_vectors {_PUT}"),
 }
 
 

@@ -43,7 +43,10 @@ class Fit:
     dimension: int | None
 
     def takes(self, row: Sampled) -> bool:
-        return same_model(self.model, row.model) and self.dimension in (None, len(row.vector))
+        return self.fits(row.model, len(row.vector))
+
+    def fits(self, model: str, width: int) -> bool:
+        return same_model(self.model, model) and self.dimension in (None, width)
 
 
 def memory_ids(conn: apsw.Connection, agent_id: str) -> np.ndarray:

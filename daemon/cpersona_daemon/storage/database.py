@@ -322,7 +322,8 @@ class Database:
             if isinstance(ours, (StorageFailure, ReadOnly)):
                 self.write_problem = str(ours)
             return [(None, ours)] * len(group)
-        self.write_problem = None
+        # A job whose first statement found no room is not half done, and what little the others wrote was committed.
+        self.write_problem = next((str(error) for _, error in outcomes if isinstance(error, (StorageFailure, ReadOnly))), None)
         if reached is not None:
             self.on_commit(changes, reached)
         return self._on_firm_ground(outcomes)

@@ -236,10 +236,83 @@ _BOUND_KEYS = """
 ALTER TABLE idempotency ADD COLUMN request BLOB NOT NULL DEFAULT x'';
 """
 
+# How many rows there are, by agent, width and model of their vector (0 and '' without one) and the other axes; and how many of
+# an agent's rows wait for a vector. Triggers keep them, whoever writes. A row never moves between axes, and a vector is
+# replaced by an upsert, never by OR REPLACE, which fires no trigger.
+_COUNTED = """
+CREATE TABLE vector_counts (
+  agent_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  width INTEGER NOT NULL,
+  model TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  channel TEXT NOT NULL,
+  rows INTEGER NOT NULL,
+  PRIMARY KEY (agent_id, kind, width, model, project_id, channel)
+) WITHOUT ROWID;
+CREATE TABLE backlog_counts (
+  agent_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  channel TEXT NOT NULL,
+  rows INTEGER NOT NULL,
+  PRIMARY KEY (agent_id, kind, project_id, channel)
+) WITHOUT ROWID;
+"""
+
+_WIDTH = "iif(length({0}.vector) % 4, 0, length({0}.vector) / 4)"
+_MODEL = "iif(length({0}.vector) % 4, '', {0}.model)"
+
+
+def _counting(kind: str, rows: str, vectors: str) -> str:
+    """Return the triggers that count the rows of one kind, and the counts of what is there."""
+    def move(end: str, sign: str, width: str, model: str, row: str = "m") -> str:
+        """Return the statements of a trigger that add a row to a bucket or take it away."""
+        source = f"FROM {rows} m WHERE m.id = {end}.id" if row == "m" else "WHERE true"
+        if sign == "+":
+            return (f"INSERT INTO vector_counts SELECT {row}.agent_id, '{kind}', {width}, {model}, {row}.project_id, {row}.channel, 1 {source}"
+                    " ON CONFLICT DO UPDATE SET rows = rows + 1;")
+        bucket = (f"(agent_id, kind, width, model, project_id, channel) = (SELECT {row}.agent_id, '{kind}', {width}, {model}, {row}.project_id,"
+                  f" {row}.channel {source})")
+        return f"UPDATE vector_counts SET rows = rows - 1 WHERE {bucket}; DELETE FROM vector_counts WHERE {bucket} AND rows = 0;"
+
+    def listed(end: str) -> str:
+        return f"(agent_id, kind, project_id, channel) = (SELECT agent_id, '{kind}', project_id, channel FROM {rows} WHERE id = {end}.id)"
+
+    new, old = [(_WIDTH.format(end), _MODEL.format(end)) for end in ("new", "old")]
+    return f"""
+CREATE TRIGGER {rows}_counted AFTER INSERT ON {rows} BEGIN {move("new", "+", "0", "''", "new")} END;
+CREATE TRIGGER {rows}_uncounted BEFORE DELETE ON {rows} BEGIN
+  DELETE FROM embedding_backlog WHERE kind = '{kind}' AND id = old.id;
+  DELETE FROM {vectors} WHERE id = old.id;
+  {move("old", "-", "0", "''", "old")}
+END;
+CREATE TRIGGER {vectors}_counted AFTER INSERT ON {vectors} BEGIN {move("new", "-", "0", "''")} {move("new", "+", *new)} END;
+CREATE TRIGGER {vectors}_uncounted AFTER DELETE ON {vectors} BEGIN {move("old", "-", *old)} {move("old", "+", "0", "''")} END;
+CREATE TRIGGER {vectors}_recounted AFTER UPDATE ON {vectors} BEGIN {move("old", "-", *old)} {move("new", "+", *new)} END;
+CREATE TRIGGER backlog_{rows}_counted AFTER INSERT ON embedding_backlog WHEN new.kind = '{kind}' BEGIN
+  INSERT INTO backlog_counts SELECT agent_id, '{kind}', project_id, channel, 1 FROM {rows} WHERE id = new.id ON CONFLICT DO UPDATE SET rows = rows + 1;
+END;
+CREATE TRIGGER backlog_{rows}_uncounted AFTER DELETE ON embedding_backlog WHEN old.kind = '{kind}' BEGIN
+  UPDATE backlog_counts SET rows = rows - 1 WHERE {listed("old")};
+  DELETE FROM backlog_counts WHERE {listed("old")} AND rows = 0;
+END;
+-- Materialized, or the vectors themselves would go into the sorter.
+INSERT INTO vector_counts WITH each AS MATERIALIZED (
+  SELECT m.agent_id, coalesce({_WIDTH.format("v")}, 0) AS width, coalesce({_MODEL.format("v")}, '') AS model, m.project_id, m.channel
+  FROM {rows} m NOT INDEXED LEFT JOIN {vectors} v ON v.id = m.id
+) SELECT agent_id, '{kind}', width, model, project_id, channel, count(*) FROM each GROUP BY 1, 3, 4, 5, 6;
+INSERT INTO backlog_counts SELECT m.agent_id, '{kind}', m.project_id, m.channel, count(*)
+  FROM embedding_backlog b JOIN {rows} m ON m.id = b.id WHERE b.kind = '{kind}' GROUP BY 1, 3, 4;
+"""
+
+
+_COUNTED += _counting("mem", "memories", "memory_vectors") + _counting("ep", "episodes", "episode_vectors")
+
 MIGRATIONS = (
     (1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS), (3, "named batches", _BATCHES), (4, "canaries", _CANARIES),
     (5, "stamped generations", _STAMPED), (6, "what a cut text was", _CUT), (7, "what was changed and deleted when", _HISTORY),
-    (8, "bound idempotency keys", _BOUND_KEYS),
+    (8, "bound idempotency keys", _BOUND_KEYS), (9, "counted vectors", _COUNTED),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 

@@ -1,0 +1,36 @@
+"""How many rows of a scope a question's vector cannot be compared with, from counts that triggers keep.
+
+The counts know the agent, the project and the channel of a row, not its source nor when it was stored. Rows with a usable
+vector cost nothing here: only the buckets of the others are looked at, one for each width, model, project and channel.
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from .scope import Scope
+
+
+def unusable(conn: apsw.Connection, scope: Scope, width: int, model: str) -> int:
+    """Return how many rows in the axes of a scope have no vector, one of another width, or one of another known model.
+
+    '' is a model that is not known: it is compared by its width alone, here as in a recall.
+    """
+    axes, params = scope.axes_sql()
+    ranges = [("width < ?", (width,)), ("width > ?", (width,))]
+    if model:
+        ranges += [("width = ? AND model > '' AND model < ?", (width, model)), ("width = ? AND model > ?", (width, model))]
+    steps = [(f"SELECT rows FROM vector_counts WHERE {axes} AND kind = ? AND {where}", (*params, kind, *values)) for kind in scope.kinds for where, values in ranges]
+    return _sum(conn, steps)
+
+
+def waiting(conn: apsw.Connection, scope: Scope) -> int:
+    """Return how many rows in the axes of a scope are listed for embedding."""
+    axes, params = scope.axes_sql()
+    return _sum(conn, [(f"SELECT rows FROM backlog_counts WHERE {axes} AND kind = ?", (*params, kind)) for kind in scope.kinds])
+
+
+def _sum(conn: apsw.Connection, steps: list[tuple[str, tuple]]) -> int:
+    sql = " UNION ALL ".join(sql for sql, _ in steps)
+    ((count,),) = conn.execute(f"SELECT coalesce(sum(rows), 0) FROM ({sql})", tuple(value for _, values in steps for value in values)).fetchall()
+    return count
