@@ -12,7 +12,8 @@ def show(session, names):
     """Show every setting, its value and where it came from: option, environment, config file or default.
 
     A running daemon keeps the values it was started with; `cpersona daemon restart` applies new ones.
-    Values that contradict each other are named on stderr: the daemon would refuse to start.
+    Values that contradict each other are named on stderr: the daemon would refuse to start. Secrets are
+    masked: the token, and the user name, password and query of the embedding service's address.
 
     Example:
       cpersona config show

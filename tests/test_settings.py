@@ -189,3 +189,25 @@ def test_what_a_scope_carries_is_what_was_set_in_it(read):
 
 def test_what_opens_something_is_marked_as_secret():
     assert [s.name for s in TABLE if s.secret] == ["token", "embedding_url"]
+
+
+
+@pytest.mark.parametrize(("address", "shown", "kept"), [
+    ("", "", ""),
+    ("http://host/embed", "http://host/embed", "http://host/embed"),
+    ("https://me:pw@host:8400/embed?key=k#f", "https://***@host:8400/embed?***", "https://host:8400/embed"),
+    ("http://k@host", "http://***@host", "http://host"), ("http://host?key=k", "http://host?***", "http://host"), ("http://host/#f", "http://host/#***", "http://host/"),
+    ("http://me:p/w@host/embed", "http://***@host/embed", None), ("http://me:p?w@host/embed", "http://***", None), ("http://me:p#w@host", "http://***", None),
+    ("http://me:p@w@host/x", "http://***@host/x", "http://host/x"), ("http://host/x?mail=a@b", "http://***", None), ("http://[::1]:80/x", "http://[::1]:80/x", "http://[::1]:80/x"),
+    ("me:pw@host/embed", "***", None), ("sk-123456", "***", None),
+])
+def test_an_address_is_shown_and_kept_without_what_is_secret_of_it(read, address, shown, kept):
+    setting = BY_NAME["embedding_url"]
+    assert (setting.shown(address), setting.open_part(address)) == (shown, kept)
+    value = read(embedding_url=address).embedding_url
+    assert value == address
+
+
+def test_a_text_that_is_a_secret_is_shown_as_set_and_kept_nowhere():
+    setting = BY_NAME["token"]
+    assert (setting.shown("t0ken"), setting.open_part("t0ken"), setting.shown("")) == ("(set)", None, "")

@@ -14,6 +14,7 @@ import base64
 import json
 import logging
 import os
+import re
 import stat
 import time
 from typing import Any
@@ -35,12 +36,17 @@ STAMP_SECONDS = 0.1
 RETRY_SECONDS = 5.0
 READ_PATIENCE_SECONDS = 1.0
 STALE_TEMPORARY_SECONDS = 3600
+_TOKEN = re.compile(rb'("token"\s*:\s*")(?:[^"\\]|\\.)*')  # in what is no queued write and may have been meant as one
 # Failures that are not the request's own fault: it stays, and so does everything behind it, until they pass.
 WAITED_OUT = frozenset(code for code, (_, again, _) in fields.ERRORS.items() if again) | {"corrupt"}
 
 
 class Unfit(ValueError):
-    """A file that is no queued write; the message says why."""
+    """A file that is no queued write; the message says why. ``item`` is the map in it, where it holds one."""
+
+    def __init__(self, why: str, item: dict | None = None):
+        super().__init__(why)
+        self.item = item
 
 
 class Spool:
@@ -161,7 +167,7 @@ class Spool:
         try:
             item, request = _request(raw, name)
         except Unfit as error:
-            await asyncio.to_thread(self._set_aside, name, {"raw": _shown(raw)}, "invalid_params", str(error))
+            await asyncio.to_thread(self._set_aside, name, error.item or {"raw": _shown(raw)}, "invalid_params", str(error))
             return None
         ctx = self._ctx
         session = request.params.get("session_key")
@@ -256,11 +262,11 @@ def _request(raw: bytes, name: str) -> tuple[dict, Request]:
         raise Unfit("it is not a JSON object")
     method, params, key = item.get("method"), item.get("params"), item.get("idempotency_key")
     if not isinstance(method, str) or fields.METHODS.get(method) != (fields.WRITE, True) or method not in METHODS:
-        raise Unfit(f"{method!r} is not a method that can be queued")
+        raise Unfit(f"{method!r} is not a method that can be queued", item)
     if not isinstance(params, dict):
-        raise Unfit("its params are not an object")
+        raise Unfit("its params are not an object", item)
     if (problem := unfit(params)) is not None:
-        raise Unfit(problem)
+        raise Unfit(problem, item)
     # The name is unique to its file, so a file without a key is carried out once as well.
     return item, Request(id=0, method=method, params=params, idempotency_key=key if isinstance(key, str) and key else f"spool:{name}")
 
@@ -271,6 +277,7 @@ def _reason(response: dict) -> str:
 
 
 def _shown(raw: bytes) -> str:
+    raw = _TOKEN.sub(rb"\1***", raw)
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
