@@ -32,7 +32,7 @@ _EXITS = (
     (fields.EXIT_INTERRUPTED, "interrupted"),
 )
 _DAEMON = """
-The daemon of cpersona holds one SQLite database and a mapped vector index, and answers requests on a
+The daemon of cpersona holds one SQLite database and a vector index, and answers requests on a
 Unix socket. The client starts it on demand; it leaves after CPERSONA_IDLE_TIMEOUT seconds without work.
 One daemon serves one database, which it keeps locked as long as it lives.
 

@@ -95,6 +95,29 @@ def test_a_vector_index_that_lost_a_row_is_critical_and_rebuilt(house):
     assert house.ctx.vectors.count("mem") == 1
 
 
+@pytest.mark.parametrize("change", [
+    "UPDATE memory_vectors SET vector = (SELECT vector FROM memory_vectors WHERE id = 2) WHERE id = 1",
+    "DELETE FROM memory_vectors WHERE id = 1; INSERT INTO memory_vectors VALUES (3, 'm', (SELECT vector FROM memory_vectors WHERE id = 2))",
+])
+def test_deep_compares_every_vector_of_the_index_with_the_databases(house, change):
+    load(house, memory("x", embedding_b64=b64(1, 0)), memory("y", embedding_b64=b64(0, 1)), memory("z"))
+    assert found(house, "vector_index", deep=True) == ("healthy", [])
+    house.change(change)
+    assert found(house, "vector_index") == ("healthy", [])
+    assert found(house, "vector_index", deep=True) == ("unhealthy", [("critical", 1)])
+    assert house.ask("check_health", fix=True, deep=True, checks=["vector_index"])["status"] == "healthy"
+
+
+@pytest.mark.parametrize("form", ["", ".int8"])
+def test_deep_finds_damaged_index_files_and_has_them_built_anew(house, form):
+    load(house, memory("x", embedding_b64=b64(1, 0)), memory("y", embedding_b64=b64(0, 1)))
+    os.truncate(house.places.memory_vectors + form, 4096)
+    house.ask("check_health", deep=True, checks=["vector_index"])
+    house.ctx.vectors.wait()
+    assert house.ctx.vectors.status()["mem"]["origin"] == "rebuilt"
+    assert found(house, "vector_index", deep=True) == ("healthy", [])
+
+
 def test_rows_without_a_vector_matter_only_with_an_embedder(make_house):
     without = make_house("without")
     load(without, memory("x"))

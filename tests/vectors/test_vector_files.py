@@ -141,7 +141,7 @@ def test_files_of_any_earlier_moment_are_noticed_as_stale(house):
         house.stop()
         put_back(house, contents)
         house.start()
-        assert origin(house) == "rebuilt" and "stale" in house.store.status()["mem"]["reason"]
+        assert origin(house) == "rebuilt" and "stale" in house.store.status()["mem"]["rebuilt_because"]
         check(house)
 
 
@@ -254,7 +254,7 @@ def test_the_index_of_another_database_is_not_used(tmp_path):
         house.stop()
     put_back(two, {path.replace("/one/", "/two/"): data for path, data in one.files().items()})
     two.start()
-    assert origin(two) == "rebuilt" and "another database" in two.store.status()["mem"]["reason"]
+    assert origin(two) == "rebuilt" and "another database" in two.store.status()["mem"]["rebuilt_because"]
     check(two)
     two.stop()
 
@@ -309,7 +309,7 @@ def test_the_index_of_a_copy_that_went_another_way_is_not_used(house, here, ther
     house.stop()
     put_back(house, ours)
     house.start()
-    assert origin(house) == origin(house, "ep") == "rebuilt" and "another copy" in house.store.status()["mem"]["reason"]
+    assert origin(house) == origin(house, "ep") == "rebuilt" and "another copy" in house.store.status()["mem"]["rebuilt_because"]
     check(house)
     assert house.store.count("mem") == sum(kind == "mem" for kind, _ in house.rows)
 

@@ -121,14 +121,23 @@ def lexical_index(view: View) -> list[Issue]:
 
 
 def vector_index(view: View) -> list[Issue]:
-    """The vector index is in use and holds what the database holds."""
+    """The vector index is in use and holds what the database holds; with deep, every vector is compared."""
     (generation, _), out = generations.current(view.conn), []
+    for kind, name in KINDS if view.deep else ():
+        differing = view.ctx.vectors.differing(kind)
+        if differing:
+            message = f"{len(differing)} {name} have another vector in the vector index than in the database, so that recall ranks them wrongly"
+            out.append(_issue(CRITICAL, message, kind=kind, count=len(differing)))
     for kind, status in view.ctx.vectors.status().items():
         name = dict(KINDS)[kind]
+        for aside in status.get("moved_aside", ()):
+            out.append(_issue(INFO, f"what stood in the place of the vector index of the {name} is now {aside}", kind=kind, path=aside))
         if status["state"] == "rebuilding":
             out.append(_issue(INFO, f"the vector index of the {name} is being rebuilt; recall scans the database meanwhile", kind=kind))
         elif status["state"] != "ready":
             out.append(_issue(WARN, f"the vector index of the {name} is not in use ({status.get('reason', 'unknown reason')}); recall scans the database", kind=kind))
+        elif "reason" in status:
+            out.append(_issue(WARN, f"the vector index of the {name} is in use, but {status['reason']}", kind=kind))
         elif status.get("generation") == generation.number:  # else a commit came in between and the numbers cannot be compared
             stored = health.usable_vectors(view.conn, kind)
             if stored != status["rows"]:

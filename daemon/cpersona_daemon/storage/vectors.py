@@ -68,6 +68,13 @@ def latest(conn: apsw.Connection, kind: str, count: int) -> list[tuple[int, byte
     return conn.execute(f"SELECT id, vector FROM {_TABLES[kind][1]} ORDER BY id DESC LIMIT ?", (count,)).fetchall()
 
 
+def stored(conn: apsw.Connection, kind: str, ids: list[int] | None = None) -> Iterator[tuple[int, bytes]]:
+    """Yield (id, vector) of every row that has one, or of those among ``ids``."""
+    if ids is None:
+        return conn.execute(f"SELECT id, vector FROM {_TABLES[kind][1]} ORDER BY id")
+    return conn.execute(f"SELECT v.id, v.vector FROM json_each(?) j CROSS JOIN {_TABLES[kind][1]} v ON v.id = j.value", (json.dumps(ids),))
+
+
 def count(conn: apsw.Connection, kind: str) -> int:
     """Return how many rows have a vector."""
     return conn.execute(f"SELECT count(*) FROM {_TABLES[kind][1]}").fetchone()[0]

@@ -1,1 +1,1 @@
-"""The mapped vector matrix, derived from the database and checked against it, and exact top-k over it."""
+"""The vector index, derived from the database and checked against it, and exact top-k over it."""

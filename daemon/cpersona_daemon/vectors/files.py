@@ -50,6 +50,7 @@ ROW = np.dtype([
 ROW_PACKING = struct.Struct("<qqQQffiiiiii")  # the same, of one row
 MATRIX, SKETCHES, ROWS = "", ".int8", ".rows"  # what each file's name adds to the path of the index
 SUFFIXES = (MATRIX, SKETCHES, ROWS)
+FRESH = ".new"  # what is added to a name by what is to take that name
 _FORMS = {MATRIX: (b"CPSVEC\r\n", np.dtype("<f4")), SKETCHES: (b"CPSCOD\r\n", np.dtype("i1"))}
 
 _encode = msgspec.msgpack.Encoder().encode

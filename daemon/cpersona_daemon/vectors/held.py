@@ -70,6 +70,10 @@ class HeldRows:
             yield at, end, base, segment.rows
             at = end
 
+    def verify(self, slots: np.ndarray, sums: np.ndarray) -> None:
+        """Compare rows in the file with their sums, held or not. Raises DamagedRows."""
+        self._file.read(slots, sums[slots])
+
     @property
     def bytes_held(self) -> int:
         """How much memory the rows take that were read."""

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
-from itertools import compress
+from itertools import compress, islice
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from ..instants import created_seconds
 from ..storage.generations import NOTHING, Generation
 from .changes import VectorPut, VectorRows
 from .codes import Codes, SlotMap, created_column
-from .files import MATRIX, ROW, ROW_PACKING, ROWS, SKETCHES, SUFFIXES, Batch, Identity, MatrixFile, RowsFile, Unusable
+from .files import FRESH, MATRIX, ROW, ROW_PACKING, ROWS, SKETCHES, SUFFIXES, Batch, Identity, MatrixFile, RowsFile, Unusable
 from .held import HeldRows
 from .rows import row_sum, row_sums
 from .sketch import sketch, sketch_one
@@ -110,19 +111,20 @@ class Index:
                 rows.close()
 
     def move_to(self, path: str) -> None:
-        """Take the place of the index at ``path``. A crash between two renames leaves files that do not match."""
+        """Take the place of the index at ``path``. A crash between two renames leaves files that do not match. Raises OSError."""
         for suffix in SUFFIXES:
             if self._matrix is not None:
                 os.rename(self.path + suffix, path + suffix)
-            elif os.path.exists(path + suffix):
-                os.unlink(path + suffix)
+            else:
+                with suppress(FileNotFoundError):
+                    os.unlink(path + suffix)
         self.path = path
 
     def discard(self) -> None:
         """Close and remove an unfinished index."""
         self.close(tidy=False)
         for suffix in SUFFIXES:
-            if os.path.exists(self.path + suffix):
+            with suppress(OSError):  # whatever else stands there was not made by this index
                 os.unlink(self.path + suffix)
 
     # -- change
@@ -182,12 +184,39 @@ class Index:
             return "most vectors have another width"
         return None
 
-    def holds(self, row_id: int, stored: bytes) -> bool:
-        """Say whether a row's vector is this one, byte for byte. One that counts as none must be absent. Raises DamagedRows."""
-        slot = self.slots.get(row_id)
-        if not is_usable(np.frombuffer(stored, "<f4")):
-            return slot < 0
-        return slot >= 0 and self.view.rows(np.array([slot])).tobytes() == stored
+    def differing(self, stored: Iterable[tuple[int, bytes]]) -> list[int]:
+        """Return the ids among (id, vector) whose vector here is another one, byte for byte. Raises DamagedRows.
+
+        A vector that counts as none must be absent, of one of another width only the width is known.
+        """
+        found: list[int] = []
+        rows = iter(stored)
+        while part := list(islice(rows, WRITE_CHUNK)):
+            same = []
+            for row_id, vector in part:
+                slot = self.slots.get(row_id)
+                if len(vector) % 4 or not _is_usable(vector):
+                    wrong = slot >= 0
+                else:
+                    wrong = slot < 0 or self.columns.width[slot] * 4 != len(vector)
+                    if not wrong and len(vector) == self.width * 4:
+                        same.append((row_id, slot, vector))
+                if wrong:
+                    found.append(row_id)
+            if same:
+                ids, slots, vectors = zip(*same, strict=True)
+                unlike = (self.view.rows(np.array(slots)) != np.frombuffer(b"".join(vectors), "<f4").reshape(len(same), -1)).any(axis=1)
+                found += compress(ids, unlike)
+        return found
+
+    def verify(self) -> None:
+        """Read every living row of both files. Raises DamagedRows."""
+        view = self.view
+        living = np.flatnonzero((view.columns.died[:view.count] > view.change) & (view.columns.width[:view.count] == view.width))
+        for at in range(0, len(living), WRITE_CHUNK):
+            part = living[at:at + WRITE_CHUNK]
+            view.rows(part)
+            view.sketches.verify(part, view.columns.sketch_sum)
 
     def common_width(self) -> int | None:
         """Return the width that most living rows have, None without rows."""
@@ -343,10 +372,10 @@ class Index:
 
     def _checkpointed(self, old: RowsFile) -> RowsFile:
         """Replace the journal by one of a single batch that says the same, and return it."""
-        fresh = RowsFile.create(self.path + ROWS + ".new", old.identity)
+        fresh = RowsFile.create(self.path + ROWS + FRESH, old.identity)
         dead = np.flatnonzero(self.columns.died[:self.count] != ALIVE)
         fresh.append(Batch(self.codes.since(1), self._journal_rows(0), dead, self._max_norm), self.generation)
-        os.rename(self.path + ROWS + ".new", self.path + ROWS)
+        os.rename(self.path + ROWS + FRESH, self.path + ROWS)
         old.close()
         return fresh
 

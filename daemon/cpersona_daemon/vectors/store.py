@@ -22,12 +22,13 @@ import apsw
 import numpy as np
 
 from ..errors import CPersonaError
+from ..files import make_way
 from ..storage import generations
 from ..storage import vectors as rows
 from ..storage.generations import NOTHING, Generation
 from ..storage.scope import Scope
 from .changes import EPISODE, MEMORY, Change, Rid, VectorPut
-from .files import Unusable
+from .files import FRESH, ROWS, SUFFIXES, Unusable
 from .index import Index
 from .plain import plain_background, plain_cosines, plain_rows, plain_search, spaced
 from .rows import DamagedRows, as_slice
@@ -38,6 +39,8 @@ from .window import window
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 30.0
 _SAMPLE = 4
+_TRIES = 3
+_NOBODY = bytes(16)  # the identity of a database that has none and cannot be given one: no index fits it
 T = TypeVar("T")
 
 
@@ -60,7 +63,9 @@ class _Part:
     path: str
     index: Index | None = None
     origin: str = "none"
-    problem: str | None = None
+    problem: str | None = None  # why there is no index, or what is wrong with the one there is
+    because: str | None = None  # why the last rebuild was made
+    aside: list[str] = field(default_factory=list)
     pending: list[tuple[dict[int, Change], Generation]] | None = None
     waiting: Future | None = None
     done: int = 0
@@ -98,6 +103,8 @@ class VectorStore:
         self._db_path = db.path
         with rows.reader(db.path) as conn:
             self._store_id = rows.identity(conn)
+        if self._store_id is None and db.read_only:
+            self._store_id = _NOBODY
         if self._store_id is None:  # every database is made with one; this one's was damaged
             db.write_now(rows.give_identity)
             with rows.reader(db.path) as conn:
@@ -109,7 +116,7 @@ class VectorStore:
             except CPersonaError:
                 raise
             except Exception as why:  # Unusable as a rule; whatever else a foreign file provokes is answered alike
-                building.append(self._start_rebuild(part, str(why)))
+                building.append(self._start_rebuild(part, _told(why)))
         if not background:
             for work in building:
                 work.result()
@@ -164,8 +171,8 @@ class VectorStore:
             try:
                 _bring_in(part.index, latest, reached)
             except Exception as error:  # whatever it is, the row is durable and the writer thread must go on
-                _LOG.warning("vector index of %s cannot follow: %s", part.kind, error)
-                self._drop(part, str(error))
+                _LOG.warning("vector index of %s cannot follow: %s", part.kind, _told(error))
+                self._drop(part, _told(error))
         self._retry(part)
 
     def _retry(self, part: _Part) -> None:
@@ -309,7 +316,37 @@ class VectorStore:
             shown["rebuilt"], shown["rebuild_total"] = part.done, part.total
         if part.problem is not None:
             shown["reason"] = part.problem
+        if part.because is not None:
+            shown["rebuilt_because"] = part.because
+        if part.aside:
+            shown["moved_aside"] = list(part.aside)
         return shown
+
+    def differing(self, kind: str) -> list[int] | None:
+        """Return the ids of rows whose vector in the index is another one than in the database; None where that cannot be said.
+
+        Every row is read, in the files and in the database. An index that turns out to be damaged is built anew.
+        """
+        part, suspects = self._parts[kind], None
+        for _ in range(_TRIES):
+            index = part.index
+            if index is None:
+                return None
+            view = index.view
+            try:
+                with rows.reader(self._db_path) as conn:
+                    conn.execute("BEGIN")
+                    if generations.current(conn)[0][:2] != index.generation[:2]:
+                        continue  # a commit is on its way
+                    if suspects is None:
+                        index.verify()
+                    suspects = index.differing(rows.stored(conn, kind, suspects))
+            except DamagedRows as why:
+                self._distrust(part, index, str(why))
+                return None
+            if not suspects or index.view is view:
+                return suspects
+        return None
 
     # -- loading and rebuilding
 
@@ -321,16 +358,16 @@ class VectorStore:
             touched = list(dict.fromkeys(row_id for kind, row_id in changed if kind == part.kind))
             puts = rows.with_vectors(conn, part.kind, np.array(touched, np.int64))
         if not sample:
-            part.index, part.origin = Index(part.kind, part.path, self._store_id, generation), "empty"
-            part.index.move_to(part.path)  # removes files that speak of rows no longer there
+            index = Index(part.kind, part.path, self._store_id, generation)
+            self._put_in_place(part, index)  # removes files that speak of rows no longer there
+            part.index, part.origin = index, "empty"
             return
         index = Index.load(part.kind, part.path, self._store_id, generation)
         try:
             if index.generation.number < generation.number:  # killed between its last commit and the index
                 index.apply(puts, touched, generation)
-            for row_id, stored in sample:
-                if len(stored) == index.width * 4 and not index.holds(row_id, stored):
-                    raise Unusable("vectors differ from the database's")
+            if index.differing(sample):
+                raise Unusable("vectors differ from the database's")
         except BaseException:
             index.close(tidy=False)
             raise
@@ -363,16 +400,20 @@ class VectorStore:
         with self._lock:
             # From here on commits are kept aside, so that the rebuild may read in many short transactions.
             part.waiting, part.pending, part.done, part.total = None, [], 0, 0
+            why = part.problem
         try:
+            self._make_way(part, part.path + FRESH)
             fresh = self._built(part)
         except Abandoned:
             part.pending = None
         except Exception as error:
-            _LOG.warning("vector index of %s cannot be rebuilt: %s", part.kind, error)
+            problem = _told(error)
+            if problem != why:  # the next tries say nothing new
+                _LOG.warning("vector index of %s cannot be rebuilt: %s", part.kind, problem)
             with self._lock:
-                part.pending, part.problem = None, str(error)
+                part.pending, part.problem = None, problem
         else:
-            self._install(part, fresh)
+            self._install(part, fresh, why)
 
     def _built(self, part: _Part) -> Index:
         """Read the database in scan order, oldest first, into new files beside the old ones."""
@@ -382,7 +423,7 @@ class VectorStore:
             with self._lock:
                 if part.index is not None and part.index.common_width() is not None:
                     width = part.index.common_width()
-            fresh = Index(part.kind, part.path + ".new", self._store_id, generation)
+            fresh = Index(part.kind, part.path + FRESH, self._store_id, generation)
             try:
                 if width is None:
                     return fresh
@@ -402,7 +443,7 @@ class VectorStore:
                 raise
         return fresh
 
-    def _install(self, part: _Part, fresh: Index) -> None:
+    def _install(self, part: _Part, fresh: Index, why: str | None) -> None:
         """Bring the new index up to the last commit and put it in the old one's place."""
         with self._lock:
             pending, part.pending = part.pending, None
@@ -412,15 +453,44 @@ class VectorStore:
                     return
                 for latest, reached in pending:
                     _bring_in(fresh, latest, reached)
-                fresh.move_to(part.path)
             except Exception as error:
                 fresh.discard()
-                _LOG.warning("vector index of %s cannot be put in place: %s", part.kind, error)
-                part.problem = str(error)
+                part.problem = _told(error)
+                _LOG.warning("vector index of %s cannot be brought up to the last commit: %s", part.kind, part.problem)
                 return
-            old, part.index, part.origin, part.tried_at = part.index, fresh, "rebuilt", float("-inf")
+            self._put_in_place(part, fresh)
+            _LOG.info("vector index of %s was rebuilt: %s", part.kind, why)
+            old, part.index, part.origin, part.because, part.tried_at = part.index, fresh, "rebuilt", why, float("-inf")
+            self._means = (None, {})
             if old is not None:
                 old.close(tidy=False)
+
+    def _put_in_place(self, part: _Part, index: Index) -> None:
+        """Give an index the names of its kind's files; one that cannot have them works under its present names until the next start."""
+        try:
+            self._make_way(part, part.path)
+            index.move_to(part.path)
+            part.problem = None
+        except (OSError, Unusable) as error:
+            part.problem = f"the index cannot take its place and will be built again at the next start: {_told(error)}"
+            _LOG.warning("vector index of %s: %s", part.kind, part.problem)
+
+    def _make_way(self, part: _Part, path: str) -> None:
+        """Move aside what is no file and stands where one of an index at ``path`` belongs. Raises Unusable."""
+        for place in (*(path + suffix for suffix in SUFFIXES), path + ROWS + FRESH):
+            try:
+                aside = make_way(place)
+            except OSError as error:
+                raise Unusable(f"what stands at {place} is no file and cannot be moved aside ({error.strerror});"
+                               " move it away, then run `cpersona health --fix`") from error
+            if aside is not None:
+                part.aside.append(aside)
+                _LOG.warning("%s was no file of the vector index; it is now %s", place, aside)
+
+
+def _told(error: Exception) -> str:
+    """Return what a person reads of a failure."""
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error) or type(error).__name__
 
 
 def _bring_in(index: Index, latest: dict[int, Change], reached: Generation) -> None:
