@@ -1,10 +1,14 @@
 """The daemon's log: a file of a bounded size that only its owner can read, or standard error.
 
+A signal that ends the process at once, such as SIGBUS when somebody cuts a file short that SQLite has mapped (its -shm), is
+told there too, with what each thread was doing.
+
 Contract: shared/interface.md, "Where things live" (rotated; never memory content at the default level).
 """
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import logging.handlers
 import os
@@ -23,10 +27,13 @@ class _File(logging.handlers.RotatingFileHandler):
         super().__init__(path, maxBytes=BYTES, backupCount=KEPT, encoding="utf-8")
 
     def _open(self):
-        return open(files.opened(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "a", encoding=self.encoding)
+        stream = open(files.opened(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "a", encoding=self.encoding)
+        faulthandler.enable(stream)
+        return stream
 
     def doRollover(self) -> None:
         """Begin anew; where the old one cannot be put away, go on in it rather than lose what is to be said."""
+        faulthandler.disable()  # it knows the file by a number, which is another file's once this one is closed
         try:
             for number in range(1, KEPT + 1):
                 files.make_way(f"{self.baseFilename}.{number}")
@@ -34,10 +41,13 @@ class _File(logging.handlers.RotatingFileHandler):
         except OSError:
             if self.stream is None:
                 self.stream = self._open()
+            else:
+                faulthandler.enable(self.stream)
 
 
 def start(level: str, path: str | None) -> str | None:
     """Send the log to a file, or to standard error without one; return why it goes nowhere, None when it is written."""
+    faulthandler.enable()
     problem, handler = None, logging.StreamHandler()
     if path is not None:
         try:
