@@ -68,7 +68,7 @@ _cpersona() {
     " profile") known="show set --help" ;;
     " profile set") known="--agent --json -q --quiet --db --help" ;;
     " profile show") known="--agent --json -q --quiet --db --help" ;;
-    " recall") known="-n --limit --source-id --exclude --full --deep --best-first --top --fields --format -0 --null --max-chars --absolute --as-of --set --no-wait --fail-empty --explain --why-not --legend --agent --project --channel --json -q --quiet --db --help" ;;
+    " recall") known="-n --limit --source-id --exclude --full --deep --best-first --top --fields --format -0 --null --max-chars --absolute --as-of --set --no-wait --fail-empty --explain --explain-all --why-not --legend --agent --project --channel --json -q --quiet --db --help" ;;
     " reconstruct") known="-n --count --top-k --max-hops --max-evidence --budget --source-id --deep --no-wait --trace --set --agent --project --channel --json -q --quiet --db --help" ;;
     " reindex") known="--json -q --quiet --db --help" ;;
     " restore") known="--check --force --json -q --quiet --db --help" ;;

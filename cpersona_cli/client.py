@@ -421,4 +421,6 @@ def error_text(frame):
 
 
 def _say(text):
-    sys.stderr.write(f"cpersona: {text}\n")
+    from .output import to_stderr
+
+    to_stderr(f"cpersona: {text}")

@@ -34,6 +34,10 @@ def show(session, names):
                      "range": setting.range_text, "meaning": setting.meaning, "variable": setting.variable})
     if session.out.as_json:
         session.out.json({"settings": rows, "warnings": list(current.warnings), "conflicts": current.conflicts()})
+    elif session.out.draws:
+        for row in rows:
+            session.out.wrapped(f"{row['name']} = {_text(row['value']) or '(empty)'}  ({row['origin']})")
+            session.out.wrapped(f"    {row['meaning']}; {row['range']}" + ("" if row["origin"] == "default" else f", default {_text(row['default']) or 'empty'}"), "    ")
     else:
         render.table(session.out, ("setting", "value", "origin", "meaning"), [[r["name"], _text(r["value"]), r["origin"], r["meaning"]] for r in rows])
     for conflict in current.conflicts():

@@ -29,7 +29,8 @@ def entry():
 
 def main(argv=None):
     """Run the command that ``argv`` names (default: the process's own) and return its exit status."""
-    arguments = sys.argv[1:] if argv is None else list(argv)
+    # An option with a value that may be left out takes the next word for it; this one's word stays the question.
+    arguments = ["--explain-all" if word == "--explain=all" else word for word in (sys.argv[1:] if argv is None else argv)]
     _fill_closed_streams()
     try:
         from . import output, quick
@@ -93,7 +94,9 @@ def _failed(error, arguments):
         sys.stdout.flush()
     except OSError:
         _silence_stdout()
-    print(f"cpersona: {line}", file=sys.stderr)
+    from . import output
+
+    output.to_stderr(f"cpersona: {line}")
     return status
 
 

@@ -50,6 +50,36 @@ def _refuse(value):
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
+def folded(text, width, indent="  "):
+    """Return text as lines of at most so many characters, broken at spaces alone: a flag, a ref or a path is never cut in two."""
+    first, *words = text.lstrip(" ").split(" ")
+    lines, line = [], " " * (len(text) - len(text.lstrip(" "))) + first
+    for word in words:
+        if len(line) + 1 + len(word) <= width:
+            line = f"{line} {word}"
+        elif word:
+            lines.append(line.rstrip())
+            line = indent + word
+    return [*lines, line.rstrip()]
+
+
+def to_stderr(text):
+    """Say one thing on stderr: on one line, and on a terminal in lines that are broken at spaces alone."""
+    lines = [one_line(text)]
+    if sys.stderr.isatty():
+        lines = folded(lines[0], _columns())
+    print(*lines, sep="\n", file=sys.stderr, flush=True)
+
+
+def _columns():
+    """Return the width to draw for; COLUMNS wins over the terminal, which may be that of stderr alone."""
+    import shutil
+
+    if "COLUMNS" not in os.environ and not sys.stdout.isatty() and sys.stderr.isatty():
+        return max(20, os.get_terminal_size(sys.stderr.fileno()).columns or 80)
+    return max(20, shutil.get_terminal_size((80, 24)).columns)
+
+
 def flush():
     """Hand everything written so far to whoever reads stdout."""
     try:
@@ -71,7 +101,12 @@ class Output:
         self.draws = self.terminal and not as_json
 
     def write(self, data):
-        """Write text or bytes to stdout as they are. An unpaired surrogate is written as its escape."""
+        """Write text or bytes to stdout: as they are into a pipe or file, without control sequences on a terminal.
+
+        An unpaired surrogate is written as its escape.
+        """
+        if self.terminal:
+            data = without_controls(data.decode("utf-8", "backslashreplace") if isinstance(data, bytes) else data)
         try:
             sys.stdout.buffer.write(data if isinstance(data, bytes) else data.encode("utf-8", "backslashreplace"))
         except OSError as error:
@@ -79,6 +114,11 @@ class Output:
 
     def line(self, text):
         self.write(text + "\n")
+
+    def wrapped(self, text, indent="  "):
+        """Write text in lines that fit the terminal, broken at spaces alone; what goes on is indented."""
+        for line in folded(text, self.columns(), indent):
+            self.line(line)
 
     def record(self, values, end="\n"):
         """Write one record: fields between tabs, each on one line, an empty one as `-`. With NUL as the end, text stays as it is."""
@@ -110,13 +150,11 @@ class Output:
     def warn(self, text):
         """Say on stderr what must not be missed."""
         self.flush()
-        print(one_line(text), file=sys.stderr, flush=True)
+        to_stderr(text)
 
     def columns(self):
-        """Return the width to draw for; COLUMNS wins over the terminal."""
-        import shutil
-
-        return max(20, shutil.get_terminal_size((80, 24)).columns)
+        """Return the width to draw for."""
+        return _columns()
 
     def rows(self):
         """Return the height of the screen; LINES wins over the terminal."""

@@ -34,12 +34,13 @@ _SET = option("--set", "A retrieval setting for this call alone; may be repeated
     option("--absolute", "Show cosine and coverage, which mean the same for every question.", kind="flag", default=False),
     _AS_OF, _SET, _NO_WAIT,
     option("--fail-empty", "Exit 3 when nothing was found.", kind="flag", default=False),
-    option("--explain", "Show ranks, scores and what was cut where.", kind="flag", default=False),
-    option("--why-not", "Say at which stage this row was dropped.", metavar="REF"),
+    option("--explain", "Show ranks, scores and what was cut where; --explain=all shows every candidate.", kind="flag", default=False),
+    option("--explain-all", "The same as --explain=all.", kind="flag", default=False),
+    option("--why-not", "Say at which stage this row was dropped, and nothing else.", metavar="REF"),
     option("--legend", "Explain on stderr what the numbers of these rows mean.", kind="flag", default=False),
     common=AXES,
 )
-def recall(session, query, limit, source_id, exclude, full, deep, best_first, top, absolute, as_of, set, no_wait, fail_empty, explain, why_not, legend, **shape):
+def recall(session, query, limit, source_id, exclude, full, deep, best_first, top, absolute, as_of, set, no_wait, fail_empty, explain, explain_all, why_not, legend, **shape):
     """Find memories by meaning and by words. The best row is the last one.
 
     Columns: rank (1 is best), ref, age, signal, score, cosine, preview. The score is the value that the gate
@@ -58,7 +59,7 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
         params["exclude_contents"] = list(exclude)
     if absolute:
         params["absolute"] = True
-    if explain or why_not is not None:
+    if explain or explain_all or why_not is not None:
         params["trace"] = True
     if why_not is not None:
         params["why_not"] = "{}:{}".format(*reading.ref(why_not))
@@ -68,7 +69,19 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
     shown = shape.within(session.out, answer.response, "messages", backwards=True)
     if best_first:
         shown.reverse()
-    if not session.show(answer, order="best_first" if best_first else "best_last"):
+    printed = session.show(answer, order="best_first" if best_first else "best_last")
+    trace = answer.response.get("trace") or {}
+    if not printed and trace.get("why_not") and not (explain or explain_all):
+        from . import explain as explaining
+
+        explaining.why_not(session.out, trace["why_not"])
+        render.warnings(session.out, answer.response)
+        return answer.status
+    if not printed:
+        if trace:
+            from . import explain as explaining
+
+            explaining.show(session.out, trace, explain_all)
         ranks = range(1, len(shown) + 1) if best_first else range(len(shown), 0, -1)
         _print(session.out, answer.response, [{**row, "rank": str(rank)} for rank, row in zip(ranks, shown)], shape, params["query"],
                absolute, top, full, best_first)
@@ -135,10 +148,6 @@ def _question(session, query, limit, source_id, full, deep, as_of, no_wait):
 
 
 def _print(out, response, rows, shape, query, absolute, top, full, best_first):
-    if response.get("trace") is not None:
-        from . import explain
-
-        explain.show(out, response["trace"])
     names = _ABSOLUTE if absolute else _SHOWN
     if top and not shape.chosen:
         for row in rows:

@@ -14,8 +14,11 @@ ROW_FIELDS = ("rank", "ref", "age", "match", "signal", "score", "cosine", "cover
               "timestamp", "id", "source", "preview", "content", "length", "truncated")
 
 
-# Columns that the text of a row gets on the narrowest terminal.
-_LEAST_ROOM = 12
+# What the text of a row gets before other columns do, and what it gets on the narrowest terminal.
+_WANTED_ROOM, _LEAST_ROOM = 24, 4
+# What a narrow terminal gives up, the first first; rank, ref and the text stay.
+_GIVEN_UP = ("neighbours", "words", "similarity", "prior", "rsf", "rrf", "coverage", "confidence", "match", "cosine", "signal", "source", "age", "stored",
+             "time", "timestamp", "id", "locked", "channel", "project", "agent", "asked", "score", "fate", "rank")
 _NUMBERS = ("rank", "age", "calls", "failed", "p50 ms", "p99 ms")
 
 
@@ -80,6 +83,13 @@ def table(out, names, rows, whole=False, lines=1, marks=None):
     names, rows = [names[at] for at in filled], [[row[at] for at in filled] for row in rows]
     cells = [[one_line(str(v)) for v in row[:-1]] + [without_controls(str(row[-1])) if whole else " ".join(without_controls(str(row[-1])).split())] for row in rows]
     widths = [max(cell_len(row[at]) for row in [names, *cells]) for at in range(len(names) - 1)]
+    wanted = min(_WANTED_ROOM, max(cell_len(row[-1]) for row in [names, *cells]))
+    for name in _GIVEN_UP:
+        if out.columns() - sum(widths) - 2 * len(widths) >= wanted or len(widths) == 1:
+            break
+        if name in names[:-1]:
+            at = names.index(name)
+            names, widths, cells = names[:at] + names[at + 1:], widths[:at] + widths[at + 1:], [row[:at] + row[at + 1:] for row in cells]
     room = max(_LEAST_ROOM, out.columns() - sum(widths) - 2 * len(widths))
     drawn, printer = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(names)), console(out)
     for name, width in zip(names, widths):

@@ -69,7 +69,7 @@ def test_groff_has_nothing_to_complain_about():
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [(("rec",), "recall reconstruct"), (("daemon", "sto"), "stop"), (("store", "--on-conflict", ""), "skip update fail"), (("recall", "--expl"), "--explain")],
+    [(("rec",), "recall reconstruct"), (("daemon", "sto"), "stop"), (("store", "--on-conflict", ""), "skip update fail"), (("recall", "--expl"), "--explain --explain-all")],
 )
 def test_bash_completes_commands_options_and_choices_without_starting_anything(words, offered):
     script = (
@@ -79,7 +79,7 @@ def test_bash_completes_commands_options_and_choices_without_starting_anything(w
     assert (done.stdout.strip(), done.stderr) == (offered, "")
 
 
-COMPLETED = [("rec", {"recall", "reconstruct"}), ("daemon sto", {"stop"}), ("recall --expl", {"--explain"}), ("--vers", {"--version"}), ("git unin", {"uninstall"})]
+COMPLETED = [("rec", {"recall", "reconstruct"}), ("daemon sto", {"stop"}), ("recall --expl", {"--explain", "--explain-all"}), ("--vers", {"--version"}), ("git unin", {"uninstall"})]
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
@@ -93,7 +93,7 @@ def test_fish_completes_the_same(words, offered, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
-@pytest.mark.parametrize("words, offered", [("rec", {"recall", "reconstruct"}), ("daemon sto", {"stop"}), ("recall --expl", {"--explain"}), ("store --on-conf", {"--on-conflict"})])
+@pytest.mark.parametrize("words, offered", [("rec", {"recall", "reconstruct"}), ("daemon sto", {"stop"}), ("recall --expl", {"--explain", "--explain-all"}), ("store --on-conf", {"--on-conflict"})])
 def test_zsh_is_offered_the_same(words, offered):
     # Its two helpers print what they were given: zsh's own choice from that needs a terminal.
     script = ("compdef() {}; _describe() { print -l -- ${(@P)2} }; _arguments() { print -l -- $@ }; "
