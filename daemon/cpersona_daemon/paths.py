@@ -7,6 +7,7 @@ Contract: interface.md, "Where things live".
 
 import os
 import stat
+from errno import ENOTDIR
 
 # The C half of hashlib alone, where the interpreter has it: hashlib itself loads OpenSSL, half the cost of a client's start.
 try:
@@ -80,8 +81,10 @@ def _private_or_absent(info):
 
 
 def make_private_directory(directory):
-    """Make a directory 0700 where it is missing; one that exists is never changed."""
+    """Make a directory 0700 where it is missing; one that exists is never changed. Raises OSError."""
     if not os.path.isdir(directory):
+        if os.path.lexists(directory):
+            raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), directory)
         os.makedirs(os.path.dirname(directory) or "/", mode=0o700, exist_ok=True)
         os.makedirs(directory, mode=0o700, exist_ok=True)
 

@@ -82,7 +82,7 @@ def test_a_setting_is_explained_whole_at_any_width(on_terminal, run_cli):
 def test_control_sequences_of_a_memory_reach_a_pipe_as_they_are_and_a_terminal_never(run_cli, on_terminal):
     evil = "look \x1b]0;owned\x07\x1b[31mred\x9b2Jgone"
     assert run_cli(["store", "-"], input=evil).returncode == 0
-    for command in (["recall", "look red", "--top"], ["get", "mem:1", "--raw"], ["recall", "look red", "--format", "{content}", "-0"]):
+    for command in (["recall", "look gone", "--deep", "--top"], ["get", "mem:1", "--raw"], ["recall", "look gone", "--deep", "--format", "{content}", "-0"]):
         assert evil in run_cli(command).stdout.replace("\0", "")
         shown, _ = on_terminal(command, NO_COLOR="1")
         assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", shown.replace("\r\n", "\n")), shown
