@@ -33,7 +33,7 @@ def reconstruct(session, query, set, trace, deep, no_wait, **given):
       cpersona reconstruct "why did we leave Redis?" -n 3
     """
     params = session.axes()
-    params["query"] = reading.read_text("-").strip("\n") if query == "-" else query
+    params["query"] = reading.question(query, session.out)
     params.update({name: value for name, value in given.items() if value is not None})
     for name, value in (("deep", deep), ("trace", trace), ("no_wait", no_wait)):
         if value:
@@ -150,7 +150,7 @@ def declare(session, associations, entity, alias, relation, anchor):
     # Before the JSON: what follows `--alias NAME` without its sign would be taken for it.
     aliased = [_parts(text, "=", 2, "--alias", "NAME=ALIAS") for text in alias]
     related = [_parts(text, "|", 3, "--relation", "'SUBJECT | PREDICATE | OBJECT'") for text in relation]
-    value = reading.json_argument(reading.read_text("-") if associations == "-" else associations, "the associations") if associations is not None else {}
+    value = reading.json_argument(reading.read_text("-", session.out) if associations == "-" else associations, "the associations") if associations is not None else {}
     entities, relations = list(value.get("entities", ())), list(value.get("relations", ()))
     aliases = {}
     for name in entity:

@@ -63,6 +63,8 @@ def restore(session, file, check, force):
       cpersona restore ~/backups/cpersona-2026-03-01.tar.gz
     """
     out, path = session.out, os.path.abspath(file)
+    if check and force:
+        raise exits.Usage("restore: --check changes nothing and --force has the daemon leave; give one of them")
     if not os.path.isfile(path):
         raise exits.Stop(f"restore: there is no file {file!r}; give the path of a file that `cpersona backup` wrote")
     told = _program(session, [path, "--check"])

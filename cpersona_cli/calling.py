@@ -41,7 +41,7 @@ def call(session, method, params, stdin, set, deadline):
         return _each_line(session, overrides, deadline)
     if method is None:
         raise exits.Usage("name a method, for instance `cpersona call daemon_status`, or use --stdin")
-    text = "{}" if params is None else reading.read_text("-") if params == "-" else params
+    text = "{}" if params is None else reading.read_text("-", session.out) if params == "-" else params
     value = reading.json_argument(text, "the parameters")
     answer = session.call(method, value, overrides=overrides, deadline_ms=_milliseconds(deadline))
     session.out.json(answer.response)
@@ -53,6 +53,7 @@ def call(session, method, params, stdin, set, deadline):
 def _each_line(session, overrides, deadline):
     from .client import CallFailed
 
+    reading.announce(session.out)
     lines = reading.Lines(sys.stdin.fileno())
     while True:
         named = None

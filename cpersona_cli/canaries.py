@@ -45,7 +45,7 @@ def list_(session, all_agents):
     Example:
       cpersona canary list
     """
-    answer = session.ask("list_canaries", {"agent_id": "" if all_agents else session.agent})
+    answer = session.ask("list_canaries", {"agent_id": session.whom(all_agents)})
     if not session.show(answer):
         _print(session.out, answer.response.get("canaries", ()))
         if not answer.response.get("count"):
@@ -60,7 +60,7 @@ def run(session, all_agents):
     Example:
       cpersona canary run || cpersona calibrate --rollback
     """
-    answer = session.ask("run_canaries", {"agent_id": "" if all_agents else session.agent})
+    answer = session.ask("run_canaries", {"agent_id": session.whom(all_agents)})
     response, out = answer.response, session.out
     if not session.show(answer):
         _print(out, response.get("canaries", ()))

@@ -28,11 +28,11 @@ def archive(session, summary, keywords, history, resolved):
     if history == "-" and summary in (None, "-"):
         raise exits.Usage("only one of the summary and the history can come from standard input")
     params = session.axes()
-    params["summary"] = reading.text_or_stdin(summary, "summary")
+    params["summary"] = reading.text_or_stdin(summary, "summary", session.out)
     if keywords is not None:
         params["keywords"] = keywords
     if history is not None:
-        params["history"] = reading.json_objects(history)
+        params["history"] = reading.json_objects(history, session.out)
     if resolved:
         params["resolved"] = True
     answer = session.ask("archive_episode", params)
@@ -58,10 +58,8 @@ def list_(session, limit, all_agents, **shape):
       cpersona episode list -n 10
       cpersona episode list --format '{ref} {keywords}'
     """
-    shape = Shape(_FIELDS, **shape)
-    params = {**session.axes(), "limit": session.at_most(limit, 200)}
-    if all_agents:
-        params["agent_id"] = ""
+    shape = Shape(_FIELDS, session.out.as_json, **shape)
+    params = {**session.axes(), "agent_id": session.whom(all_agents), "limit": session.at_most(limit, 200)}
     answer = session.ask("list_episodes", params)
     found = shape.within(session.out, answer.response, "episodes", "summary")
     if session.show(answer):

@@ -24,7 +24,7 @@ def exists(session, text, source_id):
       cpersona exists E1042 -q && echo known
       cpersona exists "deploy branch" || cpersona store "Deploys run from the release branch"
     """
-    params = {**session.axes(), "text": reading.read_text("-").strip("\n") if text == "-" else text}
+    params = {**session.axes(), "text": reading.read_text("-", session.out).strip("\n") if text == "-" else text}
     if source_id is not None:
         params["source_id"] = source_id
     answer = session.ask("exists", params)

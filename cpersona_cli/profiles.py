@@ -35,7 +35,7 @@ def set_(session, text):
     Example:
       cpersona profile set "Keeps the build green; answers in German."
     """
-    answer = session.ask("update_profile", {"agent_id": session.agent, "profile": reading.text_or_stdin(text, "profile")})
+    answer = session.ask("update_profile", {"agent_id": session.agent, "profile": reading.text_or_stdin(text, "profile", session.out)})
     if not session.show(answer):
         if answer.response.get("persisted") is False:
             session.out.warn(f"cpersona: the profile is as it was: {answer.response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again")

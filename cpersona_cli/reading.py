@@ -11,18 +11,36 @@ _MEGABYTE = 1024 * 1024
 _JSON_SPACE = " \t\n\r"
 
 
-def text_or_stdin(text, what):
+def announce(out):
+    """Say that standard input is read from here on, where that is a terminal: a command that waits for it looks like one that hangs."""
+    if sys.stdin.isatty():
+        out.note("reading from this terminal until Ctrl-D")
+
+
+def question(text, out):
+    """Return the question of an argument; `-` means standard input, which must hold one. Raises Stop."""
+    if text != "-":
+        return text
+    asked = read_text("-", out).strip("\n")
+    if not asked.strip():
+        raise Stop("standard input holds no question; give one as the argument")
+    return asked
+
+
+def text_or_stdin(text, what, out):
     """Return the text of an argument; `-`, or no argument at all behind a pipe, means standard input. Raises Usage, Stop."""
     if text is not None and text != "-":
         return text
     if text is None and sys.stdin.isatty():
         raise Usage(f"give the {what} as an argument, or - to read it from standard input")
-    return read_text("-")
+    return read_text("-", out)
 
 
-def read_text(name):
+def read_text(name, out):
     """Return a whole file, or standard input for `-`, as text. Raises Stop when it is not UTF-8 or larger than a request may be."""
     shown = "standard input" if name == "-" else name
+    if name == "-":
+        announce(out)
     handle = sys.stdin.buffer if name == "-" else open(name, "rb")
     with handle:
         data = handle.read(fields.MAX_FRAME_BYTES + 1)
@@ -83,9 +101,9 @@ def json_argument(text, option, kind=dict):
     return value
 
 
-def json_objects(name):
+def json_objects(name, out):
     """Return the objects of a file (or of standard input for `-`): a JSON array, or one object a line. Raises Stop."""
-    text, shown = read_text(name).strip(), "standard input" if name == "-" else name
+    text, shown = read_text(name, out).strip(), "standard input" if name == "-" else name
     try:
         value = parse_json(text) if text.startswith("[") else [parse_json(line) for line in text.splitlines() if line.strip()]
     except ValueError as error:

@@ -53,7 +53,7 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
       cpersona recall E1042 --json | jq -r '.messages[-1].content'
       cpersona recall "billing" --format '{ref}\\t{cosine}\\t{content}'
     """
-    shape = Shape(render.ROW_FIELDS, **shape)
+    shape = Shape(render.ROW_FIELDS, session.out.as_json, **shape)
     params = _question(session, query, limit, source_id, full or top, deep, as_of, no_wait)
     if exclude:
         params["exclude_contents"] = list(exclude)
@@ -115,9 +115,9 @@ def context(session, query, history, limit, source_id, full, deep, as_of, set, n
     """
     if query == "-" and history == "-":
         raise exits.Usage("only one of the question and the history can come from standard input")
-    shape = Shape(_CONTEXT_FIELDS, **shape)
+    shape = Shape(_CONTEXT_FIELDS, session.out.as_json, **shape)
     params = _question(session, query, limit, source_id, full, deep, as_of, no_wait)
-    params["external_context"] = reading.json_objects(history) if history is not None else []
+    params["external_context"] = reading.json_objects(history, session.out) if history is not None else []
     answer = session.ask("recall_with_context", params, overrides=reading.pairs(set) or None)
     out = session.out
     rows = shape.within(out, answer.response, "messages", backwards=True)
@@ -134,7 +134,7 @@ def context(session, query, history, limit, source_id, full, deep, as_of, set, n
 
 def _question(session, query, limit, source_id, full, deep, as_of, no_wait):
     params = session.axes()
-    params["query"] = reading.read_text("-").strip("\n") if query == "-" else query
+    params["query"] = reading.question(query, session.out)
     if limit is not None:
         params["limit"] = session.at_most(limit, 100)
     if source_id is not None:

@@ -34,9 +34,9 @@ def get(session, refs, raw, **shape):
       cpersona get mem:12 --raw > note.txt
       cpersona get mem:12 mem:13 --format '{ref} of {timestamp}: {content}'
     """
-    shape = Shape(_GET_FIELDS, **shape)
-    if raw and shape.chosen:
-        raise exits.Usage("--raw prints the texts alone; leave --fields and --format out")
+    shape = Shape(_GET_FIELDS, session.out.as_json, **shape)
+    if raw and (shape.chosen or session.out.as_json):
+        raise exits.Usage("--raw prints the texts alone; leave --fields, --format and --json out")
     asked = ["{}:{}".format(*reading.ref(text)) for text in refs]
     answer = session.ask("get_contents", {"agent_id": session.agent, "refs": asked[:fields.MAX_REFS]})
     for at in range(fields.MAX_REFS, len(asked), fields.MAX_REFS):
@@ -95,13 +95,14 @@ def list_(session, limit, since, until, as_of, all_agents, **shape):
       cpersona list --since 2026-03-01 --until 2026-03-01
       cpersona list --fields ref -0 | xargs -0 cpersona lock
     """
-    shape = Shape(_LIST_FIELDS, **shape)
-    params = {**session.axes(), "limit": session.at_most(limit, 500)}
+    shape = Shape(_LIST_FIELDS, session.out.as_json, **shape)
+    params = {**session.axes(), "agent_id": session.whom(all_agents), "limit": session.at_most(limit, 500)}
     for name, text in (("since", since), ("until", until), ("as_of", as_of)):
         if text is not None:
             params[name] = session.instant(text, end=name != "since")
-    if all_agents:
-        params["agent_id"] = ""
+    for name, option in (("until", "--until"), ("as_of", "--as-of")):
+        if params.get("since", "") > params.get(name, "9"):
+            raise exits.Usage(f"list: --since {since} lies after {option} {until if name == 'until' else as_of}; nothing can be between them")
     answer = session.ask("list_memories", params)
     rows = shape.within(session.out, answer.response, "memories")
     if session.show(answer):
@@ -151,7 +152,7 @@ def update(session, ref, text):
       cpersona update mem:12 "Deploys run from the main branch"
     """
     number = reading.memory_id(ref)
-    params = {"agent_id": session.agent, "memory_id": number, "content": reading.text_or_stdin(text, "text")}
+    params = {"agent_id": session.agent, "memory_id": number, "content": reading.text_or_stdin(text, "text", session.out)}
     answer = session.ask("update_memory", params, refused=lambda answer: _tell_apart(session, f"mem:{number}", answer))
     if not session.show(answer):
         _outcome(session, f"mem:{number}", "updated", answer.response)

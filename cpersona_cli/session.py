@@ -60,6 +60,12 @@ class Session:
         given = self.options.get("agent")
         return self.settings.agent if given is None else given
 
+    def whom(self, all_agents):
+        """Return the agent that is meant, '' for every agent. Raises Usage where both are asked for."""
+        if all_agents and self.options.get("agent") is not None:
+            raise exits.Usage(f"{self.name}: --all-agents means every agent and --agent one; give one of them")
+        return "" if all_agents else self.agent
+
     def axes(self):
         """Return agent_id and those of project_id and channel that are set, as parameters."""
         params = {"agent_id": self.agent}

@@ -19,10 +19,14 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 class Shape:
     """What one command line asked for. ``names`` are the chosen columns, None where nobody chose.
 
-    ``known`` are the names that the command's rows have. Raises Usage for a name that is none of them.
+    ``known`` are the names that the command's rows have, ``as_json`` whether the whole answer was asked for. Raises Usage
+    for a name that is none of them, and for what contradicts itself.
     """
 
-    def __init__(self, known, fields=None, format=None, null=False, max_chars=None):
+    def __init__(self, known, as_json=False, fields=None, format=None, null=False, max_chars=None):
+        for option, given in (("--fields", fields is not None), ("--format", format is not None), ("-0/--null", null)):
+            if given and as_json:
+                raise exits.Usage(f"--json prints the whole answer and {option} says how to print rows; give one of them")
         if fields is not None and format is not None:
             raise exits.Usage("--fields and --format both say what to print; give one of them")
         self._known, self.null, self._max_chars = known, null, max_chars

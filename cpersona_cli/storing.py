@@ -69,12 +69,14 @@ def store(session, text, id, source, at, metadata, associations, lock, on_confli
         for given, name in ((text, "TEXT"), (id, "--id"), (associations, "--associations")):
             if given is not None:
                 raise exits.Usage(f"with --jsonl every line brings its own; leave {name} out")
+        if jsonl == "-":
+            reading.announce(session.out)
         return _each_line(session, jsonl, params, queue, fail_if_skipped)
     if id is not None:
         params["id"] = id
     if associations is not None:
         params["associations"] = reading.json_argument(associations, "--associations")
-    params["content"] = reading.text_or_stdin(text, "text")
+    params["content"] = reading.text_or_stdin(text, "text", session.out)
     answer = session.ask("store", params, queue=queue)
     skipped = answer.response.get("result") == "skipped"
     if not session.show(answer):

@@ -10,7 +10,7 @@ import tempfile
 
 from cpersona_daemon.wire import fields
 
-from . import exits, render
+from . import exits, reading, render
 from .spec import AGENT, PLAIN, argument, command, option
 
 
@@ -30,7 +30,7 @@ def export(session, file, all_agents, embeddings):
       cpersona export backup.jsonl --all-agents
       cpersona export - | gzip > backup.jsonl.gz
     """
-    params = {"agent_id": "" if all_agents else session.agent}
+    params = {"agent_id": session.whom(all_agents)}
     if embeddings:
         params["include_embeddings"] = True
     if file != "-":
@@ -84,7 +84,9 @@ def import_(session, file, dry_run, to_agent, batch):
     with _PrivateDirectory(session) as directory:
         path = os.path.join(directory, "import.jsonl")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as handle:
-            shutil.copyfileobj(sys.stdin.buffer, handle, 1 << 20)
+            reading.announce(session.out)
+            while data := os.read(sys.stdin.fileno(), 1 << 20):
+                handle.write(data)
         return _import(session, {**params, "input_path": path})
 
 

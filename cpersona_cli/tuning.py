@@ -3,14 +3,15 @@
 Contract: contracts.md §8, §13.
 """
 
+from . import exits
 from .render import number
 from .spec import AGENT, argument, command, option
 
 
 @command(
     "calibrate",
-    option("--method", "How the threshold follows from the measured similarities.", default="separation", choices=("separation", "percentile", "zscore")),
-    option("--sample-size", "Memories to measure, 1 to 5000.", kind="int", default=200, metavar="N", least=1),
+    option("--method", "How the threshold follows from the measured similarities; separation without it.", choices=("separation", "percentile", "zscore")),
+    option("--sample-size", "Memories to measure, 1 to 5000; 200 without it.", kind="int", metavar="N", least=1),
     option("--percentile", "For --method percentile: the share of unrelated pairs below the threshold.", kind="float", metavar="P"),
     option("--z-factor", "For --method zscore: deviations above the mean.", kind="float", metavar="Z"),
     option("--all-agents", "Measure the whole store and set the threshold that agents without their own use.", kind="flag", default=False),
@@ -30,14 +31,19 @@ def calibrate(session, method, sample_size, percentile, z_factor, all_agents, dr
       cpersona calibrate --method percentile --percentile 0.99
       cpersona calibrate --rollback
     """
-    params = {} if all_agents else {"agent_id": session.agent}
+    agent = session.whom(all_agents)
+    params = {"agent_id": agent} if agent else {}
+    given = {"method": method, "sample_size": sample_size, "percentile": percentile, "z_factor": z_factor}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name, of in (("percentile", "percentile"), ("z_factor", "zscore")):
+        if name in given and method != of:
+            raise exits.Usage(f"calibrate: --{name.replace('_', '-')} goes with --method {of} alone")
     if rollback:
+        if given:
+            raise exits.Usage(f"calibrate: --rollback measures nothing; leave --{next(iter(given)).replace('_', '-')} out")
         params["rollback"] = True
     else:
-        params |= {"method": method, "sample_size": sample_size}
-        for name, value in (("percentile", percentile), ("z_factor", z_factor)):
-            if value is not None:
-                params[name] = value
+        params |= given
     if dry_run:
         params["dry_run"] = True
     answer = session.ask("calibrate_threshold", params, hint="" if rollback else None)

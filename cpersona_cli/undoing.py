@@ -23,7 +23,7 @@ def undo(session, name, all_agents):
     Example:
       cpersona store --jsonl notes.jsonl --batch monday && cpersona undo monday
     """
-    params = {"batch": name, "agent_id": "" if all_agents else session.agent}
+    params = {"batch": name, "agent_id": session.whom(all_agents)}
     answer = session.ask("undo_batch", params)
     response, out = answer.response, session.out
     deleted = response.get("deleted_memories", 0) + response.get("deleted_episodes", 0)

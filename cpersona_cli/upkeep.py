@@ -5,7 +5,7 @@ Contract: contracts.md §2 (pause), §13 (check_health).
 
 import sys
 
-from . import render, times
+from . import exits, render, times
 from .output import to_json
 from .spec import PLAIN, command, option
 
@@ -103,7 +103,7 @@ def reindex(session):
 
 @command(
     "pause",
-    option("--for", "How long: 30m, 2h; at most a day.", default="30m", metavar="AGE", name="length"),
+    option("--for", "How long: 30m, 2h; at most a day, 30m without it.", metavar="AGE", name="length"),
     option("--session", "Only for writes that carry this session key.", metavar="KEY", name="key"),
     option("--status", "Say whether a pause is on, change nothing.", kind="flag", default=False),
     common=PLAIN,
@@ -118,6 +118,8 @@ def pause(session, length, key, status):
     """
     params = {} if key is None else {"session_key": key}
     if status:
+        if length is not None:
+            raise exits.Usage("pause: --status changes nothing and --for begins a pause; give one of them")
         answer = session.ask("persistence_status", params)
         if not session.show(answer):
             left = answer.response.get("ttl_remaining_seconds")
@@ -126,7 +128,7 @@ def pause(session, length, key, status):
             else:
                 session.out.line("keeping")
         return answer.status
-    asked = round(times.seconds(length))
+    asked = round(times.seconds("30m" if length is None else length))
     answer = session.ask("pause_persistence", {**params, "ttl_seconds": asked})
     if not session.show(answer):
         session.out.line(f"paused\tuntil {answer.response.get('expires_at')}")
