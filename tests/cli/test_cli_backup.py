@@ -1,11 +1,13 @@
 """`backup` and `restore`. Contract: issue "A tool to live in"; interface.md, "Exit codes"."""
 
+import base64
 import gzip
 import io
 import json
 import os
 import sqlite3
 import stat
+import struct
 import subprocess
 import sys
 import tarfile
@@ -55,6 +57,30 @@ def test_restoring_moves_what_was_there_aside_and_overwrites_nothing(run_cli, ho
     told = json.loads(run_cli(["restore", "b.tar", "--json"]).stdout)
     assert told["ok"] is True and told["memories"] == 2 and told["moved_aside"] != str(aside)
     assert run_cli(["health", "--deep", "--check", "sqlite_integrity", "--check", "lexical_index"]).returncode == 0
+
+
+def with_vector(name, *values):
+    packed = base64.b64encode(struct.pack(f"<{len(values)}f", *values)).decode()
+    return json.dumps({"_type": "memory", "agent_id": "default", "content": name, "embedding_b64": packed, "embedding_model": "m"}) + "\n"
+
+
+@pytest.mark.parametrize("taken", [None, ".memories.vec", ".memories.vec.rows", ".episodes.vec"])
+def test_after_a_restore_the_vectors_are_the_restored_ones_and_the_status_tells_nothing_that_is_over(run_cli, home, taken):
+    header = '{"_type": "header", "version": "cpersona-export/1.1"}\n'
+    assert run_cli(["import", "-"], input=header + with_vector("one", 1, 0) + with_vector("two", 0, 1)).returncode == 0
+    assert run_cli(["backup", "b.tar"]).returncode == 0
+    assert run_cli(["import", "-"], input=header + with_vector("three", 0.6, 0.8)).returncode == 0
+    assert run_cli(["daemon", "stop"]).returncode == 0
+    if taken:
+        place = Path(home["CPERSONA_DB_PATH"] + taken)
+        place.unlink(missing_ok=True)
+        place.mkdir()
+    done = run_cli(["restore", "b.tar"])
+    assert done.returncode == 0, done.stderr
+    assert run_cli(["health", "--deep", "--check", "vector_index"]).returncode == 0
+    status = json.loads(run_cli(["daemon", "status", "--json"]).stdout)["vectors"]
+    assert status["mem"]["rows"] == 2 and not any("reason" in part for part in status.values())
+    assert "stale" not in run_cli(["daemon", "status"]).stdout
 
 
 def test_a_backup_comes_back_on_an_empty_machine_with_its_settings_and_calibration(run_cli, home):

@@ -99,6 +99,50 @@ def test_no_answer_is_wrong_after_damage_to_files_in_use(house, origin, form, qu
     by_search(house)
 
 
+def another(make):
+    """Return what gives a path to something new, as `rm` and then this would."""
+    def put(path, older):
+        os.unlink(path)
+        make(path, older)
+
+    return put
+
+
+def in_place(path, data):
+    with open(path, "wb") as file:  # as `cp` does: the same file, other bytes
+        file.write(data)
+
+
+REPLACEMENTS = {
+    "nothing": another(lambda path, older: None),
+    "a directory": another(lambda path, older: os.mkdir(path)),
+    "a link to nowhere": another(lambda path, older: os.symlink(path + "-nowhere", path)),
+    "a named pipe": another(lambda path, older: os.mkfifo(path)),
+    "another file of random bytes": another(lambda path, older: in_place(path, RNG.bytes(50_000))),
+    "another file, an older copy": another(in_place),
+    "random bytes": lambda path, older: in_place(path, RNG.bytes(50_000)),
+    "an older copy": in_place,
+}
+
+
+@pytest.mark.parametrize("replacement", REPLACEMENTS)
+def test_no_answer_is_wrong_after_a_file_in_use_was_replaced(house, replacement):
+    for suffix in files.SUFFIXES:
+        path = house.places.memory_vectors + suffix
+        with open(path, "rb") as file:
+            older = file.read()
+        house.add(*some(5))
+        house.delete(("mem", min(row_id for kind, row_id in house.rows if kind == "mem")))
+        REPLACEMENTS[replacement](path, older)
+        by_search(house)
+        house.add(*some(2))
+        by_search(house)
+        house.store.wait()
+        house.restart()
+        by_search(house)
+        assert house.store.status()["mem"]["state"] == "ready" and house.store.differing("mem") == []
+
+
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_damaged_rows_are_told_and_the_index_is_built_anew(house, question, caplog):
     DAMAGES["flipped bytes"](house.places.memory_vectors)
@@ -130,7 +174,7 @@ def test_more_codes_than_memory_may_take_give_the_same_answers(house, monkeypatc
     for _ in range(2):
         by_search(house)
     index = house.store._parts["mem"].index
-    assert 0 < index.view.sketches.bytes_held <= 300 * 256
+    assert 0 < house.store.status()["mem"]["memory_bytes"] <= 300 * 256
     assert max(index.view.sketches._segments) == COUNT // 100 - 1, "the newest rows are the ones that are held"
     house.add(*some(150))
     by_search(house)

@@ -1,6 +1,6 @@
 """Restoring a backup: verified first, then put in place while nobody else has the database.
 
-The store that was there is moved aside, never overwritten; index files are left out, since they follow from the rows. It runs
+The store that was there is moved aside, never overwritten; index files are left out, since they follow from the rows: those of another state are built anew. It runs
 in a process of its own (`cpersonad --restore FILE`), which holds the database's lock from before the first change on.
 
 Contract: issue "A tool to live in" (restore); shared/interface.md, "Where things live".
@@ -63,8 +63,6 @@ def _restore(path: str, settings: Settings, places: Places) -> dict:
     finally:
         for draft in drafts.values():
             _remove(draft)
-    for index in (places.memory_vectors, places.episode_vectors):
-        _remove(index)
     answer = {**_told(path, manifest), "restored": places.db, "moved_aside": aside}
     return {**answer, **_settings(kept, settings)}
 

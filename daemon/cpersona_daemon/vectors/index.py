@@ -223,9 +223,10 @@ class Index:
         return max(self.widths, key=self.widths.get) if self.widths else None
 
     def status(self) -> dict:
-        """Return counts and sizes for people."""
-        return {"rows": self.live, "dead": self.count - self.live, "late": len(self._late), "width": self.width or None,
-                "generation": self.generation.number, "bytes": self._matrix.size + self._sketch_file.size + self._rows.length if self._rows is not None else 0}
+        """Return counts and sizes for people: ``bytes`` on disk, ``memory_bytes`` of rows that were read into memory."""
+        used = self._rows is not None
+        return {"rows": self.live, "dead": self.count - self.live, "late": len(self._late), "width": self.width or None, "generation": self.generation.number,
+                "bytes": self._matrix.size + self._sketch_file.size + self._rows.length if used else 0, "memory_bytes": self._sketches.bytes_held if used else 0}
 
     # -- inside
 
