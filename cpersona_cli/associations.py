@@ -4,7 +4,7 @@ Contract: contracts.md §9; seeds/behavior-contracts §11.
 """
 
 from . import exits, explain, reading, render
-from .output import one_line
+from .output import counted, one_line
 from .spec import AXES, argument, command, option
 
 
@@ -47,10 +47,9 @@ def reconstruct(session, query, set, trace, deep, no_wait, **given):
     for item in response.get("items", ()):
         render.tree(out, f"{item.get('head_ref')}  {item.get('content', '')}", _item(item))
     if response.get("shortfall_reason"):
-        out.note(f"{response.get('returned_count', 0)} items: {response['shortfall_reason'].replace('_', ' ')}")
-    bounds = (response.get("bounds") or {}).get("omitted", ())
-    if bounds:
-        out.note(f"more was left out by {', '.join(bounds)}")
+        why = response["shortfall_reason"]
+        out.note(f"{counted(response.get('returned_count', 0), 'items')}: {_SHORTFALLS.get(why, why)}")
+    _say_bounds(out, response)
     render.warnings(out, response)
     return answer.status
 
@@ -75,6 +74,18 @@ def _item(item):
     return branches
 
 
+# What `shortfall_reason` means to who asked.
+_SHORTFALLS = {
+    "no_relevant_evidence": "nothing in the store came into question",
+    "below_quality_threshold": "what came into question did not pass the gate; --deep lets weaker matches pass",
+    "exhausted_candidates": "nothing else came into question",
+    "budget_exhausted": "the room for text is used up; --budget gives more",
+    "count_zero": "none were asked for",
+}
+# Parts of a declaration whose name on the wire says little.
+_PLACES = {"anchor_ref": "the --anchor"}
+
+
 @command(
     "traverse",
     argument("entity", "An entity's name or alias.", metavar="ENTITY"),
@@ -96,13 +107,21 @@ def traverse(session, entity, **given):
     response, out = answer.response, session.out
     found = response.get("entities", [])
     if not found:
-        out.note(f"{response.get('reason', 'nothing found').replace('_', ' ')}: {entity}; `cpersona associate list` shows what was declared")
+        out.note(f"no entity is declared under the name {entity!r}; `cpersona associate list` shows what was")
         return answer.status
     _print_entities(out, f"{entity}", found, response.get("relations", []))
-    bounds = (response.get("bounds") or {}).get("omitted", ())
-    if bounds:
-        out.note(f"more was left out by {', '.join(bounds)}")
+    _say_bounds(out, response)
     return answer.status
+
+
+def _say_bounds(out, response):
+    """Say which bounds left something out, by the options that move them."""
+    omitted = (response.get("bounds") or {}).get("omitted", ())
+    moved = ["-n" if name in ("count", "limit") else "--" + name.replace("_", "-") for name in omitted if name != "relations"]
+    if moved:
+        out.note(f"there is more than {' and '.join(moved)} {'lets' if len(moved) == 1 else 'let'} through; a larger number shows it")
+    if "relations" in omitted:
+        out.note("an entity has more relations than are followed, so some evidence may be missing")
 
 
 def _print_entities(out, title, entities, relations):
@@ -241,7 +260,8 @@ def _dropped(session, answer):
     """Say what was left out of a declaration, and return the exit status that says so too."""
     dropped = answer.response.get("dropped", ())
     for item in dropped:
-        session.out.warn(f"cpersona {session.name}: left out {one_line(str(item.get('item')))}: {item.get('reason')}")
+        place = str(item.get("item"))
+        session.out.warn(f"cpersona {session.name}: {_PLACES.get(place, one_line(place))} was left out: {item.get('reason')}")
     return answer.status or (1 if dropped else 0)
 
 

@@ -21,6 +21,12 @@ def without_controls(text):
     return text if text.isprintable() else text.translate({**_ESCAPES, 0x0A: "\n", 0x09: "\t"})
 
 
+def counted(count, things):
+    """Return a number with the name of what it counts, given in its plural: `1 memory`, `1,204 memories`."""
+    one = things[:-3] + "y" if things.endswith("ies") else things[:-1]
+    return f"{count:,} {one if count == 1 else things}" if isinstance(count, int) else f"{count} {things}"
+
+
 def to_json(value):
     """Return a value as one line of JSON, in UTF-8 unless it holds what UTF-8 cannot say."""
     text = _encoded(value)

@@ -4,7 +4,7 @@ Contract: issue "A tool to live in" (daemon status as a readable panel and as JS
 """
 
 from . import render
-from .output import to_json
+from .output import counted, to_json
 
 _KINDS = {"mem": "memories", "ep": "episodes"}
 
@@ -49,7 +49,7 @@ def _sections(response):
     if response.get("working"):
         daemon.append(("at work", ", ".join(map(str, response["working"]))))
     places = [(name, response.get(name)) for name in ("db", "socket", "log")]
-    store = [("rows", ", ".join(f"{count} {name}" for name, count in rows.items()))]
+    store = [("rows", ", ".join(counted(count, name) for name, count in rows.items()))]
     store += [(f"index of {_KINDS.get(kind, kind)}", _index(status)) for kind, status in (response.get("vectors") or {}).items()]
     store.append(("embedder", ", ".join(str(embedding[name]) for name in ("mode", "state", "identity", "problem") if embedding.get(name))))
     store.append(("to embed", backlog.get("pending")))

@@ -74,7 +74,8 @@ def zone_warning(text, typed):
     if offset == 0:
         return None
     sign, minutes = "-" if offset < 0 else "+", abs(offset) // 60
-    return f"{text} is read as UTC, while this machine is at {sign}{minutes // 60:02d}:{minutes % 60:02d}; add the offset to mean another zone"
+    zone = f"{sign}{minutes // 60:02d}:{minutes % 60:02d}"
+    return f"{text} is read as UTC, not as local time; write {text if 'T' in text or ':' in text else text + 'T00:00'}{zone} to mean local time"
 
 
 def age(stamp, now=None):

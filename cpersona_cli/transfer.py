@@ -11,6 +11,7 @@ import tempfile
 from cpersona_daemon.wire import fields
 
 from . import exits, reading, render
+from .output import counted
 from .spec import AGENT, PLAIN, argument, command, option
 
 
@@ -124,7 +125,7 @@ def _import(session, params):
         rows.append(("profile_updated", str(bool(response.get("profile_updated"))).lower()))
         out.records([*rows, *((f"imported_{name}", count) for name, count in (response.get("associations") or {}).items())])
     if listed := response.get("listed_for_embedding"):
-        out.note(f"{listed} of the rows came without a vector that this store's embedder can compare; they are embedded in the background and found by"
+        out.note(f"{listed:,} of the rows came without a vector that this store's embedder can compare; they are embedded in the background and found by"
                  " words alone until then: `cpersona daemon status` shows how many are left")
     elif lacking := response.get("without_usable_vector"):
         out.note(f"{lacking} of the rows have no vector that this store's embedder can compare; an import has them embedded in the background")
@@ -205,8 +206,8 @@ class _PrivateDirectory:
 
 
 def _counts(response, done):
-    parts = [f"{response[name]} {name}" for name in ("memories", "episodes", "profiles") if name in response]
-    parts += [f"{count} {name}" for name, count in (response.get("associations") or {}).items()]
+    parts = [counted(response[name], name) for name in ("memories", "episodes", "profiles") if name in response]
+    parts += [counted(count, name) for name, count in (response.get("associations") or {}).items()]
     return f"{done} {', '.join(parts)}"
 
 

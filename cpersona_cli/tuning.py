@@ -4,8 +4,15 @@ Contract: contracts.md §8, §13.
 """
 
 from . import exits
+from .output import counted
 from .render import number
 from .spec import AGENT, argument, command, option
+
+# What was taken for related, by `proxy_source`.
+_RELATED = {
+    "temporal": ", where memories stored within minutes of each other counted as related",
+    "nn_fallback": ", where each memory and the one most like it counted as related, since too few were stored within minutes of each other",
+}
 
 
 @command(
@@ -72,8 +79,8 @@ def _show_calibration(out, response, all_agents, dry_run):
     if "rolled_back" in response:
         said = ["returned to the calibration before" if response["rolled_back"] else "this is the calibration before; --rollback alone returns to it"]
     else:
-        said = [f"measured on {response.get('sampled_embeddings')} memories ({response.get('scope')}, {response.get('method')}"
-                + (f", positives by {response['proxy_source']}" if response.get("proxy_source") else "") + ")"]
+        said = [f"measured on {counted(response.get('sampled_embeddings'), 'memories')} ({response.get('scope')}, {response.get('method')}"
+                + ")" + _RELATED.get(response.get("proxy_source"), "")]
         if not gates and not all_agents:
             said.append("no gate could be measured; the built-in minimum stays")
         if dry_run:

@@ -95,10 +95,18 @@ def reindex(session):
         with progress:
             answer = session.ask("reindex", {}, progress=progress)
     if not session.show(answer):
-        for key, value in answer.response.items():
-            if key != "ok":
-                session.out.record((key, value if isinstance(value, (str, int, float)) else to_json(value)))
+        session.out.records(_rebuilt(answer.response))
     return answer.status
+
+
+def _rebuilt(response):
+    """Return what a reindex did as (what, how many) pairs."""
+    for name in ("memories", "episodes"):
+        yield f"{name} in the word index", response.get(name)
+    for name, count in (response.get("vectors") or {}).items():
+        yield f"{name} with a vector", count
+    yield "listed for embedding", response.get("listed_for_embedding")
+    yield "waiting for embedding", response.get("waiting_for_embedding")
 
 
 @command(

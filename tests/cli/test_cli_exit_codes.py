@@ -28,7 +28,7 @@ def test_the_code_beside_an_answer_decides_first(code):
 
 def test_a_failure_is_one_line_with_what_why_and_what_next():
     line = exits.failure_line("store", {"ok": False, "result": "rejected", "reason": "content\nis empty"})
-    assert line == "store: content is empty; correct the request and send it again"
+    assert line == "store: content is empty; see `cpersona store --help` for what it takes"
 
 
 def test_a_reason_that_names_a_command_gets_no_second_hint():

@@ -73,7 +73,7 @@ def test_health_prints_the_verdict_first_and_refuses_an_unknown_check(run_cli):
 
 def test_reindex_ends_with_what_it_did(run_cli):
     run_cli(["store", "one"])
-    assert "memories\t1" in run_cli(["reindex"]).stdout.splitlines()
+    assert "memories in the word index\t1" in run_cli(["reindex"]).stdout.splitlines()
 
 
 def test_a_calibration_that_cannot_be_made_fails_and_changes_nothing(run_cli):

@@ -45,7 +45,7 @@ EXIT_INTERRUPTED = 130
 # code -> (exit status, may be retried, what to do next). Response frames carry the code beside the
 # contract's answer, so that the answer itself keeps exactly the shape the contract gives it.
 ERRORS = {
-    "refused": (EXIT_FAILED, False, "correct the request and send it again"),
+    "refused": (EXIT_FAILED, False, "see `cpersona COMMAND --help` for what it takes"),
     "invalid_params": (EXIT_FAILED, False, "see `cpersona COMMAND --help` for the parameters"),
     "key_used": (EXIT_FAILED, False, "send it under an idempotency key of its own; a key is used again only for the very same request"),
     "unknown_method": (EXIT_FAILED, False, "see `cpersona call --help` for the methods"),
