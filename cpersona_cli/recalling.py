@@ -46,7 +46,7 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
     Columns: rank (1 is best), ref, age, signal, score, cosine, preview. The score is the value that the gate
     compared. A blend and a cosine are absolute; rrf comes from positions; rsf is relative to this
     question, so it never tells whether an answer exists. An empty answer is an answer: exit 0. With --as-of it is
-    said how many rows were changed or deleted since then.
+    said how many rows were changed or deleted since then. A ref alone, like mem:12, shows that row.
 
     Example:
       cpersona recall "which branch do deploys use?" -n 5
@@ -63,7 +63,10 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
         params["trace"] = True
     if why_not is not None:
         params["why_not"] = "{}:{}".format(*reading.ref(why_not))
-    answer = session.ask("recall", params, overrides=reading.pairs(set) or None)
+    narrowed = exclude or set or source_id is not None or as_of is not None or "trace" in params or any(session.options.get(axis) is not None for axis in ("project", "channel"))
+    answer = None if narrowed else _pasted(session, params["query"])
+    full = full or answer is not None
+    answer = answer or session.ask("recall", params, overrides=reading.pairs(set) or None)
     if top:
         answer.response["messages"] = answer.response.get("messages", [])[-1:]
     shown = shape.within(session.out, answer.response, "messages", backwards=True)
@@ -145,6 +148,23 @@ def _question(session, query, limit, source_id, full, deep, as_of, no_wait):
         if value:
             params[name] = True
     return params
+
+
+def _pasted(session, query):
+    """Return an answer that holds the row whose ref is the whole question, None where the question is none or no row has it."""
+    try:
+        kind, number = reading.ref(query) if ":" in query else ("", 0)
+    except exits.Usage:
+        return None
+    if not kind:
+        return None
+    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": [f"{kind}:{number}"]})
+    found = answer.response.get("items")
+    if not found:
+        return None
+    session.out.note(f"{kind}:{number} names a row, and this is it; `cpersona get {kind}:{number}` does the same")
+    answer.response = {"messages": found}
+    return answer
 
 
 def _print(out, response, rows, shape, query, absolute, top, full, best_first):

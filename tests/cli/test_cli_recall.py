@@ -114,6 +114,28 @@ def test_explain_shows_every_candidate_and_why_not_names_the_stage(run_cli, note
     assert "raised 1.8-fold" in run_cli(["recall", "which branch does Zanzibar deploy from?", "--explain"]).stdout
 
 
+def test_a_pasted_ref_shows_that_row_and_nothing_else(run_cli, notes, daemon):
+    for asked in ("mem:3", " mem:3 "):
+        done = run_cli(["recall", asked])
+        assert done.returncode == 0 and [(row[0], row[1], row[6]) for row in records(done)] == [("1", "mem:3", "deploy branch\\nis release\\t(never main)")]
+        assert "`cpersona get mem:3`" in done.stderr
+    assert run_cli(["recall", "mem:3", "--top"]).stdout == notes[2] + "\n" and run_cli(["recall", "mem:3", "--fields", "id"]).stdout == "k2\n"
+    told = json.loads(run_cli(["recall", "mem:3", "--json"]).stdout)
+    assert [(row["ref"], row["id"], row["content"]) for row in told["messages"]] == [("mem:3", "k2", notes[2])] and told["order"] == "best_last"
+    daemon.call("archive_episode", {"agent_id": "default", "summary": "moved the queue"})
+    assert records(run_cli(["recall", "ep:1"]))[0][1] == "ep:1"
+
+
+def test_a_ref_that_is_no_row_or_stands_with_conditions_is_a_question(run_cli, notes, daemon):
+    daemon.call("store", {"agent_id": "default", "content": "see mem:77 of the old store"})
+    assert [row[1] for row in records(run_cli(["recall", "mem:77", "--deep"]))] == ["mem:5"]
+    daemon.call("store", {"agent_id": "other", "content": "another agent's"})
+    assert run_cli(["recall", "mem:6"]).stdout == "" and run_cli(["recall", "mem:3", "--agent", "other"]).stdout == ""
+    for more in (["--source-id", "nobody"], ["--project", "x"], ["--as-of", "2020-01-01"], ["--exclude", notes[2]]):
+        assert run_cli(["recall", "mem:3", *more]).stdout == "", more
+    assert run_cli(["recall", "mem:x"]).stdout == "" and "rows" not in run_cli(["recall", "the row mem:3"]).stdout
+
+
 def test_a_question_from_a_pipe_is_the_same_question(run_cli, notes):
     assert run_cli(["recall", "-", "--deep"], input="deploy branch\n").stdout == run_cli(["recall", "deploy branch", "--deep"]).stdout
 
