@@ -17,7 +17,7 @@ from cpersona_daemon.wire import fields
 from cpersona_daemon.wire.peer import peer_pid
 
 from .codec import packb, unpackb
-from .reaching import NO_SIGNAL, POLL_SECONDS, Absent, CallFailed, reach
+from .reaching import NO_SIGNAL, POLL_SECONDS, Absent, CallFailed, Nobody, reach
 
 START_SECONDS = 30.0            # from the first attempt to a daemon that answers
 ANSWER_SLACK_SECONDS = 5.0      # beyond a deadline, for the daemon's own "timed out" to arrive
@@ -182,7 +182,7 @@ class Connection:
                 self._sock = reach(self.places, self.settings, deadline)
             except Absent:
                 if not start:
-                    raise CallFailed("unreachable", f"no daemon serves {self.places.db}") from None
+                    raise Nobody("unreachable", f"no daemon serves {self.places.db}") from None
                 from .starting import start_daemon
 
                 self._sock = start_daemon(self.places, self.settings, self._environ, deadline)

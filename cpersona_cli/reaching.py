@@ -32,6 +32,10 @@ class CallFailed(Exception):
         self.hint = hint or fields.ERRORS[self.code][2]
 
 
+class Nobody(CallFailed):
+    """No daemon runs, and none was to be started."""
+
+
 class Absent(Exception):
     """There is no daemon: nothing at the socket's path, or nobody behind it."""
 

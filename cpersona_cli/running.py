@@ -15,9 +15,10 @@ from cpersona_daemon.wire import fields
 from cpersona_daemon.wire.peer import peer_pid
 
 from .client import Connection, error_text
-from .reaching import POLL_SECONDS, Absent, CallFailed, reach
+from .reaching import POLL_SECONDS, Absent, CallFailed, Nobody, reach
 
 STOP_SECONDS = 60.0
+SOCKET_SECONDS = 8.0            # longer than a daemon takes to find that its socket's file is gone
 _NOTE_BYTES = 65_536
 
 
@@ -35,7 +36,10 @@ def find_daemon(settings, environ=None):
     found["answers"] = False
     _follow(where, found)
     try:
-        with Connection(settings, where, environ, start=False) as connection:
+        connection = _connected(where, settings, environ, time.monotonic() + SOCKET_SECONDS)
+        if connection is None:
+            return None
+        with connection:
             found.update(connection.hello, answers=True)
     except CallFailed as error:
         found["problem"] = error.message
@@ -56,7 +60,10 @@ def stop_daemon(settings, timeout=STOP_SECONDS, environ=None):
     _follow(where, _note(where))
     pid = None
     try:
-        with Connection(settings, where, environ, start=False) as connection:
+        connection = _connected(where, settings, environ, min(deadline, time.monotonic() + SOCKET_SECONDS))
+        if connection is None:
+            return True
+        with connection:
             pid = connection.hello.get("pid")
             response, code = connection.call("daemon_stop", {}, deadline_ms=5000)
             if code == "permission_denied":
@@ -67,6 +74,22 @@ def stop_daemon(settings, timeout=STOP_SECONDS, environ=None):
         if error.code == "timed_out":
             pid = _terminate(where, settings)
     return wait_until_gone(where, deadline, pid)
+
+
+def _connected(where, settings, environ, deadline):
+    """Return a connection to the daemon that holds the lock, None once it holds it no more. Raises CallFailed.
+
+    One that listens nowhere is leaving, or has lost its socket's file and makes it again within seconds.
+    """
+    while True:
+        try:
+            return Connection(settings, where, environ, start=False)
+        except Nobody:
+            if time.monotonic() > deadline:
+                raise
+        if not _lock_is_held(where):
+            return None
+        time.sleep(POLL_SECONDS)
 
 
 def _follow(where, note):

@@ -10,7 +10,7 @@ import stat
 import time
 
 from cpersona_daemon import files
-from cpersona_daemon.paths import make_private_directory
+from cpersona_daemon.paths import SPOOL, make_private_directory
 from cpersona_daemon.wire import fields
 
 from .output import to_json
@@ -54,6 +54,11 @@ def _opened(spool):
     try:
         directory = os.open(spool, flags)
     except FileNotFoundError:
+        from cpersona_daemon.header import foreign
+
+        problem = foreign(spool.removesuffix(SPOOL))
+        if problem is not None:
+            raise ValueError(problem) from None
         make_private_directory(os.path.dirname(spool))
         try:
             os.mkdir(spool, 0o700)

@@ -10,7 +10,7 @@ import select
 import sys
 import time
 
-from cpersona_daemon import files
+from cpersona_daemon import files, header
 from cpersona_daemon.paths import make_private_directory
 from cpersona_daemon.settings import BY_NAME, DAEMON, OPTION, PLACE
 from cpersona_daemon.wire import fields
@@ -22,38 +22,68 @@ _READY_FD = 3
 
 def start_daemon(where, settings, environ, deadline):
     """Start a daemon under the start-up lock, or find that another client just did; return a connected socket."""
+    foreign = header.foreign(where.db)
+    if foreign is not None:
+        raise _not_started("settings", foreign)
     mask = os.umask(0o077)
     try:
         for path in (where.db, where.start_lock):
             make_private_directory(os.path.dirname(path))
+        new = not os.path.lexists(where.start_lock)
         lock = files.opened(where.start_lock, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise _not_started("storage", f"{error.filename or where.start_lock} cannot be opened: {error.strerror}") from None
     finally:
         os.umask(mask)
     try:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                held = True
-            except BlockingIOError:
-                held = False
-            try:
-                return reach(where, settings, deadline)
-            except Absent:
-                pass
-            if held:
-                break
+        while not _locked(lock):
+            sock = _reached(where, settings, deadline)
+            if sock is not None:
+                return sock
             if time.monotonic() > deadline:
                 raise CallFailed("timed_out", "another process is starting the daemon and does not come to an end")
             time.sleep(POLL_SECONDS)
-        _spawn(where, settings, environ, deadline)
+        sock = _reached(where, settings, deadline)
+        if sock is not None:
+            return sock
         try:
-            return reach(where, settings, deadline)
-        except Absent:
-            raise CallFailed("unreachable", f"the daemon was ready and is gone again; its log is {where.log}") from None
+            _spawn(where, settings, environ, deadline)
+        except CallFailed as failure:
+            # One that serves already had lost its socket's file, and has made it again.
+            sock = _reached(where, settings, deadline) if failure.code == "busy" else None
+            if sock is not None:
+                return sock
+            if new and failure.code != "timed_out":
+                _remove(where.start_lock)
+            raise
+        sock = _reached(where, settings, deadline)
+        if sock is None:
+            raise CallFailed("unreachable", f"the daemon was ready and is gone again; its log is {where.log}")
+        return sock
     finally:
         os.close(lock)
+
+
+def _remove(path):
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def _locked(lock):
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _reached(where, settings, deadline):
+    try:
+        return reach(where, settings, deadline)
+    except Absent:
+        return None
 
 
 def _spawn(where, settings, environ, deadline):

@@ -107,12 +107,26 @@ def answers(path: str) -> bool:
     return True
 
 
+def check_place(path: str) -> bool:
+    """Tell whether a socket stands at a path. Raises SettingsConflict where something else does, StorageFailure where that cannot be told."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StorageFailure(f"the socket {path} cannot be looked at: {error.strerror}") from None
+    if not stat.S_ISSOCK(mode):
+        what = files.kind(path) or "a file"
+        raise SettingsConflict(f"{what} stands at {path}, where the daemon's socket belongs; move it, or set CPERSONA_SOCKET to another path")
+    return True
+
+
 class OwnSocket:
     """A listening socket's file: who made it, whether it is still ours, and its removal."""
 
     def __init__(self, path: str, sock: socket.socket, activated: bool):
         self.path, self.sock, self.activated = path, sock, activated
-        self._identity = None if activated else self._look()
+        self._identity = self._look()
 
     @classmethod
     def bind(cls, path: str, mode: int) -> OwnSocket:
@@ -121,17 +135,10 @@ class OwnSocket:
         What stands there is removed only if it is a socket that refuses connections. Raises
         SettingsConflict, Busy, StorageFailure.
         """
-        try:
-            info = os.lstat(path)
-        except FileNotFoundError:
-            info = None
-        except OSError as error:
-            raise StorageFailure(f"the socket {path} cannot be looked at: {error.strerror}") from None
+        there = check_place(path)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            if info is not None:
-                if not stat.S_ISSOCK(info.st_mode):
-                    raise SettingsConflict(f"{path} is in the way and is no socket; move it, or set CPERSONA_SOCKET")
+            if there:
                 if answers(path):
                     raise Busy(f"another program answers at {path}")
                 os.unlink(path)
@@ -161,20 +168,23 @@ class OwnSocket:
 
     def state(self) -> str:
         """Return "ours", "gone" when nothing stands at the path, or "taken" when somebody else's file does."""
-        if self.activated:
-            return "ours"
         there = self._look()
+        if self._identity is None:
+            return "ours"  # systemd's, in a place that cannot be looked at
         return "gone" if there is None else "ours" if there == self._identity else "taken"
 
     def remove(self) -> None:
-        """Remove the file if it is still ours."""
+        """Remove the file if it is still ours, wherever a link leads to it; the link stays."""
         if not self.activated and self.state() == "ours":
-            os.unlink(self.path)
+            os.unlink(os.path.realpath(self.path))
 
     def _look(self) -> tuple[int, int] | None:
         try:
             info = os.lstat(self.path)
-        except OSError:
+            if stat.S_ISLNK(info.st_mode):
+                with contextlib.suppress(OSError):
+                    info = os.stat(self.path)  # moved, and a link left: whoever follows it finds us
+        except (OSError, ValueError):  # ValueError: a name of the kernel's, and no path
             return None
         return info.st_dev, info.st_ino
 

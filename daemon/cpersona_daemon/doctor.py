@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from . import files
+from . import files, header
 from .paths import MAX_SOCKET_PATH, Places, check_socket_directory, places
 from .settings import Settings, load
 
@@ -25,7 +25,6 @@ OK, WARN, FAIL = "ok", "warn", "fail"
 PACKAGE = "cpersona-cli"
 LEAST_PYTHON, LEAST_SQLITE = (3, 11), (3, 43)
 LEAST_FREE_BYTES = 200 * 1024 * 1024
-SQLITE_MAGIC = b"SQLite format 3\0"
 LONGEST_SOCKET = 103  # what the narrowest system (macOS) takes
 REINSTALL = f"reinstall {PACKAGE}"
 
@@ -197,10 +196,10 @@ def socket(settings: Settings, where: Places) -> Iterator[Finding]:
 
 def database(settings: Settings, where: Places) -> Iterator[Finding]:
     """What stands at the database's path is ours and of a schema that this version knows."""
-    from .storage.schema import APPLICATION_ID, SCHEMA_VERSION
+    from .storage.schema import SCHEMA_VERSION
 
     try:
-        head = files.read(where.db, 100)
+        head = files.read(where.db, header.BYTES)
     except FileNotFoundError:
         yield OK, f"there is no database yet at {where.db}; the first command makes it", ""
         return
@@ -209,9 +208,9 @@ def database(settings: Settings, where: Places) -> Iterator[Finding]:
         return
     if not head:
         yield OK, f"the database at {where.db} is empty", ""
-    elif head[:16] != SQLITE_MAGIC:
+    elif not head.startswith(header.MAGIC):
         yield FAIL, f"{where.db} is no SQLite database", "restore a backup with `cpersona restore`, or name another file with CPERSONA_DB_PATH"
-    elif int.from_bytes(head[68:72], "big") not in (0, APPLICATION_ID):
+    elif header.application(head) not in (0, header.APPLICATION_ID):
         yield FAIL, f"{where.db} is the database of another program", "name another file with CPERSONA_DB_PATH"
     else:
         version = _schema(where.db)

@@ -21,7 +21,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 
-from . import __version__, claims, files, opening
+from . import __version__, claims, files, header, opening
 from .clock import SystemClock
 from .context import Context
 from .errors import CPersonaError, SettingsConflict
@@ -113,7 +113,12 @@ class Daemon:
             raise SettingsConflict("; ".join(problems))
         if os.path.lexists(self.places.db) and not os.path.isfile(self.places.db):
             raise SettingsConflict(f"CPERSONA_DB_PATH: {self.places.db} is no regular file, so it cannot be the database")
+        foreign = header.foreign(self.places.db)
+        if foreign is not None:
+            raise SettingsConflict(foreign)
         claims.make_directories(self.places)
+        claims.check_place(self.places.socket)  # before the wait for a daemon that leaves: what stands there will stay
+        new = not os.path.lexists(self.places.lock)
         self._lock = claims.take_lock(self.places)
         with contextlib.suppress(OSError):  # nothing depends on it
             files.tidy(os.path.dirname(self.places.db))
@@ -121,6 +126,8 @@ class Daemon:
             self.own = claims.OwnSocket.from_systemd() or claims.OwnSocket.bind(self.places.socket, self._socket_mode())
             ctx = await opening.open_early(self.settings, self.places, self.clock, self._opened)
         except BaseException:
+            if new:
+                os.unlink(self.places.lock)  # it is ours until it is let go, and whoever waits for it looks whether it still has its name
             self._let_go()
             raise
         try:
@@ -210,7 +217,7 @@ class Daemon:
     async def _bind_again(self) -> None:
         """Nobody can reach a socket whose file is gone: make it anew in the same place."""
         try:
-            fresh = claims.OwnSocket.bind(self.places.socket, self._socket_mode())
+            fresh = claims.OwnSocket.bind(self.own.path, self._socket_mode())
         except CPersonaError as error:
             log.warning("the socket's file is gone and cannot be made again: %s", error)
             self._orphaned = True
@@ -219,6 +226,7 @@ class Daemon:
         self.server.stop_listening()
         self.own = fresh
         await self.server.listen(fresh.sock)
+        self._write_note()
 
     # -- the way out
 

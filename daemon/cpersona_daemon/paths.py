@@ -19,6 +19,7 @@ except ImportError:
         from hashlib import sha256
 
 MAX_SOCKET_PATH = 100
+SPOOL = ".spool"         # what the name of the directory of queued writes adds to the database's
 _UNSEEN = object()  # a directory that we may not even look at
 
 
@@ -38,7 +39,7 @@ class Places:
         self.daemon_json = run + ".daemon.json"
         self.calibration = db + ".calibration.json"
         self.memory_vectors, self.episode_vectors = db + ".memories.vec", db + ".episodes.vec"
-        self.spool = db + ".spool"
+        self.spool = db + SPOOL
 
 
 def places(settings, environ=None):
@@ -58,11 +59,13 @@ def places(settings, environ=None):
     info = _looked_at(os.path.dirname(db))
     read_only = info is not None and not os.access(os.path.dirname(db), os.W_OK | os.X_OK)
     if settings.socket:
-        socket = os.path.realpath(os.path.expanduser(settings.socket))
+        socket = os.path.expanduser(settings.socket)
     elif len(os.fsencode(db)) + len(".sock") <= MAX_SOCKET_PATH and not read_only and _private_or_absent(info):
         socket = db + ".sock"
     else:
         socket = apart + ".sock"
+    if settings.socket or os.path.islink(socket):
+        socket = os.path.realpath(socket)  # where it leads to is checked like the place itself
     return Places(db, socket, log, apart if read_only else db)
 
 

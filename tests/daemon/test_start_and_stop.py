@@ -162,7 +162,7 @@ def test_a_foreign_file_at_the_sockets_path_is_left_alone(home, connect):
     path.write_text("mine")
     with pytest.raises(client.CallFailed) as failure:
         connect()
-    assert failure.value.exit_status == 4 and "no socket" in failure.value.message
+    assert failure.value.exit_status == 4 and "a file stands at" in failure.value.message
     assert path.read_text() == "mine"
 
 
@@ -241,6 +241,75 @@ def test_a_removed_socket_is_made_again(home, daemon, connect):
     os.unlink(daemon.places.socket)
     wait_for(lambda: os.path.exists(daemon.places.socket))
     assert connect().hello["pid"] == daemon.hello["pid"]
+
+
+@pytest.mark.parametrize("note", ["kept", "lost"])
+def test_the_first_calls_after_a_sockets_end_wait_for_the_new_one(home, connect, note):
+    daemon = connect(CPERSONA_IDLE_TIMEOUT="8")   # it looks at its socket every two seconds
+    os.unlink(daemon.places.socket)
+    if note == "lost":
+        os.unlink(daemon.places.daemon_json)
+    asked = [ask(home | {"CPERSONA_IDLE_TIMEOUT": "8"}, f"note {n}") for n in range(3)]
+    outcomes = [process.communicate(timeout=60) for process in asked]
+    assert [out.split()[0] for out, _ in outcomes] == [str(daemon.hello["pid"])] * 3, outcomes
+    assert [err for _, err in outcomes] == [""] * 3
+
+
+@pytest.mark.parametrize("ask_for", ["find", "stop"])
+def test_a_daemon_whose_socket_is_gone_is_found_and_stopped(home, connect, ask_for):
+    daemon = connect(CPERSONA_IDLE_TIMEOUT="12")   # it looks at its socket every three seconds
+    daemon.close()
+    pid = daemon.hello["pid"]
+    os.unlink(daemon.places.socket)
+    if ask_for == "find":
+        found = client.find_daemon(load(home), home)
+        assert found["answers"] is True and found["pid"] == pid
+    assert client.stop_daemon(load(home), 8, home) is True
+    wait_for(lambda: has_left(pid))
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_link_to_the_socket_is_followed(home, connect, run_cli, held):
+    """Somebody moved the socket and left a link: the daemon stays reachable, and so does its successor."""
+    quick = {"CPERSONA_IDLE_TIMEOUT": "2"}      # it looks at its socket every half second
+    daemon = connect(**quick)
+    pid, path, moved = daemon.hello["pid"], daemon.places.socket, home["HOME"] + "/moved.sock"
+    os.rename(path, moved)
+    os.symlink(moved, path)
+    if not held:
+        daemon.close()
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        began = time.monotonic()
+        done = run_cli(["call", "persistence_status"], env=quick)
+        assert done.returncode == 0 and time.monotonic() - began < 5, done
+        assert client.find_daemon(load(home), home)["pid"] == pid
+    daemon.close()
+    assert client.stop_daemon(load(home), 30, home) is True
+    assert not os.path.lexists(moved) and os.path.islink(path)
+    assert connect(**quick).hello["pid"] != pid and stat.S_ISSOCK(os.lstat(moved).st_mode)
+
+
+@pytest.mark.parametrize("target", ["file", "directory", "itself", "foreign"])
+@pytest.mark.parametrize("running", [False, True])
+def test_a_link_that_leads_to_no_socket_of_ours_is_said_at_once(home, connect, run_cli, target, running):
+    root, path = Path(home["HOME"]), Path(home["CPERSONA_DB_PATH"] + ".sock")
+    path.parent.mkdir(mode=0o700)
+    if running:
+        connect()  # stays connected: the daemon will not leave by itself
+        path.unlink()
+    there = {"file": root / "file", "directory": root / "directory", "itself": path, "foreign": root / "foreign" / "t.sock"}[target]
+    if target == "file":
+        there.write_text("theirs")
+    elif target != "itself":
+        (root / target).mkdir()
+        (root / target).chmod(0o777 if target == "foreign" else 0o700)
+    path.symlink_to(there)
+    began = time.monotonic()
+    done = run_cli(["list"])
+    assert done.returncode == 4 and time.monotonic() - began < 5, done
+    assert str(root / target if target == "foreign" else there) in done.stderr and done.stderr.count("\n") == 1
+    assert os.path.islink(path) and (target != "file" or there.read_text() == "theirs")
 
 
 def test_a_socket_that_was_taken_is_left_to_its_taker(home, connect):

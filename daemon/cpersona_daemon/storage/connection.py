@@ -43,9 +43,14 @@ def open_reading(path: str) -> apsw.Connection:
     elif _size(path + WAL):
         raise ReadOnly(f"{path}{WAL} holds writes that are not folded into the database yet, and nothing can be written beside it")
     else:
-        conn = apsw.Connection(f"file:{quote(path)}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        conn = open_unchanging(path)
     conn.set_busy_timeout(BUSY_TIMEOUT_MS)
     return conn
+
+
+def open_unchanging(path: str) -> apsw.Connection:
+    """Return a connection that reads the file as it stands: without locks, without the log, without a trace. Raises apsw.Error."""
+    return apsw.Connection(f"file:{quote(path)}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
 def mend_modes(path: str) -> None:

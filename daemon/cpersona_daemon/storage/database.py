@@ -24,6 +24,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from .. import header
 from ..errors import CPersonaError, KeyUsed, ReadOnly, ShuttingDown, StorageFailure, translate
 from ..vectors.changes import Change
 from . import connection, frequencies, generations, idempotency, schema
@@ -150,7 +151,12 @@ class Database:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except FileExistsError:
             connection.mend_modes(self.path)
+            if not header.marked(self.path):
+                # A database of another program stays as it is, its log too. What cannot be read so may stand in a log of ours.
+                with contextlib.suppress(apsw.Error), contextlib.closing(connection.open_unchanging(self.path)) as conn:
+                    schema.known(conn)
         conn = self._writer_conn = _set_up(connection.open_writing(self.path))
+        schema.known(conn)
         conn.execute("PRAGMA journal_mode = WAL")
         # A reader parked by another program lets the WAL grow; once it is gone, the file is cut back to this.
         conn.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}").fetchall()

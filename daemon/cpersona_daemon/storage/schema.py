@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import apsw
 
-from ..errors import NewerSchema, ReadOnly, Refused
+from ..errors import NewerSchema, ReadOnly, SettingsConflict
+from ..header import APPLICATION_ID, ELSEWHERE
 from ..instants import created_text
 
-APPLICATION_ID = 0x43505331  # "CPS1": tells our file from any other SQLite database
 
 # Embeddings stand in tables of their own: listing, counting and dedup then read pages of text only, and
 # attaching a vector later rewrites neither the row nor its postings.
@@ -320,9 +320,9 @@ SCHEMA_VERSION = MIGRATIONS[-1][0]
 def migrate(conn: apsw.Connection, now: float) -> None:
     """Bring the database to this version's schema, one transaction a step.
 
-    Raises NewerSchema for a database that a later version wrote, Refused for one that is not ours.
+    Raises NewerSchema for a database that a later version wrote, SettingsConflict for one that is not ours.
     """
-    applied = _known(conn)
+    applied = known(conn)
     for version, name, script in MIGRATIONS:
         if version in applied:
             continue
@@ -340,13 +340,14 @@ def migrate(conn: apsw.Connection, now: float) -> None:
 
 
 def check(conn: apsw.Connection) -> None:
-    """Find a database fit to be read as it is. Raises NewerSchema, Refused, and ReadOnly for one that would have to be migrated."""
-    applied = _known(conn)
+    """Find a database fit to be read as it is. Raises NewerSchema, SettingsConflict, and ReadOnly for one that would have to be migrated."""
+    applied = known(conn)
     if SCHEMA_VERSION not in applied:
         raise ReadOnly(f"the database has schema {max(applied, default=0)}, this version needs {SCHEMA_VERSION}, and it cannot be written to")
 
 
-def _known(conn: apsw.Connection) -> set[int]:
+def known(conn: apsw.Connection) -> set[int]:
+    """Return the steps that a database has taken; nothing is written. Raises NewerSchema, SettingsConflict for one that is not ours."""
     applied = _applied(conn)
     if applied and max(applied) > SCHEMA_VERSION:
         raise NewerSchema(f"the database has schema {max(applied)}, this version knows {SCHEMA_VERSION}")
@@ -358,5 +359,5 @@ def _applied(conn: apsw.Connection) -> set[int]:
     if "schema_migrations" in tables:
         return {version for (version,) in conn.execute("SELECT version FROM schema_migrations")}
     if tables:
-        raise Refused("the file is a SQLite database of another program; point CPERSONA_DB_PATH elsewhere")
+        raise SettingsConflict(f"{conn.filename} is a SQLite database of another program and stays as it is; {ELSEWHERE}")
     return set()
