@@ -41,7 +41,7 @@ _cpersona() {
     " delete") known="--agent --json -q --quiet --db --help" ;;
     " doctor") known="--json -q --quiet --db --help" ;;
     " episode") known="archive list delete --help" ;;
-    " episode archive") known="--keywords --history --resolved --agent --project --channel --json -q --quiet --db --help" ;;
+    " episode archive") known="--keywords --history --resolved --fail-if-cut --agent --project --channel --json -q --quiet --db --help" ;;
     " episode delete") known="--agent --json -q --quiet --db --help" ;;
     " episode list") known="-n --limit --all-agents --fields --format -0 --null --max-chars --agent --project --channel --json -q --quiet --db --help" ;;
     " exists") known="--source-id --agent --project --channel --json -q --quiet --db --help" ;;
@@ -56,7 +56,7 @@ _cpersona() {
     " git uninstall") known="--json -q --quiet --help" ;;
     " health") known="--fix --deep --check --of --json -q --quiet --db --help" ;;
     " help") known="-q --quiet --help" ;;
-    " import") known="--dry-run --to-agent --batch --json -q --quiet --db --help" ;;
+    " import") known="--dry-run --to-agent --batch --fail-if-cut --json -q --quiet --db --help" ;;
     " list") known="-n --limit --since --until --as-of --all-agents --fields --format -0 --null --max-chars --agent --project --channel --json -q --quiet --db --help" ;;
     " lock") known="--agent --json -q --quiet --db --help" ;;
     " merge") known="--move --dry-run --json -q --quiet --db --help" ;;
@@ -66,18 +66,18 @@ _cpersona() {
     " precision get") known="--agent --json -q --quiet --db --help" ;;
     " precision set") known="--agent --json -q --quiet --db --help" ;;
     " profile") known="show set --help" ;;
-    " profile set") known="--agent --json -q --quiet --db --help" ;;
+    " profile set") known="--fail-if-cut --agent --json -q --quiet --db --help" ;;
     " profile show") known="--agent --json -q --quiet --db --help" ;;
     " recall") known="-n --limit --source-id --exclude --full --deep --best-first --top --fields --format -0 --null --max-chars --absolute --as-of --set --no-wait --fail-empty --explain --explain-all --why-not --legend --agent --project --channel --json -q --quiet --db --help" ;;
     " reconstruct") known="-n --count --top-k --max-hops --max-evidence --budget --source-id --deep --no-wait --trace --set --agent --project --channel --json -q --quiet --db --help" ;;
     " reindex") known="--json -q --quiet --db --help" ;;
     " restore") known="--check --force --json -q --quiet --db --help" ;;
     " resume") known="--session --json -q --quiet --db --help" ;;
-    " store") known="--id --source --at --metadata --associations --lock --on-conflict --batch --queue --check-secrets --fail-if-skipped --jsonl --agent --project --channel --json -q --quiet --db --help" ;;
+    " store") known="--id --source --at --metadata --associations --lock --on-conflict --batch --queue --check-secrets --fail-if-skipped --fail-if-cut --jsonl --agent --project --channel --json -q --quiet --db --help" ;;
     " traverse") known="--max-hops -n --limit --source-id --agent --project --channel --json -q --quiet --db --help" ;;
     " undo") known="--all-agents --agent --json -q --quiet --db --help" ;;
     " unlock") known="--agent --json -q --quiet --db --help" ;;
-    " update") known="--agent --json -q --quiet --db --help" ;;
+    " update") known="--fail-if-cut --agent --json -q --quiet --db --help" ;;
   esac
   COMPREPLY=($(compgen -W "$known" -- "$word"))
 }

@@ -69,6 +69,7 @@ class Connection:
 
     def __init__(self, settings, where, environ, start):
         self.settings, self.places, self._environ, self._start = settings, where, environ, start
+        self.wait = None            # (descriptor, seconds) -> whether it can be read: who waits for answers otherwise (see ``interrupting``)
         self._sock = None
         self._buffer = bytearray()
         self._heard = 0.0           # when the daemon last said anything
@@ -134,7 +135,7 @@ class Connection:
             try:
                 if self._sock is None:
                     raise _Gone
-                frame = self._read(max(oldest.since, self._heard) + (oldest.seconds or SILENCE_SECONDS))
+                frame = self._read(max(oldest.since, self._heard) + (oldest.seconds or SILENCE_SECONDS), self.wait)
             except _Gone:
                 self._again()
                 continue
@@ -338,8 +339,8 @@ class Connection:
         self._buffer += got
         return bool(got)
 
-    def _read(self, deadline):
-        """Return the next frame as a map. Raises _Gone, and CallFailed("timed_out") at the deadline."""
+    def _read(self, deadline, wait=None):
+        """Return the next frame as a map. Raises _Gone, CallFailed("timed_out") at the deadline, and what ``wait`` raises, which loses nothing."""
         buffer, size = self._buffer, fields.LENGTH_BYTES
         while True:
             if len(buffer) >= size:
@@ -358,7 +359,7 @@ class Connection:
                     return frame
             left = deadline - time.monotonic()
             try:
-                if left <= 0:
+                if left <= 0 or (wait is not None and not wait(self._sock.fileno(), left)):
                     raise TimeoutError
                 self._sock.settimeout(left)
                 got = self._sock.recv(_RECEIVE_BYTES)

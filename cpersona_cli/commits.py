@@ -13,7 +13,7 @@ CHANNEL = "git"
 MAX_PATHS = 100
 STATE = "cpersona.json"          # in the common git directory: what `git install` was told; its presence is what arms the hooks
 HELD = "cpersona-commits"        # in the directory of a running rebase: what was committed meanwhile; gone with it when it is given up
-MAX_MESSAGE = 15_000             # below the daemon's usual cap, so that the id at the end is never cut
+MAX_MESSAGE = 15_000             # of a message; what is cut of it is said, and the id at the end never is
 _ROOM = 500                      # of the metadata's length, for what stands beside the paths
 _FIELDS = ("parents", "author", "email", "time", "names", "reached_by", "message")
 _FORMAT = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%D%x00%S%x00%B%x00"
@@ -32,6 +32,7 @@ class Git:
 
     def __init__(self, directory=""):
         self._before = ("git", "-C", directory) if directory else ("git",)
+        self.wait = None  # called with the descriptor of git's output before each read of it
 
     def line(self, *arguments):
         """Return git's answer without its line end. Raises GitFailed."""
@@ -60,8 +61,13 @@ class Git:
                     pass  # it did not want to know more; its status says why
                 os.close(feed)
                 feed = -1
-                while data := os.read(reader, _CHUNK):
+                while data := self._read(reader):
                     yield data
+            except BaseException:
+                from signal import SIGTERM
+
+                os.kill(pid, SIGTERM)  # nobody reads on: it must not walk a long history to its end first
+                raise
             finally:
                 os.close(reader)
                 reader = -1
@@ -74,15 +80,21 @@ class Git:
                 if descriptor >= 0:
                     os.close(descriptor)
 
+    def _read(self, descriptor):
+        if self.wait is not None:
+            self.wait(descriptor)
+        return os.read(descriptor, _CHUNK)
+
 
 class Repository:
     """One repository: its directories, its root commit, its name, and what `git install` was told of it."""
 
-    __slots__ = ("git", "git_dir", "common", "state")
+    __slots__ = ("git", "git_dir", "common", "state", "_root")
 
     def __init__(self, git, git_dir, common):
         self.git, self.git_dir, self.common = git, git_dir, common
         self.state = _read_state(common)
+        self._root = None
 
     @classmethod
     def of_hook(cls):
@@ -109,14 +121,14 @@ class Repository:
 
     def root(self):
         """Return the id of the oldest root commit, remembered once it is known. Raises GitFailed in an empty repository."""
-        known = self.state.get("root") if self.state else None
+        known = self._root or (self.state.get("root") if self.state else None)
         if known:
             return known
-        roots = self.git.line("rev-list", "--max-parents=0", "HEAD").split("\n")
+        self._root = self.git.line("rev-list", "--max-parents=0", "HEAD").split("\n")[-1]
         if self.state is not None:
-            self.state["root"] = roots[-1]
+            self.state["root"] = self._root
             write_state(self.common, self.state)
-        return roots[-1]
+        return self._root
 
     def rebase(self):
         """Return the directory of a rebase that is under way in this work tree, None without one."""
@@ -190,13 +202,22 @@ def store_params(commit, repository, settings, branch):
         if room < 0:
             break
         metadata["paths"].append(path)
-    message = commit["message"].strip()[:MAX_MESSAGE]
+    whole, end = commit["message"].strip(), f"\n\ncommit {id}"
+    message = whole[:max(0, min(MAX_MESSAGE, settings.max_content_length - len(end)))]
+    if len(message) < len(whole):
+        metadata["message_length"] = len(whole)
     params = axes(settings)
     params.update(
-        id=message_id(root, id), content=f"{message}\n\ncommit {id}".lstrip(), timestamp=commit["time"], metadata=metadata,
+        id=message_id(root, id), content=f"{message}{end}".lstrip(), timestamp=commit["time"], metadata=metadata,
         source={"type": "Git", "id": f"{name}@{branch}", "name": commit["author"], "repository": name, "branch": branch, "author": author, "time": commit["time"]},
     )
     return params
+
+
+def cut_of(params):
+    """Return how much of a commit's message a note keeps, `{kept, of}` in characters; None for all of it."""
+    whole = params["metadata"].get("message_length")
+    return None if whole is None else {"kept": params["content"].rindex("\n\ncommit ") if "\n\ncommit " in params["content"] else 0, "of": whole}
 
 
 def axes(settings):

@@ -8,7 +8,7 @@ import sys
 
 from cpersona_daemon.wire import fields
 
-from . import commits, exits, githook
+from . import commits, cuts, exits, githook
 from .spec import argument, command, option
 
 _COMMON = ("agent", "project", "json", "quiet", "db")
@@ -155,13 +155,22 @@ def note(session, revisions, queue):
       cpersona git note
       cpersona git note v1.0 HEAD~3 --queue
     """
+    from .interrupting import each
+
     repository, status = commits.Repository.open(), fields.EXIT_OK
     settings = _settings(session, repository)
-    for commit in repository.commits(*(_revisions(repository, revisions) or ["HEAD"])):
-        answer = session.ask("store", commits.store_params(commit, repository, settings, _branch(repository, commit)), queue=queue)
+
+    def keep(commit):
+        nonlocal status
+        params = commits.store_params(commit, repository, settings, _branch(repository, commit))
+        answer = session.ask("store", params, queue=queue)
         status = status or answer.status
         if not session.show(answer):
             session.out.record((commit["commit"], answer.response.get("result"), _ref(answer.response)))
+        if cut := commits.cut_of(params):
+            session.out.warn(f"cpersona git note: the message of {commit['commit'][:12]} was cut: {cuts.kept(cut)}")
+
+    each(session, list(repository.commits(*(_revisions(repository, revisions) or ["HEAD"]))), keep, lambda commit: commit["commit"][:12])
     return status
 
 
@@ -175,7 +184,8 @@ def note(session, revisions, queue):
 def backfill(session, range, all, batch):
     """Note the commits of history, oldest first. What is noted already is skipped, so it may be stopped and run again.
 
-    Ends with totals; progress is shown on a terminal.
+    Ends with totals; progress is shown on a terminal. A message is kept up to its first 15,000 characters; how many
+    messages were longer is counted as cut.
 
     Example:
       cpersona git backfill
@@ -188,47 +198,96 @@ def backfill(session, range, all, batch):
     asked = ["--all"] if all else [range or "HEAD"]
     if asked[0].startswith("-") and not all:
         raise exits.Usage(f"{range!r} is no range of commits; give a branch or A..B")
-    total = int(repository.git.line("rev-list", "--count", *asked, "--"))
-    session.connection  # where no daemon can be had, nothing has begun and nothing ends early
-    run = _Backfill(session, total)
-    try:
-        for commit in repository.commits("--reverse", *asked, "--", traverse=True):
-            params = commits.store_params(commit, repository, settings, _branch(repository, commit))
-            if batch is not None:
-                params["batch"] = batch
-            run.add(commit["commit"], params)
-        run.finish()
-    except BrokenPipeError:
-        raise
-    except BaseException:
-        run.close()
-        session.out.warn(f"cpersona git backfill: ended early: {run.said()}; run it again, what is noted already is skipped")
-        raise
+    with _Backfill(session) as run:
+        run.tell("reading history")
+        run.total = int(repository.git.line("rev-list", "--count", *asked, "--"))
+        run.tell("starting the daemon")
+        session.connection  # where no daemon can be had, nothing has begun and nothing ends early
+        _note_history(session, repository, settings, asked, batch, run)
+    counts = run.counted()
     if session.out.as_json:
-        session.out.json({"ok": not run.counts["rejected"], "commits": total, **run.counts})
+        session.out.json({"ok": not run.counts["rejected"], "commits": run.total, **counts})
     else:
-        session.out.records(run.counts.items())
+        session.out.records(counts.items())
     return run.status
+
+
+def _note_history(session, repository, settings, asked, batch, run):
+    from .interrupting import Interrupts
+
+    with Interrupts() as interrupts:
+        interrupts.attend(session.connection)
+        repository.git.wait = interrupts.for_input
+        run.tell("reading history")  # git walks all of it before it shows the oldest
+        try:
+            for commit in repository.commits("--reverse", *asked, "--", traverse=True):
+                interrupts.check()
+                params = commits.store_params(commit, repository, settings, _branch(repository, commit))
+                if batch is not None:
+                    params["batch"] = batch
+                run.add(commit["commit"], params)
+            run.finish()
+        except BrokenPipeError:
+            raise
+        except BaseException:
+            known = run.settle(interrupts)
+            run.close()
+            lost = "" if known else f"; {run.waiting} more were under way, what became of them is not known"
+            session.out.warn(f"cpersona git backfill: ended early: {'' if known else 'at least '}{run.said()}{lost}; run it again, what is noted already is skipped")
+            interrupts.check()  # git gets the Ctrl-C of a terminal too; that it ended is no failure of its own
+            raise
 
 
 class _Backfill:
     """Stores on their way, at most ``IN_FLIGHT`` at once, and what became of them."""
 
-    def __init__(self, session, total):
+    def __init__(self, session):
         from . import render
 
-        self._session, self._total = session, total
+        self._session, self.total = session, 0
         self.counts = {"stored": 0, "skipped": 0, "rejected": 0}
+        self.cut = 0
         self.status = fields.EXIT_OK
         self._waiting = {}
         self._shown = render.waiting(sys.stderr.isatty() and not session.out.quiet)
+
+    def __enter__(self):
         if self._shown is not None:
             self._shown.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    @property
+    def waiting(self):
+        return len(self._waiting)
+
+    def tell(self, stage):
+        """Say on a terminal what is being done before there is anything to count."""
+        if self._shown is not None:
+            self._shown({"stage": stage})
 
     def add(self, commit, params):
         while len(self._waiting) >= IN_FLIGHT:
             self._receive()
-        self._waiting[self._session.connection.send("store", params)] = commit
+        self._waiting[self._session.connection.send("store", params)] = commit, commits.cut_of(params) is not None
+
+    def settle(self, interrupts):
+        """Take in the answers that come within the grace of a run that ends early; false where some did not come."""
+        from .client import CallFailed
+
+        interrupts.hurry()
+        try:
+            while self._waiting:
+                self._receive()
+        except (KeyboardInterrupt, CallFailed, exits.Stop):
+            return False
+        return True
+
+    def counted(self):
+        """Return what became of the commits; where messages were cut, of how many."""
+        return {**self.counts, **({"cut": self.cut} if self.cut else {})}
 
     def finish(self):
         while self._waiting:
@@ -241,11 +300,11 @@ class _Backfill:
             self._shown = None
 
     def said(self):
-        return f"{', '.join(f'{count} {name}' for name, count in self.counts.items())} of {self._total} commits"
+        return f"{', '.join(f'{count:,} {name}' for name, count in self.counts.items())} of {self.total:,} commits" + (f"; {self.cut:,} messages are cut" if self.cut else "")
 
     def _receive(self):
         request, response, code = self._session.connection.receive()
-        commit, failed = self._waiting.pop(request), exits.status_of(response, code)
+        (commit, cut), failed = self._waiting.pop(request), exits.status_of(response, code)
         if failed and code is not None and fields.ERRORS[code][1]:
             raise exits.Stop("git backfill: " + exits.failure_line(commit[:12], response, code), failed)
         if failed:
@@ -253,8 +312,9 @@ class _Backfill:
             self._session.out.warn("cpersona " + exits.failure_line(f"git backfill {commit[:12]}", response, code))
         result = "rejected" if failed else response.get("result", "stored")
         self.counts[result] = self.counts.get(result, 0) + 1
+        self.cut += not failed and (cut or "cut" in response)
         if self._shown is not None:
-            self._shown({"done": sum(self.counts.values()), "total": self._total, "stage": "commits"})
+            self._shown({"done": sum(self.counts.values()), "total": self.total, "stage": "commits"})
 
 
 def _settings(session, repository):

@@ -3,7 +3,7 @@
 Contract: contracts.md §2 (archive_episode), §13.
 """
 
-from . import exits, reading, rows
+from . import cuts, exits, reading, rows
 from .shaping import SHAPE, Shape
 from .spec import AGENT, AXES, argument, command, option
 
@@ -17,9 +17,10 @@ _FIELDS = ("ref", "start", "end", "stored", "state", "agent", "project", "channe
     option("--keywords", "Words that should find it.", metavar="WORDS"),
     option("--history", "The session itself: JSON objects whose timestamps give start and end.", metavar="FILE|-"),
     option("--resolved", "The matter is closed.", kind="flag", default=False),
+    cuts.FAIL_IF_CUT,
     common=AXES,
 )
-def archive(session, summary, keywords, history, resolved):
+def archive(session, summary, keywords, history, resolved, fail_if_cut):
     """Keep the summary of a session as an episode and print its ref.
 
     Example:
@@ -35,12 +36,15 @@ def archive(session, summary, keywords, history, resolved):
         params["history"] = reading.json_objects(history, session.out)
     if resolved:
         params["resolved"] = True
+    if fail_if_cut:
+        params["fail_if_cut"] = True
     answer = session.ask("archive_episode", params)
     if not session.show(answer):
         if answer.response.get("episode_id") is None:
             session.out.warn(f"cpersona: nothing was kept: {answer.response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again")
         else:
             session.out.line(f"ep:{answer.response['episode_id']}")
+    cuts.warn(session.out, answer.response, "the summary")
     return answer.status
 
 

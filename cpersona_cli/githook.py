@@ -47,7 +47,9 @@ def run(arguments, stdin):
 def _note(repository):
     settings = settings_of(repository)
     for commit in repository.commits("HEAD"):
-        _put(settings, "store", commits.store_params(commit, repository, settings, repository.branch()))
+        params = commits.store_params(commit, repository, settings, repository.branch())
+        _put(settings, "store", params)
+        _say_cut(params)
 
 
 def _rewrite(repository, rebase, mapped):
@@ -63,10 +65,16 @@ def _rewrite(repository, rebase, mapped):
     notes = []
     for commit in repository.commits("--stdin", input="".join(f"{new}\n" for new in replaces).encode()):
         params = commits.store_params(commit, repository, settings, branch)
+        _say_cut(params)
         notes.append({name: params[name] for name in ("id", "content", "source", "timestamp", "metadata")}
                      | {"replaces": [commits.message_id(root, old) for old in replaces[commit["commit"]]]})
     for at in range(0, len(notes), NOTES_A_REQUEST):
         _put(settings, "replace_notes", commits.axes(settings) | {"notes": notes[at:at + NOTES_A_REQUEST]})
+
+
+def _say_cut(params):
+    if cut := commits.cut_of(params):
+        print(f"cpersona: the note keeps {cut['kept']:,} of the message's {cut['of']:,} characters", file=sys.stderr)
 
 
 def _hold(rebase, ids):

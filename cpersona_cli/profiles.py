@@ -3,7 +3,7 @@
 Contract: contracts.md §2 (update_profile, get_profile).
 """
 
-from . import reading
+from . import cuts, reading
 from .output import without_controls
 from .spec import AGENT, argument, command
 
@@ -25,8 +25,8 @@ def show(session):
     return answer.status
 
 
-@command("profile set", argument("text", "The profile; - or nothing at all reads it from standard input.", required=False, metavar="TEXT|-"), common=AGENT)
-def set_(session, text):
+@command("profile set", argument("text", "The profile; - or nothing at all reads it from standard input.", required=False, metavar="TEXT|-"), cuts.FAIL_IF_CUT, common=AGENT)
+def set_(session, text, fail_if_cut):
     """Replace the agent's profile.
 
     A recall may show the profile as a row without a score; that is no promise. What must always be in a
@@ -35,14 +35,16 @@ def set_(session, text):
     Example:
       cpersona profile set "Keeps the build green; answers in German."
     """
-    answer = session.ask("update_profile", {"agent_id": session.agent, "profile": reading.text_or_stdin(text, "profile", session.out)})
+    params = {"agent_id": session.agent, "profile": reading.text_or_stdin(text, "profile", session.out)}
+    if fail_if_cut:
+        params["fail_if_cut"] = True
+    answer = session.ask("update_profile", params)
     if not session.show(answer):
         if answer.response.get("persisted") is False:
             session.out.warn(f"cpersona: the profile is as it was: {answer.response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again")
         else:
             session.out.note("profile replaced")
-    if answer.response.get("truncated"):
-        session.out.warn("cpersona: the profile was too long and was cut; `cpersona config show` names the limit (max_profile_length)")
+    cuts.warn(session.out, answer.response, "the profile", "max_profile_length")
     return answer.status
 
 

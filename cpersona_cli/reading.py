@@ -149,6 +149,7 @@ class Lines:
 
     def __init__(self, descriptor):
         self.descriptor, self._buffer, self._ended = descriptor, bytearray(), False
+        self.wait = None  # called with the descriptor before each read that may take long
 
     def ready(self):
         """Tell whether ``next`` would return at once."""
@@ -187,6 +188,8 @@ class Lines:
         del self._buffer[:self._buffer.find(b"\n") + 1 or None]
 
     def _fill(self):
+        if self.wait is not None:
+            self.wait(self.descriptor)
         data = os.read(self.descriptor, _MEGABYTE)
         self._ended = not data
         self._buffer += data

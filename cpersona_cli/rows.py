@@ -5,7 +5,7 @@ Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
 
 from cpersona_daemon.wire import fields
 
-from . import exits, reading, render, times
+from . import cuts, exits, reading, render, times
 from .output import one_line, to_json, without_controls
 from .shaping import SHAPE, Shape
 from .spec import AGENT, AXES, argument, command, option
@@ -141,23 +141,26 @@ def _field(row, name):
     "update",
     argument("ref", "The memory, like mem:12."),
     argument("text", "Its new text; - or nothing at all reads it from standard input.", required=False, metavar="TEXT|-"),
+    cuts.FAIL_IF_CUT,
     common=AGENT,
 )
-def update(session, ref, text):
+def update(session, ref, text, fail_if_cut):
     """Give a memory a new text; it is found by the new text at once.
 
-    A locked memory is not changed, and neither is one when another memory already has that text.
+    A locked memory is not changed, and neither is one when another memory already has that text. A text that is too
+    long is cut, and how much of how much is said.
 
     Example:
       cpersona update mem:12 "Deploys run from the main branch"
     """
     number = reading.memory_id(ref)
     params = {"agent_id": session.agent, "memory_id": number, "content": reading.text_or_stdin(text, "text", session.out)}
+    if fail_if_cut:
+        params["fail_if_cut"] = True
     answer = session.ask("update_memory", params, refused=lambda answer: _tell_apart(session, f"mem:{number}", answer))
     if not session.show(answer):
         _outcome(session, f"mem:{number}", "updated", answer.response)
-    if answer.response.get("truncated"):
-        session.out.warn("cpersona: the text was too long and was cut; `cpersona config show` names the limit (max_content_length)")
+    cuts.warn(session.out, answer.response)
     return answer.status
 
 
@@ -201,7 +204,10 @@ def each(session, refs, done, methods):
         if kind not in methods:
             raise exits.Usage(f"{kind}:{number} is {'an episode' if kind == 'ep' else 'a memory'}; {session.name} takes {' or '.join(methods)}:{number}")
     status = fields.EXIT_OK
-    for kind, number in parsed:
+
+    def ask(item):
+        nonlocal status
+        kind, number = item
         named = f"{kind}:{number}"
         method, parameter = methods[kind]
         answer = session.call(method, {"agent_id": session.agent, parameter: number})
@@ -213,6 +219,10 @@ def each(session, refs, done, methods):
             status = status or answer.status
         elif not session.out.as_json:
             _outcome(session, named, done, answer.response)
+
+    from .interrupting import each as in_turn
+
+    in_turn(session, parsed, ask, "{0[0]}:{0[1]}".format)
     return status
 
 

@@ -10,7 +10,7 @@ import tempfile
 
 from cpersona_daemon.wire import fields
 
-from . import exits, reading, render
+from . import exits, reading
 from .output import counted
 from .spec import AGENT, PLAIN, argument, command, option
 
@@ -59,13 +59,15 @@ def export(session, file, all_agents, embeddings):
     option("--dry-run", "Count what would be imported and write nothing.", kind="flag", default=False),
     option("--to-agent", "Give every row to this agent.", metavar="NAME"),
     option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
+    option("--fail-if-cut", "Leave out lines whose text is too long to be kept whole.", kind="flag", default=False),
     common=PLAIN,
 )
-def import_(session, file, dry_run, to_agent, batch):
+def import_(session, file, dry_run, to_agent, batch, fail_if_cut):
     """Read a file that export wrote. What is there already is skipped; importing twice is harmless.
 
     Ends with totals. A line that cannot be read is said with its number, the rest goes on, and the exit
-    status is 1. An import that was interrupted goes on where it stopped when it is run again.
+    status is 1; so it is with one whose text is too long and was cut, or with --fail-if-cut left out. An import that
+    was interrupted goes on where it stopped when it is run again.
 
     Example:
       cpersona import backup.jsonl --dry-run
@@ -78,6 +80,8 @@ def import_(session, file, dry_run, to_agent, batch):
         params["target_agent_id"] = to_agent
     if batch is not None:
         params["batch"] = batch
+    if fail_if_cut:
+        params["fail_if_cut"] = True
     if file != "-":
         if not os.path.isfile(file):
             raise exits.Stop(f"import: there is no file {file!r}; give the path of a file that export wrote")
@@ -92,29 +96,18 @@ def import_(session, file, dry_run, to_agent, batch):
 
 
 def _import(session, params):
-    from .client import CallFailed
+    from .interrupting import watch
 
     out = session.out
-    progress = render.waiting(sys.stderr.isatty() and not out.quiet)
-    reached = {}
 
-    def seen(step):
-        reached.update(step)
-        if progress is not None:
-            progress(step)
-
-    session.connection  # where no daemon can be had, nothing has begun and nothing ends early
-    try:
-        if progress is None:
-            answer = session.call("import_memories", params, progress=seen)
-        else:
-            with progress:
-                answer = session.call("import_memories", params, progress=seen)
-    except (KeyboardInterrupt, CallFailed):
+    def early(reached):
         # What an interrupted import leaves must not look finished.
-        far = f" after line {reached['done']} of {reached['total']}" if "done" in reached else ""
-        out.warn(f"cpersona import: ended early{far}: what is imported stays; run the same command again, it goes on from there")
-        raise
+        if params.get("dry_run"):
+            return "nothing was written"
+        far = f"at least lines 1 to {reached['done']:,} of {reached['total']:,} are in, and stay" if "done" in reached else "what is imported stays"
+        return f"{far}; run the same command again, it goes on from there"
+
+    answer = watch(session, "import_memories", params, early, ask=session.call)
     response, errors = answer.response, answer.response.get("errors") or []
     shown = session.show(answer)
     for line in errors:
@@ -123,7 +116,8 @@ def _import(session, params):
     if counted and not shown:
         rows = [(name, response.get(name, 0)) for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes")]
         rows.append(("profile_updated", str(bool(response.get("profile_updated"))).lower()))
-        out.records([*rows, *((f"imported_{name}", count) for name, count in (response.get("associations") or {}).items())])
+        out.records([*rows, *((f"imported_{name}", count) for name, count in (response.get("associations") or {}).items()),
+                     *([("cut", response["cut"])] if response.get("cut") else [])])
     if listed := response.get("listed_for_embedding"):
         out.note(f"{listed:,} of the rows came without a vector that this store's embedder can compare; they are embedded in the background and found by"
                  " words alone until then: `cpersona daemon status` shows how many are left")
@@ -152,8 +146,15 @@ def merge(session, source, target, move, dry_run):
       cpersona merge scratch default --dry-run
       cpersona merge scratch default --move
     """
-    answer = session.ask("merge_memories", {"source_agent_id": source, "target_agent_id": target, "mode": "move" if move else "copy",
-                                            "strategy": "skip", "dry_run": dry_run})
+    from .interrupting import watch
+
+    def early(reached):
+        if dry_run:
+            return "nothing was written"
+        return f"whether it was done is not known; `cpersona merge {source} {target} --dry-run` counts what is left"
+
+    answer = watch(session, "merge_memories", {"source_agent_id": source, "target_agent_id": target, "mode": "move" if move else "copy",
+                                               "strategy": "skip", "dry_run": dry_run}, early, grace=True)
     if not session.show(answer):
         for name in ("merged_memories", "skipped_memories", "merged_episodes", "skipped_episodes", "profile_copied"):
             if name in answer.response:
@@ -183,7 +184,10 @@ def forget_agent(session, name, yes):
         print(f"Erase everything of agent {name!r}, locked memories too? Type its name to go on: ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip() != name:
             raise exits.Stop("forget-agent: nothing was erased; type the agent's name to confirm, or give --yes")
-    answer = session.ask("delete_agent_data", {"agent_id": name})
+    from .interrupting import watch
+
+    answer = watch(session, "delete_agent_data", {"agent_id": name},
+                   lambda reached: "what is left of the agent is not known; run the same command again to erase it", grace=True)
     if not session.show(answer):
         for key, value in answer.response.items():
             if key.startswith("deleted_"):

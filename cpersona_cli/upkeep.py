@@ -3,8 +3,6 @@
 Contract: contracts.md §2 (pause), §13 (check_health).
 """
 
-import sys
-
 from . import exits, render, times
 from .output import to_json
 from .spec import PLAIN, command, option
@@ -88,12 +86,13 @@ def reindex(session):
     Example:
       cpersona reindex
     """
-    progress = render.waiting(sys.stderr.isatty() and not session.out.quiet)
-    if progress is None:
-        answer = session.ask("reindex", {})
-    else:
-        with progress:
-            answer = session.ask("reindex", {}, progress=progress)
+    from .interrupting import watch
+
+    def early(reached):
+        far = f"at least {reached['done']:,} of {reached['total']:,} rows stand in the word index anew" if "done" in reached else "how far it came is not known"
+        return f"{far}; the old indexes serve until it is run again"
+
+    answer = watch(session, "reindex", {}, early)
     if not session.show(answer):
         session.out.records(_rebuilt(answer.response))
     return answer.status

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -74,20 +77,87 @@ def test_the_hook_and_history_make_one_note_of_one_commit(repo):
     assert "stored\t0\n" in clone.cpersona("git", "backfill").stdout
 
 
-def test_a_backfill_that_is_interrupted_says_how_far_it_came_and_goes_on_when_run_again(repo):
-    ids = history(repo, 300)
-    assert repo.notes() == []   # and the daemon runs
-    with closing(sqlite3.connect(repo.environ["CPERSONA_DB_PATH"], isolation_level=None, timeout=60)) as other:
-        process = subprocess.Popen([sys.executable, "-m", "cpersona_cli", "git", "backfill"], cwd=repo.path, env=repo.environ, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        while process.poll() is None and other.execute("SELECT count(*) FROM memories").fetchone()[0] < 50:
+def started(repo: Repo) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "-m", "cpersona_cli", "git", "backfill"], cwd=repo.path, env=repo.environ, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def until_stored(repo: Repo, process: subprocess.Popen, rows: int) -> None:
+    with closing(sqlite3.connect(repo.environ["CPERSONA_DB_PATH"], timeout=60)) as conn:
+        while process.poll() is None and conn.execute("SELECT count(*) FROM memories").fetchone()[0] < rows:
             pass
+
+
+def test_a_backfill_that_is_interrupted_says_what_was_committed_and_goes_on_when_run_again(repo):
+    ids = history(repo, 3_000)
+    assert repo.notes() == []   # and the daemon runs
+    process = started(repo)
+    until_stored(repo, process, 50)
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and out == ""
+    with closing(sqlite3.connect(repo.environ["CPERSONA_DB_PATH"])) as conn:
+        ((kept,),) = conn.execute("SELECT count(*) FROM memories").fetchall()
+    assert said == (f"cpersona git backfill: ended early: {kept:,} stored, 0 skipped, 0 rejected of 3,001 commits; run it again, what is noted already is skipped\n")
+    totals = json.loads(repo.cpersona("git", "backfill", "--json").stdout)
+    assert (totals["stored"], totals["skipped"], totals["rejected"]) == (len(ids) - kept, kept, 0)
+
+
+def test_a_backfill_whose_answers_do_not_come_says_the_least(repo):
+    history(repo, 3_000)
+    assert repo.notes() == []
+    with closing(sqlite3.connect(repo.environ["CPERSONA_DB_PATH"], isolation_level=None, timeout=60)) as other:
+        process = started(repo)
+        until_stored(repo, process, 50)
         other.execute("BEGIN IMMEDIATE")   # so that it cannot come to its end before the signal does
         process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        process.send_signal(signal.SIGINT)
         out, said = process.communicate(timeout=60)
+        ((kept,),) = other.execute("SELECT count(*) FROM memories").fetchall()
         other.execute("ROLLBACK")
-    if process.returncode == 0:
-        pytest.skip("it was done before it could be interrupted")
-    assert process.returncode == 130 and out == "" and "ended early" in said and "of 301 commits" in said
-    totals = json.loads(repo.cpersona("git", "backfill", "--json").stdout)
-    assert totals["stored"] + totals["skipped"] == len(ids) and totals["skipped"] >= 50 and totals["rejected"] == 0
+    least = re.search(r"ended early: at least (\d+) stored", said)
+    assert process.returncode == 130 and out == "" and least and int(least[1]) <= kept and "is not known" in said
+
+
+def test_the_ctrl_c_of_a_terminal_which_git_gets_too_is_an_interrupt_and_no_failure(repo):
+    history(repo, 3_000)
+    assert repo.notes() == []
+    process = subprocess.Popen([sys.executable, "-m", "cpersona_cli", "git", "backfill"], cwd=repo.path, env=repo.environ, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, start_new_session=True)
+    until_stored(repo, process, 1)
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130 and said.count("\n") == 1 and "ended early: " in said and "at least" not in said
+
+
+def test_messages_that_are_cut_are_counted_and_keep_their_id(repo):
+    history(repo, 3)
+    repo.git("checkout", "-q", "main")
+    long = "word " * 5_000
+    id = repo.commit("subject", "f", "-m", long)
+    done = repo.cpersona("git", "backfill")
+    assert done.stdout == "stored\t5\nskipped\t0\nrejected\t0\ncut\t1\n"
+    note = next(n for n in repo.notes() if n["metadata"]["commit"] == id)
+    assert note["content"].endswith(f"\n\ncommit {id}") and note["metadata"]["message_length"] == len(f"subject\n\n{long}".strip())
+    again = repo.cpersona("git", "note", id)
+    assert f"the message of {id[:12]} was cut: kept 15,000 of {note['metadata']['message_length']:,} characters" in again.stderr
+    assert json.loads(repo.cpersona("git", "backfill", "--json").stdout)["cut"] == 1
+
+
+def test_a_smaller_limit_of_texts_leaves_a_note_its_id(repo):
+    repo.commit("subject", "f", "-m", "word " * 200)
+    repo.environ["CPERSONA_MAX_CONTENT_LENGTH"] = "300"
+    assert "cut\t1\n" in repo.cpersona("git", "backfill").stdout
+    (note,) = repo.notes()
+    assert note["content"].endswith(f"\n\ncommit {repo.ids()[0]}") and len(note["content"]) <= 300 and "cut" not in note
+
+
+def test_history_is_read_with_one_look_for_its_root(repo, tmp_path):
+    history(repo, 50)
+    real = shutil.which("git")
+    (tmp_path / "git").write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/calls\nexec {real} "$@"\n')
+    (tmp_path / "git").chmod(0o755)
+    repo.cpersona("git", "backfill", env={"PATH": f"{tmp_path}:{repo.environ['PATH']}"})
+    assert (tmp_path / "calls").read_text().split().count("rev-list") == 2  # how many there are, and the root

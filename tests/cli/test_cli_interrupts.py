@@ -1,0 +1,145 @@
+"""After Ctrl-C a number that was printed is what was committed, or says that it is the least."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import pytest
+
+from cpersona_cli.interrupting import GRACE_SECONDS
+
+CPERSONA = [sys.executable, "-m", "cpersona_cli"]
+
+
+@pytest.fixture
+def start(home):
+    started = []
+
+    def start(*arguments, stdin=subprocess.DEVNULL):
+        started.append(subprocess.Popen([*CPERSONA, *arguments], env=home, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.stdout.close()
+        process.stderr.close()
+        process.wait()
+
+
+def count(home) -> int:
+    with closing(sqlite3.connect(home["CPERSONA_DB_PATH"])) as conn:
+        return conn.execute("SELECT count(*) FROM memories").fetchone()[0]
+
+
+def many(home, rows: int) -> str:
+    path = os.path.join(home["HOME"], "many.jsonl")
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.writelines(json.dumps(f"a memory of number {n}") + "\n" for n in range(rows))
+    return path
+
+
+def ended(process) -> tuple[str, str]:
+    """Return what is left of the two streams; ``communicate`` would lose what a readline has read ahead."""
+    out, complaint = process.stdout.read(), process.stderr.read()
+    process.wait(60)
+    return out, complaint
+
+
+def said(text: str) -> tuple[bool, int]:
+    """Return (whether the number is exact, the number of stored rows) of the line that an interrupted run ends with."""
+    found = re.search(r"ended early: (at least )?([\d,]+) stored", text)
+    assert found, text
+    return found[1] is None, int(found[2].replace(",", ""))
+
+
+@pytest.mark.parametrize("after", [1, 200, 700])
+def test_an_interrupted_file_of_lines_says_what_was_committed(start, home, daemon, after):
+    process = start("store", "--jsonl", many(home, 20_000))
+    seen = [process.stdout.readline() for _ in range(after)]
+    process.send_signal(signal.SIGINT)
+    rest, complaint = ended(process)
+    assert process.returncode == 130
+    exact, stored = said(complaint)
+    assert exact and stored == count(home) < 20_000
+    outcomes = [json.loads(line) for line in [*seen, *rest.splitlines()]]
+    assert len(outcomes) == stored and [o["line"] for o in outcomes] == list(range(1, stored + 1))
+
+
+def test_an_interrupt_while_the_next_line_is_awaited_ends_at_once(start, home, daemon):
+    process = start("store", "--jsonl", "-", stdin=subprocess.PIPE)
+    process.stdin.write('"one"\n')
+    process.stdin.flush()
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert said(process.stderr.read()) == (True, 1) and count(home) == 1
+
+
+def test_answers_that_do_not_come_make_the_number_the_least_and_a_second_interrupt_leaves_at_once(start, home, daemon):
+    process = start("store", "--jsonl", many(home, 20_000))
+    for _ in range(100):
+        process.stdout.readline()
+    with closing(sqlite3.connect(home["CPERSONA_DB_PATH"], isolation_level=None, timeout=60)) as other:
+        other.execute("BEGIN IMMEDIATE")  # so that no store ends any more
+        before = count(home)
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)  # it asks for the answers that are under way
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        complaint = ended(process)[1]
+        assert time.monotonic() - began < 2 and process.returncode == 130
+        other.execute("ROLLBACK")
+    exact, stored = said(complaint)
+    assert not exact and 100 <= stored <= before and "what became of the others is not known" in complaint
+
+
+def test_the_wait_for_answers_is_bounded(start, home, daemon):
+    process = start("store", "--jsonl", many(home, 20_000))
+    process.stdout.readline()
+    with closing(sqlite3.connect(home["CPERSONA_DB_PATH"], isolation_level=None, timeout=60)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        complaint = ended(process)[1]
+        assert time.monotonic() - began < 2 * GRACE_SECONDS
+        other.execute("ROLLBACK")
+    assert process.returncode == 130 and not said(complaint)[0]
+
+
+def test_rows_that_were_deleted_before_an_interrupt_are_said_to_be(start, home, daemon):
+    for n in range(600):
+        daemon.send("store", {"agent_id": "default", "content": f"row {n}"})
+        if n % 60 == 59:
+            for _ in range(60):
+                daemon.receive()
+    process = start("delete", *(f"mem:{n}" for n in range(1, 601)))
+    seen = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    rest, complaint = ended(process)
+    assert process.returncode == 130 and (seen + rest).count("deleted\n") == 600 - count(home) < 600
+    assert re.search(r"ended early: [\d,]+ of 600 are done", complaint)
+
+
+def test_an_interrupted_import_says_the_least_that_is_in(start, home, daemon):
+    path = os.path.join(home["HOME"], "in.jsonl")
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.writelines(json.dumps({"_type": "memory", "agent_id": "a", "content": f"an imported memory of number {n}"}) + "\n" for n in range(60_000))
+    process = start("import", path)
+    with closing(sqlite3.connect(home["CPERSONA_DB_PATH"], timeout=60)) as conn:
+        while process.poll() is None and conn.execute("SELECT count(*) FROM memories").fetchone()[0] < 2_000:
+            pass
+    process.send_signal(signal.SIGINT)
+    complaint = ended(process)[1]
+    least = re.search(r"ended early: at least lines 1 to ([\d,]+) of 60,000 are in", complaint)
+    assert process.returncode == 130 and least and 0 < int(least[1].replace(",", "")) <= count(home) < 60_000
