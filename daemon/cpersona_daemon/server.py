@@ -13,7 +13,7 @@ import logging
 import os
 import threading
 
-from . import __version__
+from . import __version__, memory_use
 from .boundary.access import Caller
 from .boundary.dispatch import dispatch, failure
 from .context import Context
@@ -28,10 +28,13 @@ log = logging.getLogger("cpersona.server")
 WRITE_HIGH_WATER = 1 << 20              # unread answer bytes at which a connection is no longer read
 READS_PER_CONNECTION = 4                # reads of one connection at a time, as many as there are reader threads
 MAX_UNREAD_BYTES = 160 << 20            # unread answer bytes at which a connection is given up: above that many whole frames
+MAX_ALL_UNREAD_BYTES = 512 << 20        # the same over all connections: the one that has most is given up
 MAX_PARTIAL_BYTES = 256 << 20           # bytes of unfinished frames over all connections
+LARGE_BYTES = 64 << 10                  # a request below that is never too much: there are at most MAX_IN_FLIGHT
 DRAIN_SECONDS = 40.0                    # longer than any default deadline
 UNLIMITED_DRAIN_SECONDS = 5.0           # what a request without a deadline gets when the daemon leaves
 FLUSH_SECONDS = 5.0
+GIVE_BACK_BYTES = 16 << 20
 # What a client of another protocol may still ask, so that it can tell us to leave.
 ANY_PROTOCOL = ("daemon_status", "daemon_stop")
 
@@ -46,6 +49,9 @@ class Server:
         self.connections: set[Connection] = set()
         self.tasks: dict[asyncio.Task, tuple[Connection, Request]] = {}
         self.partial_bytes = 0
+        self.held_bytes = 0
+        self.slow: set[Connection] = set()  # who has not read what was written
+        self._moved = 0
         self.stopping = False
         self.last_activity = ctx.clock.monotonic()
         self._listeners: list[asyncio.Server] = []
@@ -74,6 +80,21 @@ class Server:
         """Tell whether nobody (besides one connection) is connected and nothing is at work."""
         others = len(self.connections) - (besides in self.connections)
         return not (others or self.tasks or self.ctx.db.writes_in_flight or self.ctx.backlog and self.ctx.backlog.busy or self.ctx.status.working or self.ctx.spool.busy)
+
+    def bound_unread(self) -> None:
+        """Give up the connection that has the most unread answers where all together have too many."""
+        unread = {connection: connection.unread for connection in self.slow}
+        if sum(unread.values()) > MAX_ALL_UNREAD_BYTES:
+            log.warning("gave up the connection that reads its answers least: too many are unread")
+            max(unread, key=unread.get).abort()
+
+    def moved(self, size: int) -> None:
+        """Count bytes that came or went; once large ones are through, what they took is given back to the system."""
+        if size >= LARGE_BYTES:
+            self._moved += size
+        if self._moved >= GIVE_BACK_BYTES and not self.held_bytes and not self.slow:
+            self._moved = 0
+            self.loop.run_in_executor(None, memory_use.give_back)
 
     def heartbeat(self) -> None:
         """Tell those who wait for a request without a deadline that the daemon is alive."""
@@ -126,6 +147,7 @@ class Connection(asyncio.Protocol):
         self._partial = 0
         self._timer: asyncio.TimerHandle | None = None
         self._in_flight = 0
+        self._held = 0
         self._reading = asyncio.Semaphore(READS_PER_CONNECTION)
         self._writable = asyncio.Event()
         self._writable.set()
@@ -171,6 +193,8 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._count_partial()
         self.server.connections.discard(self)
+        self.server.slow.discard(self)
+        self.server.moved(0)
         self.server.touch()
         self.lost.set()
         # Nobody waits for the answer: a short write is finished, anything else would be work for nothing.
@@ -181,10 +205,12 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._writable.clear()
+        self.server.slow.add(self)
         self._hold()
 
     def resume_writing(self) -> None:
         self._writable.set()
+        self.server.slow.discard(self)
         self._release()
 
     # -- frames in
@@ -195,13 +221,16 @@ class Connection(asyncio.Protocol):
             if len(buffer) - at < size:
                 break
             length = int.from_bytes(buffer[at:at + size], "big")
-            if length > fields.MAX_FRAME_BYTES:
-                return self._refuse("invalid_params", f"a frame of {length} bytes is above the limit of {fields.MAX_FRAME_BYTES}")
+            limit = fields.MAX_FRAME_BYTES if self._greeted else fields.MAX_HELLO_BYTES
+            if length > limit:
+                return self._refuse("invalid_params", f"a frame of {length} bytes is above the limit of {limit}")
             if len(buffer) - at - size < length:
                 break
-            body = bytes(buffer[at + size:at + size + length])
+            with memoryview(buffer) as view:
+                body = bytes(view[at + size:at + size + length])
             at += size + length
             self._take(body)
+            self.server.moved(length)
         if self._closing:
             return
         if at:
@@ -225,7 +254,8 @@ class Connection(asyncio.Protocol):
             if not self._greeted:
                 self._greet(frames.decode_hello(body))
             else:
-                self._begin(frames.decode_request(body))
+                request = frames.decode_request(body)
+                self._begin(request, frames.weight(request) if len(body) > frames.SMALL_BYTES else len(body))
         except frames.BadFrame as error:
             if error.fatal:
                 self._refuse(error.code, str(error))
@@ -241,7 +271,7 @@ class Connection(asyncio.Protocol):
             return self._send(DaemonHello(**server.identity_for_strangers))
         self._send(DaemonHello(busy=not server.at_rest(besides=self), **server.identity))
 
-    def _begin(self, request: Request) -> None:
+    def _begin(self, request: Request, weight: int) -> None:
         server, method = self.server, request.method
         if server.stopping:
             return self._answer(request.id, failure(method, "the daemon is stopping"), "shutting_down")
@@ -249,13 +279,17 @@ class Connection(asyncio.Protocol):
             return self._answer(request.id, failure(method, f"the daemon speaks protocol {fields.PROTOCOL}"), "protocol")
         if len(server.tasks) >= fields.MAX_IN_FLIGHT:
             return self._answer(request.id, failure(method, f"{fields.MAX_IN_FLIGHT} requests are under way already"), "busy")
+        if weight > LARGE_BYTES and server.held_bytes and server.held_bytes + weight > fields.MAX_HELD_BYTES:
+            return self._answer(request.id, failure(method, "requests that hold too much at once are under way already"), "busy")
         if request.deadline_ms is not None and request.deadline_ms < 0:
             return self._answer(request.id, failure(method, "deadline_ms is below 0"), "invalid_params")
         self._in_flight += 1
+        self._held += weight
+        server.held_bytes += weight
         task = server.loop.create_task(self._serve(request))
         server.tasks[task] = (self, request)
-        task.add_done_callback(self._finished)
-        if self._in_flight >= fields.MAX_IN_FLIGHT_PER_CONNECTION:
+        task.add_done_callback(lambda task: self._finished(task, weight))
+        if self._is_full:
             self._hold()
 
     # -- one request
@@ -296,9 +330,16 @@ class Connection(asyncio.Protocol):
         server.ctx.status.record(method if method in fields.METHODS else "unknown", server.ctx.clock.monotonic() - started, code)
         self._answer(request.id, response, code)
 
-    def _finished(self, task: asyncio.Task) -> None:
+    @property
+    def _is_full(self) -> bool:
+        return self._in_flight >= fields.MAX_IN_FLIGHT_PER_CONNECTION or self._held >= fields.MAX_HELD_BYTES_PER_CONNECTION
+
+    def _finished(self, task: asyncio.Task, weight: int) -> None:
         self.server.tasks.pop(task, None)
         self._in_flight -= 1
+        self._held -= weight
+        self.server.held_bytes -= weight
+        self.server.moved(0)
         self.server.touch()
         if not task.cancelled() and task.exception() is not None:
             log.error("a request ended without an answer", exc_info=task.exception())
@@ -324,14 +365,22 @@ class Connection(asyncio.Protocol):
             log.exception("an answer could not be encoded")
             self._send(Response(id, failure("", "an internal error; the log says more"), "internal"))
 
+    @property
+    def unread(self) -> int:
+        """Bytes that were written to the client and that it has not read."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
     def _send(self, envelope) -> None:
         if self._transport is None or self._transport.is_closing():
             return
         frame = frames.encode(envelope)
-        if self._transport.get_write_buffer_size() + len(frame) > MAX_UNREAD_BYTES:
+        if self.unread + len(frame) > MAX_UNREAD_BYTES:
             log.warning("gave up a connection that does not read its answers")
             return self.abort()
         self._transport.write(frame)
+        self.server.moved(len(frame))
+        if self.server.slow:
+            self.server.bound_unread()
 
     # -- flow and end
 
@@ -342,7 +391,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _release(self) -> None:
-        if not self._paused or self._closing or not self.reads or self._in_flight >= fields.MAX_IN_FLIGHT_PER_CONNECTION:
+        if not self._paused or self._closing or not self.reads or self._is_full:
             return
         self._paused = False
         self._read_frames()

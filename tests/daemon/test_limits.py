@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import sqlite3
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import msgpack
 import pytest
 from daemon_helpers import HELLO, Raw
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.wire import fields, frames
 
 
 @pytest.fixture
@@ -127,6 +128,102 @@ def test_a_pipeline_of_large_answers_does_not_lock_up(daemon):
     for _ in range(300):
         daemon.send("list_memories", {"agent_id": "a"})
     assert all(len(daemon.receive()[1]["memories"]) == 30 for _ in range(300))
+
+
+def _large(number: int, text: str = "y") -> dict:
+    """A store of about 30 MB on the wire."""
+    return {"id": number, "method": "store", "params": {"agent_id": "a", "content": f"{number} " + text * (30_000_000 // len(text.encode()))}, "deadline_ms": 60_000}
+
+
+def _send_until_unread(daemon, one: Raw, frames: Iterator[bytes]) -> int:
+    """Send frames until the daemon reads no more of them, and return how many went out whole; the last may be on its way."""
+    one.sock.setblocking(False)
+    for whole, frame in enumerate(frames):
+        rest, refused = memoryview(frame), 0
+        while rest:
+            try:
+                rest, refused = rest[one.sock.send(rest):], 0
+            except BlockingIOError:
+                refused += 1
+                daemon.call("persistence_status", {})  # a turn of the daemon's loop, in which it would have read
+                if refused > 100:
+                    return whole
+    return whole + 1
+
+
+@pytest.mark.parametrize("text", ["y", "\U0001f600" + "y" * 4])
+def test_a_connection_that_sends_too_much_at_once_is_not_read_and_nothing_is_kept_of_it(daemon, path, text):
+    before = _resident(daemon.hello["pid"])
+    one = Raw(path).greet()
+    with held_writer(daemon.places.db):
+        whole = _send_until_unread(daemon, one, (_frame(_large(n, text)) for n in range(127)))
+        assert 1 <= whole <= 4
+        assert _resident(daemon.hello["pid"]) - before < 250 << 20
+    one.sock.settimeout(30)
+    assert {one.read()["response"]["result"] for _ in range(whole)} == {"stored"}
+    one.sock.close()
+    for _ in range(2_000):  # what it took is given back in the background
+        if _resident(daemon.hello["pid"]) - before < 30 << 20:
+            break
+        daemon.call("persistence_status", {})
+    assert _resident(daemon.hello["pid"]) - before < 30 << 20
+
+
+def test_large_requests_of_many_connections_are_busy_above_a_bound_and_small_ones_go_on(daemon, path):
+    crowd, told = [Raw(path).greet() for _ in range(5)], []
+    with held_writer(daemon.places.db):
+        for number, one in enumerate(crowd):
+            for turn in range(2):
+                one.send(_large(2 * number + turn))
+        small = Raw(path).greet()
+        small.send({"id": 1, "method": "store", "params": {"agent_id": "b", "content": "small"}})
+        assert daemon.call("persistence_status", {})[1] is None
+        assert _resident(daemon.hello["pid"]) < 900 << 20
+    for one in crowd:
+        told += [one.read() for _ in range(2)]
+        one.sock.close()
+    codes = [answer.get("code") for answer in told]
+    assert set(codes) == {None, "busy"} and codes.count(None) == fields.MAX_HELD_BYTES // 30_000_000
+    assert all(answer["response"]["ok"] is (answer.get("code") is None) for answer in told)
+    assert small.read()["response"]["result"] == "stored"
+
+
+@pytest.mark.parametrize("value", [b"\x90", b"\x80", b"\xa1a", b"\xcd\x01\x00", b"\x91\xc0"])
+def test_a_request_of_too_many_values_is_refused_before_they_are_built(daemon, path, value):
+    before, one, count = _resident(daemon.hello["pid"]), Raw(path).greet(), fields.MAX_FRAME_BYTES // 4
+    head = b"\x83\xa2id\x07\xa6method\xa5store\xa6params\x83\xa8agent_id\xa1a\xa7content\xa1x\xa8metadata\x81\xa1l\xdd"
+    one.send(head + count.to_bytes(4, "big") + value * count)
+    answer = one.read()
+    assert (answer["id"], answer["code"]) == (7, "invalid_params") and "values" in answer["response"]["reason"]
+    assert _resident(daemon.hello["pid"]) - before < 100 << 20
+    one.send({"id": 8, "method": "persistence_status"})
+    assert one.read()["id"] == 8
+
+
+def test_as_many_values_as_are_taken_are_counted_whatever_they_are():
+    draw = random.Random(17)
+    leaves = [None, True, 1, 200, 70_000, -1, -200, -70_000, -(2**40), 2**40, 1.5, "", "a" * 31, "b" * 40, "c" * 300, "d" * 70_000, b"e", b"f" * 300]
+
+    def value(depth: int) -> object:
+        if depth and draw.random() < 0.3:
+            many = draw.choice((0, 3, 20))
+            return [value(depth - 1) for _ in range(many)] if draw.random() < 0.5 else {str(n): value(depth - 1) for n in range(many)}
+        return draw.choice(leaves)
+
+    def count(one: object) -> int:
+        return 1 + (sum(map(count, one)) if isinstance(one, list) else sum(1 + count(v) for v in one.values()) if isinstance(one, dict) else 0)
+
+    for _ in range(300):
+        drawn = value(4)
+        body, true = msgpack.packb(drawn), count(drawn)
+        assert frames._holds_more_values(body, true - 1) and not frames._holds_more_values(body, true)
+
+
+def test_a_hello_has_a_limit_of_its_own(path):
+    one = Raw(path)
+    one.send(HELLO | {"token": "x" * fields.MAX_HELLO_BYTES})
+    answer = one.read()
+    assert (answer["id"], answer["code"]) == (None, "invalid_params") and one.read() is None
 
 
 def test_a_client_that_leaves_ends_its_reads_and_finishes_its_writes(daemon, path):

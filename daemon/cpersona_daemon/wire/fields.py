@@ -12,7 +12,9 @@ CAPABILITIES = ("pipelining", "deadlines", "idempotency", "overrides", "progress
 # A frame is a 4-byte big-endian length and one msgpack map of that many bytes.
 LENGTH_BYTES = 4
 MAX_FRAME_BYTES = 32 * 1024 * 1024
+MAX_HELLO_BYTES = 64 * 1024
 MAX_NESTING = 64
+MAX_VALUES = 500_000  # values of one request, keys included: each takes many times its bytes once it is decoded
 PARTIAL_FRAME_SECONDS = 10.0
 HELLO_SECONDS = 10.0
 DEFAULT_DEADLINE_MS = 30_000
@@ -28,6 +30,10 @@ PROGRESS_FIELDS = ("id", "progress")
 MAX_CONNECTIONS = 512
 MAX_IN_FLIGHT = 1024
 MAX_IN_FLIGHT_PER_CONNECTION = 128
+# Bytes that the requests under way take once decoded: a connection that holds as many is not read further, and a large
+# request above the bound for all is answered `busy`. One request alone is always taken.
+MAX_HELD_BYTES_PER_CONNECTION = 64 * 1024 * 1024
+MAX_HELD_BYTES = 256 * 1024 * 1024
 
 MAX_KEY_LENGTH = 256  # characters of an idempotency key
 MAX_REFS = 20  # refs that one get_contents may name

@@ -6,17 +6,19 @@ Contract: shared/interface.md, "The wire" (length prefix, 32 MiB, nesting 64, st
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import msgspec
 
 from ..errors import InvalidParams
 from . import fields
-from .structs import ClientHello, Request
+from .structs import ClientHello, Request, RequestHead
 
 _encode = msgspec.msgpack.Encoder().encode
 _hello = msgspec.msgpack.Decoder(ClientHello).decode
 _request = msgspec.msgpack.Decoder(Request).decode
+_head = msgspec.msgpack.Decoder(RequestHead).decode
 
 
 class BadFrame(InvalidParams):
@@ -46,6 +48,8 @@ def decode_hello(body: bytes) -> ClientHello:
 
 def decode_request(body: bytes) -> Request:
     """Return the request in a frame. Raises BadFrame; one that names its id is not fatal, since the frame's bounds held."""
+    if len(body) > SMALL_BYTES and _holds_more_values(body, fields.MAX_VALUES):
+        raise _too_many_values(body)
     try:
         request = _request(body)
     except RecursionError:
@@ -56,6 +60,62 @@ def decode_request(body: bytes) -> Request:
     if problem:
         raise BadFrame(problem, request.id, request.method, fatal=False)
     return request
+
+
+SMALL_BYTES = 4096  # a frame up to this size takes little however it is decoded
+
+
+def _sizes() -> tuple[tuple[int, ...], dict[int, int]]:
+    """Return by its first byte the bytes of a value without what it contains, and how many of these tell a text's length."""
+    size = [1] * 256
+    for first in range(0xA0, 0xC0):
+        size[first] = 1 + (first & 0x1F)
+    for first, more in ((0xC4, 1), (0xC5, 2), (0xC6, 4), (0xC7, 2), (0xC8, 3), (0xC9, 5), (0xCA, 4), (0xCB, 8), (0xCC, 1), (0xCD, 2), (0xCE, 4), (0xCF, 8),
+                        (0xD0, 1), (0xD1, 2), (0xD2, 4), (0xD3, 8), (0xD4, 2), (0xD5, 3), (0xD6, 5), (0xD7, 9), (0xD8, 17), (0xD9, 1), (0xDA, 2), (0xDB, 4),
+                        (0xDC, 2), (0xDD, 4), (0xDE, 2), (0xDF, 4)):
+        size[first] += more
+    return tuple(size), {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+
+
+_SIZE, _LENGTH_OF = _sizes()
+
+
+def _holds_more_values(body: bytes, most: int) -> bool:
+    """Tell whether a frame holds more than so many values, without building any; what is no msgpack may be either."""
+    at, end = 0, len(body)
+    for _ in range(most):
+        if at >= end:
+            return False
+        first = body[at]
+        told = _LENGTH_OF.get(first)
+        if told is not None:
+            at += int.from_bytes(body[at + 1:at + 1 + told], "big")
+        at += _SIZE[first]
+    return at < end
+
+
+def _too_many_values(body: bytes) -> BadFrame:
+    text = f"the request holds more than {fields.MAX_VALUES} values; send it in parts"
+    try:
+        head = _head(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return BadFrame(text)
+    return BadFrame(text, head.id, head.method, fatal=False)
+
+
+def weight(request: Request) -> int:
+    """Return about how many bytes a request's parameters take in memory."""
+    total, waiting = 0, [request.params]
+    while waiting:
+        one = waiting.pop()
+        total += sys.getsizeof(one)
+        kind = type(one)
+        if kind is dict:
+            waiting += one
+            waiting += one.values()
+        elif kind is list:
+            waiting += one
+    return total
 
 
 _LEAVES = (str, bool, type(None))

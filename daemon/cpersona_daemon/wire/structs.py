@@ -51,6 +51,13 @@ class Request(msgspec.Struct, forbid_unknown_fields=True):
     progress: bool = False
 
 
+class RequestHead(msgspec.Struct):
+    """What tells whom to answer; the rest of the request is passed over."""
+
+    id: int | str
+    method: str
+
+
 class Response(msgspec.Struct, omit_defaults=True):
     """One answer: the contract's map unchanged, and beside it the error code when it failed.
 
