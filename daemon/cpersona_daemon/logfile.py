@@ -1,7 +1,7 @@
 """The daemon's log: a file of a bounded size that only its owner can read, or standard error.
 
-A signal that ends the process at once, such as SIGBUS when somebody cuts a file short that SQLite has mapped (its -shm), is
-told there too, with what each thread was doing.
+A signal that ends the process at once, such as SIGBUS when somebody cuts a file short that SQLite has mapped (its
+-shm), is told there too, with what each thread was doing.
 
 Contract: shared/interface.md, "Where things live" (rotated; never memory content at the default level).
 """
@@ -27,7 +27,8 @@ class _File(logging.handlers.RotatingFileHandler):
         super().__init__(path, maxBytes=BYTES, backupCount=KEPT, encoding="utf-8")
 
     def _open(self):
-        stream = open(files.opened(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "a", encoding=self.encoding)
+        descriptor = files.opened(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        stream = open(descriptor, "a", encoding=self.encoding)
         faulthandler.enable(stream)
         return stream
 

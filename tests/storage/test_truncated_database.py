@@ -1,4 +1,4 @@
-"""A database that another program cuts short while it is open: an error that says so, and no signal that ends the process."""
+"""A database that another program cuts short while it is open: an error that says so, and no signal."""
 
 import subprocess
 import sys
@@ -44,5 +44,6 @@ os._exit(0)
 
 @pytest.mark.parametrize("who", ["a reader", "the writer", "a rebuild of the vector index"])
 def test_a_database_cut_short_while_it_is_open_is_an_error_and_no_signal(tmp_path, who):
-    done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "d.db"), who], capture_output=True, text=True, timeout=60)
+    words = [sys.executable, "-c", PROGRAM, str(tmp_path / "d.db"), who]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "corrupt\n"), done.stderr[-2000:]

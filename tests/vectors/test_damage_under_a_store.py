@@ -1,4 +1,4 @@
-"""What somebody does to the index files while a store has them open: an answer may be slow, none is wrong, and nothing ends the process."""
+"""What somebody does to index files that a store has open: an answer may be slow, none is wrong, the process lives."""
 
 import os
 

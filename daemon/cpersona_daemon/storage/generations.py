@@ -23,7 +23,7 @@ _decode = msgspec.msgpack.Decoder(tuple[bytes, list[tuple[str, int]]]).decode
 
 
 class Generation(NamedTuple):
-    """A committed state of the vectors. ``before`` is the stamp of the one that its transaction found, None where unknown."""
+    """A committed state of the vectors. ``before`` is the stamp of the one that its transaction found, None if unknown."""
 
     number: int
     stamp: bytes
@@ -43,8 +43,8 @@ def current(conn: apsw.Connection) -> tuple[Generation, list[tuple[str, int]]]:
     Where that is not recorded, there are no rows, and the state before is unknown.
     """
     number, stamp, noted = conn.execute(
-        "SELECT value, (SELECT value FROM meta WHERE key = 'vector_stamp'), (SELECT value FROM meta WHERE key = 'vector_changes')"
-        " FROM meta WHERE key = 'vector_generation'").fetchone()
+        "SELECT value, (SELECT value FROM meta WHERE key = 'vector_stamp'),"
+        " (SELECT value FROM meta WHERE key = 'vector_changes') FROM meta WHERE key = 'vector_generation'").fetchone()
     try:
         before, changed = _decode(noted)
     except (TypeError, msgspec.DecodeError):
@@ -55,14 +55,16 @@ def current(conn: apsw.Connection) -> tuple[Generation, list[tuple[str, int]]]:
 def advance(conn: apsw.Connection, changes: Sequence[Change]) -> Generation:
     """Note in the running transaction that it makes these changes, and return the state that it leads to.
 
-    A kill before the index hears of the commit leaves it one behind: what is noted here is what it then catches up with.
+    A kill before the index hears of the commit leaves it one behind: with what is noted here it then catches up.
     """
     ((number, before),) = conn.execute(
-        "UPDATE meta SET value = value + 1 WHERE key = 'vector_generation' RETURNING value, (SELECT value FROM meta WHERE key = 'vector_stamp')"
+        "UPDATE meta SET value = value + 1 WHERE key = 'vector_generation'"
+        " RETURNING value, (SELECT value FROM meta WHERE key = 'vector_stamp')"
     ).fetchall()
     reached = Generation(number, os.urandom(STAMP_BYTES), _stamp(before))
     changed = _encode((reached.before, [(change.kind, change.id) for change in changes]))
-    conn.execute("INSERT OR REPLACE INTO meta VALUES ('vector_stamp', ?), ('vector_changes', ?)", (reached.stamp, changed))
+    conn.execute("INSERT OR REPLACE INTO meta VALUES ('vector_stamp', ?), ('vector_changes', ?)",
+                 (reached.stamp, changed))
     return reached
 
 

@@ -40,7 +40,8 @@ _IDENTITY = struct.Struct("<8sII4sI16s16s")  # magic, version, width, kind, rese
 _CRC = struct.Struct("<I")
 _SEAL = struct.Struct("<Q8sQ")  # generation, its stamp, length of the journal it speaks for
 _SEAL_AT = 96
-_BATCH = struct.Struct("<4sIQ8sIIIf")  # magic, payload length, generation, its stamp, text bytes, rows, dead, largest norm
+# magic, payload length, generation, its stamp, text bytes, rows, dead, largest norm
+_BATCH = struct.Struct("<4sIQ8sIIIf")
 _ROWS_MAGIC, _BATCH_MAGIC = b"CPSROW\r\n", b"CPSB"
 
 ROW = np.dtype([
@@ -226,7 +227,8 @@ class Batch:
     def packed(self, reached: Generation) -> bytes:
         texts = _encode(self.texts) if self.texts else b""
         payload = b"".join((texts, self.rows.tobytes(), self.dead.astype("<i4").tobytes()))
-        head = _BATCH.pack(_BATCH_MAGIC, len(payload), reached.number, reached.stamp, len(texts), len(self.rows), len(self.dead), self.max_norm)
+        head = _BATCH.pack(_BATCH_MAGIC, len(payload), reached.number, reached.stamp, len(texts), len(self.rows),
+                           len(self.dead), self.max_norm)
         return b"".join((head, payload, _CRC.pack(zlib.crc32(payload, zlib.crc32(head)))))
 
 

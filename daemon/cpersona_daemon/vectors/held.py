@@ -44,7 +44,7 @@ class HeldRows:
         self._guard = threading.Lock()
 
     def write(self, slot: int, rows: np.ndarray) -> None:
-        """Write C-contiguous rows of shape (n, stride) from ``slot`` on; room must be reserved in the file. Raises OSError."""
+        """Write C-contiguous rows, (n, stride), from ``slot`` on; room must be reserved in the file. Raises OSError."""
         self._file.write(slot, rows)
         end = slot + len(rows)
         for number in range(slot // self._count, (end - 1) // self._count + 1):

@@ -24,7 +24,9 @@ from ..instants import created_seconds
 from ..storage.generations import NOTHING, Generation
 from .changes import VectorPut, VectorRows
 from .codes import Codes, SlotMap, created_column
-from .files import FRESH, MATRIX, ROW, ROW_PACKING, ROWS, SKETCHES, SUFFIXES, Batch, Identity, MatrixFile, RowsFile, Unusable
+from .files import (
+    FRESH, MATRIX, ROW, ROW_PACKING, ROWS, SKETCHES, SUFFIXES, Batch, Identity, MatrixFile, RowsFile, Unusable,
+)
 from .held import HeldRows
 from .rows import row_sum, row_sums
 from .sketch import sketch, sketch_one
@@ -78,7 +80,7 @@ class Index:
                 raise Unusable("index of another database")
             if reached[:2] != wanted[:2] and not wanted.is_after(*reached[:2]):
                 if reached.number in (wanted.number, wanted.number - 1):
-                    raise Unusable(f"of another copy of the database: both made {reached.number} changes, and not the same ones")
+                    raise Unusable(f"of another copy of the database: both made {reached.number} changes, other ones")
                 raise Unusable(f"stale: the index stands at {reached.number}, the database at {wanted.number}")
             self._matrix = MatrixFile.open(path, len(whole.rows), MATRIX)
             self._sketch_file = MatrixFile.open(path, len(whole.rows), SKETCHES)
@@ -111,7 +113,10 @@ class Index:
                 rows.close()
 
     def move_to(self, path: str) -> None:
-        """Take the place of the index at ``path``. A crash between two renames leaves files that do not match. Raises OSError."""
+        """Take the place of the index at ``path``. Raises OSError.
+
+        A crash between two renames leaves files that do not match.
+        """
         for suffix in SUFFIXES:
             if self._matrix is not None:
                 os.rename(self.path + suffix, path + suffix)
@@ -205,14 +210,15 @@ class Index:
                     found.append(row_id)
             if same:
                 ids, slots, vectors = zip(*same, strict=True)
-                unlike = (self.view.rows(np.array(slots)) != np.frombuffer(b"".join(vectors), "<f4").reshape(len(same), -1)).any(axis=1)
-                found += compress(ids, unlike)
+                expected = np.frombuffer(b"".join(vectors), "<f4").reshape(len(same), -1)
+                found += compress(ids, (self.view.rows(np.array(slots)) != expected).any(axis=1))
         return found
 
     def verify(self) -> None:
         """Read every living row of both files. Raises DamagedRows."""
         view = self.view
-        living = np.flatnonzero((view.columns.died[:view.count] > view.change) & (view.columns.width[:view.count] == view.width))
+        died, widths = view.columns.died[:view.count], view.columns.width[:view.count]
+        living = np.flatnonzero((died > view.change) & (widths == view.width))
         for at in range(0, len(living), WRITE_CHUNK):
             part = living[at:at + WRITE_CHUNK]
             view.rows(part)
@@ -224,9 +230,11 @@ class Index:
 
     def status(self) -> dict:
         """Return counts and sizes for people: ``bytes`` on disk, ``memory_bytes`` of rows that were read into memory."""
-        used = self._rows is not None
-        return {"rows": self.live, "dead": self.count - self.live, "late": len(self._late), "width": self.width or None, "generation": self.generation.number,
-                "bytes": self._matrix.size + self._sketch_file.size + self._rows.length if used else 0, "memory_bytes": self._sketches.bytes_held if used else 0}
+        size = held = 0
+        if self._rows is not None:
+            size, held = self._matrix.size + self._sketch_file.size + self._rows.length, self._sketches.bytes_held
+        return {"rows": self.live, "dead": self.count - self.live, "late": len(self._late), "width": self.width or None,
+                "generation": self.generation.number, "bytes": size, "memory_bytes": held}
 
     # -- inside
 
@@ -362,8 +370,8 @@ class Index:
         self.models = _with(self.models, self.columns.model[slots], sign)
 
     def _publish(self) -> None:
-        self.view = View(self.columns, self._matrix, self._sketches, self.codes, self.width, self.count, np.uint32(self._change),
-                         self._late, self._max_norm, self.widths, self.models)
+        self.view = View(self.columns, self._matrix, self._sketches, self.codes, self.width, self.count,
+                         np.uint32(self._change), self._late, self._max_norm, self.widths, self.models)
 
     def _journal_rows(self, first: int) -> np.ndarray:
         rows = np.empty(self.count - first, ROW)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 # Any odd numbers do, as long as they never change: they make the sum depend on where a word stands.
-_WEIGHTS = np.random.Generator(np.random.PCG64(20240501)).integers(0, 2**62, 1 << 13, np.uint64) * np.uint64(2) + np.uint64(1)
+_WEIGHTS = np.random.Generator(np.random.PCG64(20240501)).integers(0, 2**62, 1 << 13, np.uint64)
+_WEIGHTS = _WEIGHTS * np.uint64(2) + np.uint64(1)
 
 
 class DamagedRows(Exception):
@@ -13,7 +14,7 @@ class DamagedRows(Exception):
 
 
 def row_sums(rows: np.ndarray) -> np.ndarray:
-    """Return the checksum of each row of a file: its 64-bit words times odd weights, modulo 2**64. Shape (n,) uint64."""
+    """Return the checksum of each row: its 64-bit words times odd weights, modulo 2**64. Shape (n,) uint64."""
     words = rows.view("<u8")
     return np.einsum("ij,j->i", words, _weights(words.shape[1]))
 

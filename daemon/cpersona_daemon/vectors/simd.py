@@ -118,7 +118,8 @@ class SimdPass:
             end = _dense_run(wanted, at, len(wanted))
             if end > at:
                 low = int(wanted[at])
-                products[at:end] = _products(self._cdist, codes, sketches[low:int(wanted[end - 1]) + 1])[wanted[at:end] - low]
+                near = _products(self._cdist, codes, sketches[low:int(wanted[end - 1]) + 1])
+                products[at:end] = near[wanted[at:end] - low]
             else:
                 end = min(at + _GATHER_CHUNK, len(wanted))
                 part = np.take(sketches, wanted[at:end], axis=0, out=gathered[:end - at], mode="clip")

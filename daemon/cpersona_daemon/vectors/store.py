@@ -176,7 +176,7 @@ class VectorStore:
         self._retry(part)
 
     def _retry(self, part: _Part) -> None:
-        """Start a rebuild where one is due: there is no index or not a good one, and the last try lies some time back."""
+        """Start a rebuild where one is due: there is no good index, and the last try lies some time back."""
         if part.rebuilding or self._monotonic() - part.tried_at < _RETRY_SECONDS:
             return
         with self._lock:
@@ -206,11 +206,13 @@ class VectorStore:
             slots = window(view, scope, start, stop, with_source=kind == MEMORY)
             return best(view, _comparable(view, slots, model), query, floor, k, self._first_pass)
 
-        found = self._answer(kind, len(query), quick, lambda conn: plain_search(conn, query, kind, scope, start, stop, floor, k, model))
-        return [Hit(*hit) for hit in found]
+        def plain(conn: apsw.Connection) -> list[tuple[int, float]]:
+            return plain_search(conn, query, kind, scope, start, stop, floor, k, model)
+
+        return [Hit(*hit) for hit in self._answer(kind, len(query), quick, plain)]
 
     def _answer(self, kind: str, width: int, quick: Callable[[Index], T], plain: Callable[[apsw.Connection], T]) -> T:
-        """Return what ``quick`` finds by an index of this width or, where none can be used or it turns out to be damaged, ``plain``."""
+        """Return what ``quick`` finds by an index of this width; where there is none, or it is damaged, what ``plain`` finds."""
         part = self._parts[kind]
         index = part.index
         if index is None:
@@ -289,10 +291,14 @@ class VectorStore:
                 slots = _comparable(view, window(view, scope, 0, window_rows), model)
                 slots = slots[np.lexsort((view.columns.id[slots], -view.columns.created[slots]))]  # scan order, as the plain scan has it
                 taken = slots[spaced(len(slots), size)]
-                means[key] = (len(taken), len(slots), view.rows(taken).mean(axis=0, dtype=np.float64)) if len(taken) else None
+                mean = view.rows(taken).mean(axis=0, dtype=np.float64) if len(taken) else None
+                means[key] = None if mean is None else (len(taken), len(slots), mean)
             return means[key]
 
-        return self._answer(MEMORY, width, quick, lambda conn: plain_background(conn, scope, window_rows, width, model, size))
+        def plain(conn: apsw.Connection) -> tuple[int, int, np.ndarray] | None:
+            return plain_background(conn, scope, window_rows, width, model, size)
+
+        return self._answer(MEMORY, width, quick, plain)
 
     def count(self, kind: str) -> int:
         """Return how many rows of a kind have a vector, of whatever width."""
@@ -323,9 +329,9 @@ class VectorStore:
         return shown
 
     def differing(self, kind: str) -> list[int] | None:
-        """Return the ids of rows whose vector in the index is another one than in the database; None where that cannot be said.
+        """Return the ids of rows whose vector in the index is another one than in the database.
 
-        Every row is read, in the files and in the database. An index that turns out to be damaged is built anew.
+        None where that cannot be said. Every row is read, in the files and in the database. An index that turns out to be damaged is built anew.
         """
         part, suspects = self._parts[kind], None
         for _ in range(_TRIES):
@@ -466,7 +472,7 @@ class VectorStore:
                 old.close(tidy=False)
 
     def _put_in_place(self, part: _Part, index: Index) -> None:
-        """Give an index the names of its kind's files; one that cannot have them works under its present names until the next start."""
+        """Give an index the names of its kind's files; one that cannot have them works under the names it has."""
         try:
             self._make_way(part, part.path)
             index.move_to(part.path)
@@ -490,7 +496,9 @@ class VectorStore:
 
 def _told(error: Exception) -> str:
     """Return what a person reads of a failure."""
-    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
 
 
 def _bring_in(index: Index, latest: dict[int, Change], reached: Generation) -> None:

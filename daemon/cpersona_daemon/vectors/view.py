@@ -61,7 +61,7 @@ class View:
     models: dict[int, int]
 
     def rows(self, slots: np.ndarray) -> np.ndarray:
-        """Return the float32 rows at ``slots``, (n, width), read anew and compared with their sums. Raises DamagedRows."""
+        """Return the float32 rows at ``slots``, (n, width), read anew and found to have their sums. Raises DamagedRows."""
         return self.matrix.read(slots, self.columns.sum[slots])[:, :self.width]
 
 
