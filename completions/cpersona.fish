@@ -229,7 +229,7 @@ complete -c cpersona -n '__fish_seen_subcommand_from get' -l agent -r -d 'Whose 
 complete -c cpersona -n '__fish_seen_subcommand_from get' -l json -d 'Print the daemon'\''s whole answer as JSON; a row is its `ref`, your own key its `id`'
 complete -c cpersona -n '__fish_seen_subcommand_from get' -s q -l quiet -d 'Print no notes on stderr, only failures and warnings'
 complete -c cpersona -n '__fish_seen_subcommand_from get' -l db -r -d 'The database file (env CPERSONA_DB_PATH)'
-complete -c cpersona -f -n '__fish_seen_subcommand_from git; and not __fish_seen_subcommand_from install uninstall status note backfill' -a install -d 'Note every commit from now on'
+complete -c cpersona -f -n '__fish_seen_subcommand_from git; and not __fish_seen_subcommand_from install uninstall status note backfill' -a install -d 'Note every commit that is made here from now on'
 complete -c cpersona -f -n '__fish_seen_subcommand_from git; and not __fish_seen_subcommand_from install uninstall status note backfill' -a uninstall -d 'Remove the hooks of this repository and leave the others'\'' as they were'
 complete -c cpersona -f -n '__fish_seen_subcommand_from git; and not __fish_seen_subcommand_from install uninstall status note backfill' -a status -d 'Show whether commits here are noted, where the hooks are, and what waits for a daemon'
 complete -c cpersona -f -n '__fish_seen_subcommand_from git; and not __fish_seen_subcommand_from install uninstall status note backfill' -a note -d 'Note single commits now, whether or not hooks are installed'

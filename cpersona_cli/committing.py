@@ -17,7 +17,10 @@ IN_FLIGHT = 64
 
 @command("git install", common=_COMMON)
 def install(session):
-    """Note every commit from now on: hooks for this repository, beside those that are there already.
+    """Note every commit that is made here from now on: hooks for this repository, beside those that are there already.
+
+    A commit, a merge, a pull that merges, a picked, reverted or mailed patch is noted; amend and rebase replace the notes.
+    What a fast-forward brings was made by others and is not; `git backfill` notes that too.
 
     They take a moment, need no daemon and never fail a commit. What they are told here (--db, --agent,
     --project) is kept for them; everything else they read where it applies when they run, so options stay out
@@ -135,7 +138,8 @@ def status(session):
         rows += [(name, facts[name]) for name in ("agent", "project", "db", "queued", "refused")]
         session.out.records(rows)
     if facts["state"] == "damaged":
-        session.out.warn("cpersona git status: the hooks are not as they should be; run `cpersona git install` again")
+        wrong = ", ".join(f"{name} is {state}" for name, state in found.items() if state != "installed") or "what they were told is gone"
+        session.out.warn(f"cpersona git status: the hooks are not as they should be ({wrong}); run `cpersona git install` again")
         return fields.EXIT_FAILED
     if failed:
         session.out.warn(f"cpersona git status: {failed} queued writes were refused; their reasons lie in {places(settings).spool}/failed")

@@ -17,7 +17,7 @@ NOTES_A_REQUEST = 500
 
 
 def main(arguments):
-    """Run as the hook that ``arguments`` name: post-commit, or post-rewrite with git's own word for what rewrote."""
+    """Run as the hook that ``arguments`` name, with what git tells it: post-rewrite what rewrote, post-merge whether it squashes."""
     try:
         run(arguments, sys.stdin)
     except BaseException as error:
@@ -30,7 +30,9 @@ def run(arguments, stdin):
     if repository.state is None:
         return  # hooks may be shared by many repositories; this one was not asked about
     rebase = repository.rebase()
-    if arguments[0] == "post-commit":
+    if arguments[0] == "post-merge" and not _merged_here(repository, arguments[1:]):
+        return
+    if arguments[0] != "post-rewrite":
         if rebase:
             _hold(rebase, [repository.git.line("rev-parse", "HEAD")])
         else:
@@ -42,6 +44,24 @@ def run(arguments, stdin):
         _hold(rebase, [new for _, new in mapped])
     else:
         _rewrite(repository, rebase, mapped)
+
+
+def _merged_here(repository, told):
+    """Tell whether a merge that is over made a commit: a squash leaves that to `git commit`, a fast-forward takes what others made."""
+    if told[:1] == ["1"]:
+        return False
+    git = repository.git
+    parents, committer = git.line("log", "-1", "--format=%P%n%ce", "HEAD").split("\n")
+    if len(parents.split()) < 2:
+        return False
+    try:
+        done = git.line("log", "-1", "--walk-reflogs", "--format=%gs", "HEAD")
+    except commits.GitFailed:
+        done = ""
+    if done:
+        return not done.endswith(": Fast-forward")
+    # Without a log of HEAD: a merge of somebody else's that a fast-forward brought has another committer.
+    return f"<{committer}>" in git.line("var", "GIT_COMMITTER_IDENT")
 
 
 def _note(repository):

@@ -17,7 +17,9 @@ from cpersona_daemon import files
 
 from .exits import Stop
 
-NAMES = ("post-commit", "post-rewrite")
+# git commit, cherry-pick and revert run the first; git merge and a pull that merges, git am, and what rewrites run one of
+# their own each. A branch that a fast-forward moves on brings no commit that was made here.
+NAMES = ("post-commit", "post-merge", "post-applypatch", "post-rewrite")
 _LARGEST_HOOK = 1 << 20
 ASIDE = "cpersona-aside"         # where hooks stand that ours runs; their names stay what they were
 _BEGIN, _END = "# >>> cpersona git hook; `cpersona git uninstall` removes it >>>\n", "# <<< cpersona git hook <<<\n"
@@ -54,14 +56,14 @@ def command():
 
 
 def install(repository):
-    """Put the block into both hooks and return (directory, what was done to each: added, renewed, unchanged)."""
+    """Put the block into every hook and return (directory, what was done to each: added, renewed, unchanged)."""
     where = directory(repository)
     os.makedirs(where, exist_ok=True)
     return where, {name: _install(where, name, repository.common) for name in NAMES}
 
 
 def uninstall(repository):
-    """Take the block out of both hooks and return (directory, what was done to each: removed, kept for others, absent)."""
+    """Take the block out of every hook and return (directory, what was done to each: removed, kept for others, absent)."""
     where = directory(repository)
     return where, {name: _uninstall(where, name, repository.common) for name in NAMES}
 
@@ -136,8 +138,9 @@ def _block(name, users, follows, aside):
     gone = "echo 'cpersona: this commit is not noted: its program is gone; run `cpersona git install` again' >&2"
     lines = [_FOR + user for user in users]
     behind = f'"${{0%/*}}/{ASIDE}/{name}"'
-    if name == "post-commit":
-        lines.append(f"if [ -x {shlex.quote(program)} ]; then\n{run} </dev/null || :\nelse {gone}; fi")
+    if name != "post-rewrite":
+        told = ' "$1"' if name == "post-merge" else ""
+        lines.append(f"if [ -x {shlex.quote(program)} ]; then\n{run}{told} </dev/null || :\nelse {gone}; fi")
     else:
         # Both need to read what git tells on standard input.
         lines.append(f"cpersona_lines=$(cat)\nif [ -x {shlex.quote(program)} ]; then\nprintf '%s\\n' \"$cpersona_lines\" | {run} \"$1\" || :\nelse {gone}; fi")

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from git_kit import Repo, mode
 
+from cpersona_cli import hooks
+
 READS = '#!/bin/sh\n# theirs\nwhile read -r line; do echo "$line" >> seen; done\necho "$0 $*" >> seen\nexit 0\n'
 
 
@@ -16,25 +18,25 @@ def test_install_and_uninstall_leave_no_trace(repo):
     repo.commit("root")
     before = sorted((p, p.read_bytes()) for p in (repo.path / ".git").rglob("*") if p.is_file())
     done = repo.cpersona("git", "install")
-    assert [line.split("\t")[:2] for line in done.stdout.splitlines()] == [["post-commit", "added"], ["post-rewrite", "added"]]
+    assert [line.split("\t")[:2] for line in done.stdout.splitlines()] == [[name, "added"] for name in hooks.NAMES]
     assert mode(repo.hook("post-commit")) & 0o111
-    assert [line.split("\t")[1] for line in repo.cpersona("git", "install").stdout.splitlines()] == ["unchanged"] * 2
-    assert [line.split("\t")[1] for line in repo.cpersona("git", "uninstall").stdout.splitlines()] == ["removed"] * 2
+    assert [line.split("\t")[1] for line in repo.cpersona("git", "install").stdout.splitlines()] == ["unchanged"] * 4
+    assert [line.split("\t")[1] for line in repo.cpersona("git", "uninstall").stdout.splitlines()] == ["removed"] * 4
     assert sorted((p, p.read_bytes()) for p in (repo.path / ".git").rglob("*") if p.is_file()) == before
     repo.commit("after")
     assert not repo.spool.exists()
-    assert [line.split("\t")[1] for line in repo.cpersona("git", "uninstall").stdout.splitlines()] == ["absent"] * 2
+    assert [line.split("\t")[1] for line in repo.cpersona("git", "uninstall").stdout.splitlines()] == ["absent"] * 4
 
 
 def test_json_of_every_command(repo):
     root = repo.commit("root")
     installed = json.loads(repo.cpersona("git", "install", "--json").stdout)
-    assert installed == {"ok": True, "hooks_directory": str(repo.path / ".git" / "hooks"), "hooks": {"post-commit": "added", "post-rewrite": "added"},
+    assert installed == {"ok": True, "hooks_directory": str(repo.path / ".git" / "hooks"), "hooks": dict.fromkeys(hooks.NAMES, "added"),
                          "repository": "work", "root": root}
     status = json.loads(repo.cpersona("git", "status", "--json").stdout)
     assert (status["state"], status["branch"], status["root"], status["queued"], status["refused"]) == ("installed", "main", root, 0, 0)
     removed = json.loads(repo.cpersona("git", "uninstall", "--json").stdout)
-    assert removed["hooks"] == {"post-commit": "removed", "post-rewrite": "removed"}
+    assert removed["hooks"] == dict.fromkeys(hooks.NAMES, "removed")
 
 
 @pytest.mark.parametrize("theirs", ["script", "python", "link", "disabled", "no first line"])
