@@ -5,8 +5,10 @@ Two kinds of full disk: a file system of three megabytes (needs root), and a lim
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +17,7 @@ import pytest
 from stress_kit import assert_index_equals_plain_scan, contents, pending
 
 from cpersona_cli import client
+from cpersona_daemon.paths import places
 from cpersona_daemon.settings import load
 
 pytestmark = pytest.mark.stress
@@ -94,3 +97,52 @@ def test_a_full_disk_refuses_writes_keeps_answering_and_recovers(make_room, full
         assert client.stop_daemon(load(with_model), 30, with_model)
     assert contents(with_model["CPERSONA_DB_PATH"]) == kept
     assert assert_index_equals_plain_scan(with_model["CPERSONA_DB_PATH"]) == len(kept)
+
+
+@pytest.fixture
+def small(with_model) -> Iterator[Callable[[], None]]:
+    yield from small_file_system(with_model)
+
+
+def test_after_a_kill_on_a_full_disk_everything_can_be_read(small, with_model):
+    """Not a byte can be written: neither the note that says where the daemon is, nor an index, nor a lock's first byte."""
+    kept: dict[int, str] = {}
+    with client.connect(load(with_model), with_model) as connection:
+        while True:
+            text = f"note {len(kept)}: {BODY}"
+            answer, code = connection.call("store", {"agent_id": "a", "content": text})
+            if code is not None:
+                break
+            kept[answer["id"]] = text
+        killed = connection.hello["pid"]
+    os.kill(killed, signal.SIGKILL)
+    where = places(load(with_model), with_model)
+    filler = os.open(os.path.join(os.path.dirname(where.db), "filler"), os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        while True:
+            os.write(filler, bytes(512))
+    except OSError as error:
+        assert error.errno == errno.ENOSPC
+    finally:
+        os.close(filler)
+    with client.connect(load(with_model), with_model) as connection:
+        assert connection.hello["pid"] != killed
+        got, code = connection.call("get_contents", {"agent_id": "a", "refs": [f"mem:{min(kept)}"]})
+        assert code is None and got["items"][0]["content"] == kept[min(kept)], got
+        assert connection.call("list_memories", {"agent_id": "a", "limit": 1})[0]["count"] == 1
+        found, code = connection.call("recall", {"agent_id": "a", "query": "note 3"})
+        assert code is None and found["messages"]
+        warnings = connection.call("daemon_status", {})[0]["warnings"]
+        assert [text for text in warnings if where.daemon_json in text and "No space left" in text], warnings
+    found = client.find_daemon(load(with_model), with_model)
+    assert found["answers"] is True
+    os.unlink(os.path.join(os.path.dirname(where.db), "filler"))
+    small()
+    assert client.stop_daemon(load(with_model), 30, with_model) is True
+    with client.connect(load(with_model), with_model) as connection:
+        answer, code = connection.call("store", {"agent_id": "a", "content": "there is room again"})
+        kept[answer["id"]] = "there is room again"
+        while pending(connection):
+            pass
+        assert client.stop_daemon(load(with_model), 30, with_model) is True
+    assert contents(with_model["CPERSONA_DB_PATH"]) == kept
