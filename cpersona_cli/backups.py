@@ -105,10 +105,16 @@ def _let_leave(session, force):
     found = client.find_daemon(session.settings)
     if found is None:
         return
-    if found.get("busy", True) and not force:
-        state = "others are at work with the daemon" if found.get("answers") else "the daemon does not answer"
-        raise exits.Stop(f"restore: {state} (pid {found.get('pid')}), and nothing was changed; try again later, or give --force to have it leave all the same", fields.EXIT_RETRY)
-    if not client.stop_daemon(session.settings):
+    spared = "and nothing was changed; try again later, or give --force to have it leave all the same"
+    if not found.get("answers") and not force:
+        raise exits.Stop(f"restore: the daemon does not answer (pid {found.get('pid')}), {spared}", fields.EXIT_RETRY)
+    try:
+        gone = client.stop_daemon(session.settings, unless_others=not force)
+    except client.CallFailed as error:
+        if error.code != "busy":
+            raise
+        raise exits.Stop(f"restore: {error.message}, {spared}", fields.EXIT_RETRY) from None
+    if not gone:
         raise exits.Stop("restore: the daemon is still at work, and nothing was changed; read `cpersona daemon logs`, then try again", fields.EXIT_RETRY)
 
 

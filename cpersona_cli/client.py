@@ -52,11 +52,11 @@ def find_daemon(settings, environ=None):
     return running.find_daemon(settings, environ)
 
 
-def stop_daemon(settings, timeout=None, environ=None):
+def stop_daemon(settings, timeout=None, environ=None, unless_others=False):
     """Stop the daemon and wait until it is really gone; true when none runs afterwards (see ``running``)."""
     from . import running
 
-    return running.stop_daemon(settings, running.STOP_SECONDS if timeout is None else timeout, environ)
+    return running.stop_daemon(settings, running.STOP_SECONDS if timeout is None else timeout, environ, unless_others)
 
 
 class Connection:

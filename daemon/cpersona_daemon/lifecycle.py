@@ -97,7 +97,7 @@ class Daemon:
         """Return what is known of the process as a whole."""
         return {
             "socket": self.own.path, "activated": self.own.activated, "idle_timeout": self.settings.idle_timeout,
-            "connections": len(self.server.connections), "in_flight": len(self.server.tasks), "stopping": self._stop.is_set(),
+            "connections": len(self.server.connections), "clients": self.server.clients(), "in_flight": len(self.server.tasks), "stopping": self._stop.is_set(),
             "read_only": self.server.ctx.db.read_only,
         }
 

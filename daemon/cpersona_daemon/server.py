@@ -20,7 +20,7 @@ from .context import Context
 from .errors import InvalidParams
 from .settings import BY_NAME, DAEMON, RETRIEVAL
 from .wire import fields, frames
-from .wire.peer import peer_uid
+from .wire.peer import hung_up, peer_pid, peer_uid
 from .wire.structs import DaemonHello, Progress, Request, Response
 
 log = logging.getLogger("cpersona.server")
@@ -96,6 +96,20 @@ class Server:
             self._moved = 0
             self.loop.run_in_executor(None, memory_use.give_back)
 
+    def clients(self, besides: Connection | None = None) -> list[dict]:
+        """Return `{pid, uid, method, seconds}` of each client (besides one): what it has asked for longest, or None, and since when.
+
+        Those at work come first. One that is gone is none, though the daemon may not have heard of it yet.
+        """
+        now = self.ctx.clock.monotonic()
+        told = [connection.told(now) for connection in list(self.connections) if connection is not besides and connection.is_there()]
+        return sorted(told, key=lambda entry: (entry["method"] is None, -entry["seconds"]))
+
+    def asking(self) -> Connection | None:
+        """Return whose request the present task serves."""
+        connection, _ = self.tasks.get(asyncio.current_task(), (None, None))
+        return connection
+
     def heartbeat(self) -> None:
         """Tell those who wait for a request without a deadline that the daemon is alive."""
         for connection, request in list(self.tasks.values()):
@@ -140,7 +154,8 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: Server):
         self.server = server
         self.caller: Caller | None = None     # None after the hello: nobody the access file knows
-        self.uid = -1
+        self.uid, self.pid = -1, 0
+        self.since = server.ctx.clock.monotonic()
         self.lost = asyncio.Event()
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
@@ -148,6 +163,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._in_flight = 0
         self._held = 0
+        self._begun: dict[asyncio.Task, tuple[str, float]] = {}   # in the order in which they came
         self._reading = asyncio.Semaphore(READS_PER_CONNECTION)
         self._writable = asyncio.Event()
         self._writable.set()
@@ -162,6 +178,7 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)
         try:
             self.uid = peer_uid(transport.get_extra_info("socket"))
+            self.pid = peer_pid(transport.get_extra_info("socket"))
         except OSError:
             return self._refuse("permission_denied", "the system does not tell who is asking")
         if not server.ctx.access.admits(self.uid):
@@ -181,7 +198,9 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client has said everything; what it asked is still answered."""
         self._ended = True
-        if self._buffer and not self._paused:
+        if not self.is_there():
+            self.abort()  # it will read no answer: what is only worth one is given up
+        elif self._buffer and not self._paused:
             self._refuse("invalid_params", "the stream ended inside a frame")
         elif not self._in_flight:
             self.close()
@@ -288,9 +307,21 @@ class Connection(asyncio.Protocol):
         server.held_bytes += weight
         task = server.loop.create_task(self._serve(request))
         server.tasks[task] = (self, request)
+        self._begun[task] = (method, server.ctx.clock.monotonic())
         task.add_done_callback(lambda task: self._finished(task, weight))
         if self._is_full:
             self._hold()
+
+    # -- what others ask
+
+    def is_there(self) -> bool:
+        """Tell whether the client still holds its end of the connection."""
+        return self._transport is not None and not self._transport.is_closing() and not hung_up(self._transport.get_extra_info("socket"))
+
+    def told(self, now: float) -> dict:
+        """Return who this is and what it has asked for longest."""
+        method, since = next(iter(self._begun.values()), (None, self.since))
+        return {"pid": self.pid, "uid": self.uid, "method": method, "seconds": round(now - since, 3)}
 
     # -- one request
 
@@ -336,6 +367,7 @@ class Connection(asyncio.Protocol):
 
     def _finished(self, task: asyncio.Task, weight: int) -> None:
         self.server.tasks.pop(task, None)
+        self._begun.pop(task, None)
         self._in_flight -= 1
         self._held -= weight
         self.server.held_bytes -= weight

@@ -11,9 +11,13 @@ import apsw
 import msgspec
 
 from .. import __version__
+from ..errors import Busy
 from ..storage import canaries
 from ..wire import fields
 from .registry import Call, Method
+
+
+_NAMED = 5  # clients that are named in one line
 
 
 class DaemonStatusParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -21,7 +25,9 @@ class DaemonStatusParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class DaemonStopParams(msgspec.Struct, forbid_unknown_fields=True):
-    """No parameters."""
+    """``unless_others``: only where nobody else is connected; the daemon's own work in the background is nobody."""
+
+    unless_others: bool = False
 
 
 async def daemon_status(call: Call) -> dict:
@@ -49,9 +55,23 @@ async def daemon_status(call: Call) -> dict:
 
 
 async def daemon_stop(call: Call) -> dict:
-    """Ask the daemon to leave; it answers this, finishes what runs and is gone when the database's lock is free."""
+    """Ask the daemon to leave; it answers this, finishes what runs and is gone when the database's lock is free. Raises Busy."""
+    server = call.ctx.daemon.server
+    others = server.clients(besides=server.asking()) if call.params.unless_others else []
+    if others:
+        raise Busy(f"others are at work with the daemon: {_named(others)}")
     call.ctx.daemon.request_stop("a client asked for it")
     return {"ok": True, "stopping": True, "pid": os.getpid()}
+
+
+def _named(clients: list[dict]) -> str:
+    names = [f"process {c['pid'] or 'unknown'} ({c['method'] or 'connected'} for {_age(c['seconds'])})" for c in clients[:_NAMED]]
+    rest = len(clients) - _NAMED
+    return ", ".join(names) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _age(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def _counts(conn: apsw.Connection) -> dict[str, int]:

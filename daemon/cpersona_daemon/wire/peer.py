@@ -18,6 +18,17 @@ def peer_uid(sock):
     return int.from_bytes(raw[4:8], sys.byteorder)
 
 
+def hung_up(sock):
+    """Tell whether the peer is gone, and did not only stop sending; no where the system does not tell these apart."""
+    if sys.platform != "linux":
+        return False
+    import select
+
+    poller = select.poll()
+    poller.register(sock.fileno(), 0)   # the end of both directions is told whatever is asked for
+    return any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poller.poll(0))
+
+
 def peer_pid(sock):
     """Return the process id of the peer; for a connected client that is who listens. Raises OSError."""
     level, option, size = _MACOS_PEERPID if sys.platform == "darwin" else _LINUX
