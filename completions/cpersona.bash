@@ -1,10 +1,79 @@
-# bash completion for cpersona; written by `python -m cpersona_cli.manual`, starts no program
+# bash completion for cpersona; written by `python -m cpersona_cli.manual`. Names and refs are asked of `cpersona __complete`, which starts no daemon
+_cpersona_valued() {
+  case "$1" in
+    "") [[ " --db --agent --project --channel " == *" $2 "* ]] ;;
+    " associate declare") [[ " --entity --alias --relation --anchor --agent --project --channel --db " == *" $2 "* ]] ;;
+    " associate list") [[ " --agent --project --channel --db " == *" $2 "* ]] ;;
+    " associate retract") [[ " --relation --mention --agent --project --channel --db " == *" $2 "* ]] ;;
+    " backup") [[ " --db " == *" $2 "* ]] ;;
+    " calibrate") [[ " --method --sample-size --percentile --z-factor --agent --db " == *" $2 "* ]] ;;
+    " call") [[ " --set --deadline --db " == *" $2 "* ]] ;;
+    " canary add") [[ " --agent --project --channel --db " == *" $2 "* ]] ;;
+    " canary list") [[ " --agent --db " == *" $2 "* ]] ;;
+    " canary remove") [[ " --agent --db " == *" $2 "* ]] ;;
+    " canary run") [[ " --agent --db " == *" $2 "* ]] ;;
+    " config path") [[ " --db " == *" $2 "* ]] ;;
+    " config show") [[ " --db " == *" $2 "* ]] ;;
+    " context") [[ " --history -n --limit --source-id --as-of --set --fields --format --max-chars --agent --project --channel --db " == *" $2 "* ]] ;;
+    " daemon logs") [[ " -n --lines --db " == *" $2 "* ]] ;;
+    " daemon restart") [[ " --timeout --db " == *" $2 "* ]] ;;
+    " daemon run") [[ " --db " == *" $2 "* ]] ;;
+    " daemon socket") [[ " --db " == *" $2 "* ]] ;;
+    " daemon start") [[ " --db " == *" $2 "* ]] ;;
+    " daemon status") [[ " --db " == *" $2 "* ]] ;;
+    " daemon stop") [[ " --timeout --db " == *" $2 "* ]] ;;
+    " delete") [[ " --agent --db " == *" $2 "* ]] ;;
+    " doctor") [[ " --db " == *" $2 "* ]] ;;
+    " episode archive") [[ " --keywords --history --agent --project --channel --db " == *" $2 "* ]] ;;
+    " episode delete") [[ " --agent --db " == *" $2 "* ]] ;;
+    " episode list") [[ " -n --limit --fields --format --max-chars --agent --project --channel --db " == *" $2 "* ]] ;;
+    " exists") [[ " --source-id --agent --project --channel --db " == *" $2 "* ]] ;;
+    " export") [[ " --agent --db " == *" $2 "* ]] ;;
+    " forget-agent") [[ " --db " == *" $2 "* ]] ;;
+    " get") [[ " --fields --format --max-chars --agent --db " == *" $2 "* ]] ;;
+    " git backfill") [[ " --batch --agent --project --db " == *" $2 "* ]] ;;
+    " git install") [[ " --agent --project --db " == *" $2 "* ]] ;;
+    " git note") [[ " --agent --project --db " == *" $2 "* ]] ;;
+    " git status") [[ " --agent --project --db " == *" $2 "* ]] ;;
+    " health") [[ " --check --of --db " == *" $2 "* ]] ;;
+    " import") [[ " --to-agent --batch --db " == *" $2 "* ]] ;;
+    " list") [[ " -n --limit --since --until --as-of --fields --format --max-chars --agent --project --channel --db " == *" $2 "* ]] ;;
+    " lock") [[ " --agent --db " == *" $2 "* ]] ;;
+    " merge") [[ " --db " == *" $2 "* ]] ;;
+    " pause") [[ " --for --session --db " == *" $2 "* ]] ;;
+    " precision clear") [[ " --agent --db " == *" $2 "* ]] ;;
+    " precision get") [[ " --agent --db " == *" $2 "* ]] ;;
+    " precision set") [[ " --agent --db " == *" $2 "* ]] ;;
+    " profile set") [[ " --agent --db " == *" $2 "* ]] ;;
+    " profile show") [[ " --agent --db " == *" $2 "* ]] ;;
+    " recall") [[ " -n --limit --source-id --exclude --fields --format --max-chars --as-of --set --why-not --agent --project --channel --db " == *" $2 "* ]] ;;
+    " reconstruct") [[ " -n --count --top-k --max-hops --max-evidence --budget --source-id --set --agent --project --channel --db " == *" $2 "* ]] ;;
+    " reindex") [[ " --db " == *" $2 "* ]] ;;
+    " restore") [[ " --db " == *" $2 "* ]] ;;
+    " resume") [[ " --session --db " == *" $2 "* ]] ;;
+    " store") [[ " --id --source --at --metadata --associations --on-conflict --batch --check-secrets --jsonl --agent --project --channel --db " == *" $2 "* ]] ;;
+    " traverse") [[ " --max-hops -n --limit --source-id --agent --project --channel --db " == *" $2 "* ]] ;;
+    " undo") [[ " --agent --db " == *" $2 "* ]] ;;
+    " unlock") [[ " --agent --db " == *" $2 "* ]] ;;
+    " update") [[ " --agent --db " == *" $2 "* ]] ;;
+    *) false ;;
+  esac
+}
 _cpersona() {
-  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" at="" i known
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    case "${COMP_WORDS[i]}" in -*) continue ;; esac
-    case "$at ${COMP_WORDS[i]}" in
-      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config path"|" config show"|" context"|" daemon"|" daemon logs"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" delete"|" doctor"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git install"|" git note"|" git status"|" git uninstall"|" health"|" help"|" import"|" list"|" lock"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${COMP_WORDS[i]}" ;;
+  local word before at="" i known head line found n=0 valued=""
+  local -a words=()
+  # `mem:1` and `--agent=x` come in pieces, where COMP_WORDBREAKS says so; here they are put together again.
+  for ((i = 0; i <= COMP_CWORD; i++)); do
+    line="${COMP_WORDS[i]}"
+    if ((n > 1)) && [[ $line == [:=]* || ${words[n-1]} == *[:=] ]]; then words[n-1]+="$line"; else words[n]="$line"; n=$((n + 1)); fi
+  done
+  word="${words[n-1]}" before="${words[n-2]}"
+  for ((i = 1; i < n - 1; i++)); do
+    if [[ $valued ]]; then valued=""; continue; fi
+    if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi
+    case "${words[i]}" in -*) continue ;; esac
+    case "$at ${words[i]}" in
+      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config path"|" config show"|" context"|" daemon"|" daemon logs"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" delete"|" doctor"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git install"|" git note"|" git status"|" git uninstall"|" health"|" help"|" import"|" list"|" lock"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
     esac
   done
   case "$at:$before" in
@@ -13,7 +82,7 @@ _cpersona() {
     " store:--check-secrets") COMPREPLY=($(compgen -W "warn refuse" -- "$word")); return ;;
   esac
   case "$at" in
-    "") known="store update delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon config call git help --db --agent --project --channel --json -q --quiet --help --version" ;;
+    "") known="store update delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon config call git help --db --agent --project --channel --json -q --quiet --help --version -V" ;;
     " associate") known="declare retract list --help" ;;
     " associate declare") known="--entity --alias --relation --anchor --agent --project --channel --json -q --quiet --db --help" ;;
     " associate list") known="--agent --project --channel --json -q --quiet --db --help" ;;
@@ -79,6 +148,21 @@ _cpersona() {
     " unlock") known="--agent --json -q --quiet --db --help" ;;
     " update") known="--fail-if-cut --agent --json -q --quiet --db --help" ;;
   esac
+  case "$at" in ""|" associate"|" canary"|" config"|" daemon"|" episode"|" git"|" precision"|" profile") ;; *) [[ $word == -* && $word != --*=* ]] || valued=1 ;; esac
+  if [[ $valued || $word == --*=* ]]; then
+    COMPREPLY=()
+    found="$("${words[0]}" __complete "${words[@]:1}" 2>/dev/null)" || return
+    head="${word%"${word##*[:=]}"}"
+    [[ $head && $COMP_WORDBREAKS == *"${head: -1}"* ]] || head=""
+    while IFS=$'\t' read -r line _; do
+      [[ $line ]] || continue
+      line="${line#"$head"}"
+      [[ $line == *= ]] && compopt -o nospace 2>/dev/null
+      [[ $line == *[^A-Za-z0-9_.,:=/@%+-]* ]] && printf -v line %q "$line"
+      COMPREPLY+=("$line")
+    done <<< "$found"
+    [[ ${COMPREPLY[0]} || $word || $before == -* ]] && { compopt +o default 2>/dev/null; return; }
+  fi
   COMPREPLY=($(compgen -W "$known" -- "$word"))
 }
 complete -o default -F _cpersona cpersona

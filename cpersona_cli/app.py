@@ -216,12 +216,24 @@ def _signature(parameter):
         base = list[base]
     elif parameter.kind != "flag" and parameter.default is None and not parameter.required:
         base = Optional[base]
+    offers = _offers(parameter) if parameter.values not in ("", "files") else None
     if parameter.flags:
-        meta = typer.Option(*parameter.flags, help=parameter.help, metavar=parameter.metavar, min=parameter.least)
+        meta = typer.Option(*parameter.flags, help=parameter.help, metavar=parameter.metavar, min=parameter.least, autocompletion=offers)
     else:
-        meta = typer.Argument(help=parameter.help, metavar=parameter.metavar, show_default=False)
+        meta = typer.Argument(help=parameter.help, metavar=parameter.metavar, show_default=False, autocompletion=offers)
     default = inspect.Parameter.empty if parameter.required else () if parameter.many else parameter.default
     return inspect.Parameter(parameter.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[base, meta])
+
+
+def _offers(parameter):
+    """Return what Typer calls to complete a parameter's value: the same values that the completion scripts offer."""
+    def complete(ctx: typer.Context, incomplete: str):
+        from . import completing
+
+        given = {**ctx.find_root().params, **{name: value for name, value in ctx.params.items() if value is not None}}
+        return completing.offered(completing.Place(parameter, incomplete, options={key: given.get(key) for key in spec.COMMON}, given=given.get("words") or ()))
+
+    return complete
 
 
 def help_screen():

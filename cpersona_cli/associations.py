@@ -20,7 +20,7 @@ from .spec import AXES, argument, command, option
     option("--deep", "Let weaker matches pass.", kind="flag", default=False),
     option("--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False),
     option("--trace", "Show how items came to be.", kind="flag", default=False),
-    option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True),
+    option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True, values="overrides"),
     common=AXES,
 )
 def reconstruct(session, query, set, trace, deep, no_wait, **given):
@@ -155,7 +155,7 @@ def _end(names, relation, side):
     option("--entity", "Declare an entity; may be repeated.", metavar="NAME", many=True),
     option("--alias", "Another name of an entity; may be repeated.", metavar="NAME=ALIAS", many=True),
     option("--relation", "Entity names or refs around a predicate; may be repeated.", metavar="'SUBJECT | PREDICATE | OBJECT'", many=True),
-    option("--anchor", "The memory or episode that says so.", metavar="REF"),
+    option("--anchor", "The memory or episode that says so.", metavar="REF", values="refs"),
     common=AXES,
 )
 def declare(session, associations, entity, alias, relation, anchor):

@@ -21,7 +21,7 @@ _ROWS = ("memories", "episodes", "profiles")
 _ATTEMPTS = 3
 
 
-@command("backup", argument("file", "Where to write; a name that ends in gz is compressed."), common=PLAIN)
+@command("backup", argument("file", "Where to write; a name that ends in gz is compressed.", values="files"), common=PLAIN)
 def backup(session, file):
     """Write database, calibration and settings as one file, while everybody goes on reading and writing.
 
@@ -47,7 +47,7 @@ def backup(session, file):
 
 @command(
     "restore",
-    argument("file", "A file that backup wrote."),
+    argument("file", "A file that backup wrote.", values="files"),
     option("--check", "Verify the file and change nothing.", kind="flag", default=False),
     option("--force", "Have the daemon leave although others are at work with it.", kind="flag", default=False),
     common=PLAIN,

@@ -16,10 +16,10 @@ _LONGEST_SECONDS = 10_000_000
 
 @command(
     "call",
-    argument("method", "The method, for instance recall.", required=False),
+    argument("method", "The method, for instance recall.", required=False, values="methods"),
     argument("params", "Its parameters as a JSON object, or - to read them from standard input.", required=False, metavar="JSON|-"),
     option("--stdin", "Read one request a line, answer one line each.", kind="flag", default=False),
-    option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True),
+    option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True, values="overrides"),
     option("--deadline", "Seconds that the daemon may take.", kind="float", metavar="SECONDS"),
     common=PLAIN,
     epilog="Methods: " + ", ".join(fields.METHODS) + ".",

@@ -11,7 +11,7 @@ from .spec import AGENT, AXES, argument, command, option
 _COLUMNS = ("id", "state", "rank", "ref", "query")
 
 
-@command("canary add", argument("query", "The question."), argument("ref", "The row that must come back, as mem:12 or ep:3."), common=AXES)
+@command("canary add", argument("query", "The question."), argument("ref", "The row that must come back, as mem:12 or ep:3.", values="refs"), common=AXES)
 def add(session, query, ref):
     """Save a question and the row that must come back, run it once, and print its number.
 

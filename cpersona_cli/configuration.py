@@ -7,7 +7,7 @@ from . import exits, render
 from .spec import PLAIN, argument, command
 
 
-@command("config show", argument("names", "Only these settings; all of them without.", many=True, required=False, metavar="NAME…"), common=PLAIN)
+@command("config show", argument("names", "Only these settings; all of them without.", many=True, required=False, metavar="NAME…", values="settings"), common=PLAIN)
 def show(session, names):
     """Show every setting, its value and where it came from: option, environment, config file or default.
 
@@ -44,7 +44,7 @@ def show(session, names):
         session.out.warn(f"cpersona: {conflict}; the daemon refuses to start with this")
 
 
-@command("config path", argument("which", "config, db, socket, log, calibration or spool.", required=False, metavar="NAME"), common=PLAIN)
+@command("config path", argument("which", "config, db, socket, log, calibration or spool.", required=False, metavar="NAME", values=("config", "db", "socket", "log", "calibration", "spool")), common=PLAIN)
 def path(session, which):
     """Print where something lives: the config file, or the database and what belongs to it.
 

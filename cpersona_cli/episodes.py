@@ -4,7 +4,7 @@ Contract: contracts.md §2 (archive_episode), §13.
 """
 
 from . import cuts, exits, reading, rows
-from .shaping import SHAPE, Shape
+from .shaping import Shape, shape_options
 from .spec import AGENT, AXES, argument, command, option
 
 _KEYS = {"start": "start_time", "end": "end_time", "stored": "created_at", "agent": "agent_id", "project": "project_id"}
@@ -15,7 +15,7 @@ _FIELDS = ("ref", "start", "end", "stored", "state", "agent", "project", "channe
     "episode archive",
     argument("summary", "The summary; - or nothing at all reads it from standard input.", required=False, metavar="SUMMARY|-"),
     option("--keywords", "Words that should find it.", metavar="WORDS"),
-    option("--history", "The session itself: JSON objects whose timestamps give start and end.", metavar="FILE|-"),
+    option("--history", "The session itself: JSON objects whose timestamps give start and end.", metavar="FILE|-", values="files"),
     option("--resolved", "The matter is closed.", kind="flag", default=False),
     cuts.FAIL_IF_CUT,
     common=AXES,
@@ -52,7 +52,7 @@ def archive(session, summary, keywords, history, resolved, fail_if_cut):
     "episode list",
     option("-n --limit", "Episodes at most, up to 200.", kind="int", default=50, metavar="N", least=0),
     option("--all-agents", "Episodes of every agent.", kind="flag", default=False),
-    *SHAPE,
+    *shape_options(_FIELDS),
     common=AXES,
 )
 def list_(session, limit, all_agents, **shape):
@@ -81,7 +81,7 @@ def _field(row, name):
     return str(row.get(_KEYS.get(name, name)) or "")
 
 
-@command("episode delete", argument("refs", "Episodes, like ep:3; a bare number is an episode here.", many=True, metavar="REF…"), common=AGENT)
+@command("episode delete", argument("refs", "Episodes, like ep:3; a bare number is an episode here.", many=True, metavar="REF…", values="episodes"), common=AGENT)
 def delete(session, refs):
     """Delete episodes by their refs.
 

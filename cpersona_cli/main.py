@@ -12,6 +12,10 @@ import sys
 from cpersona_daemon.wire import fields
 
 
+# The word by which a completion script asks what may stand where the cursor is.
+COMPLETE = "__complete"
+
+
 def entry():
     """Run the process's command line and end the process. Never returns.
 
@@ -35,6 +39,10 @@ def main(argv=None):
     try:
         from . import output, quick
 
+        if arguments[:1] == [COMPLETE]:
+            from . import completing
+
+            return completing.main(arguments[1:])
         status = quick.run(arguments)
         if status is None:
             from . import app

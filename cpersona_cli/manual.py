@@ -215,12 +215,29 @@ def _words():
     return found
 
 
+_HEAD = "{} completion for cpersona; written by `python -m cpersona_cli.manual`. Names and refs are asked of `cpersona __complete`, which starts no daemon"
+
+
+def _takes_value(parameter):
+    return parameter.kind != "flag"
+
+
 def _bash():
-    out = ["# bash completion for cpersona; written by `python -m cpersona_cli.manual`, starts no program", "_cpersona() {",
-           '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" at="" i known',
-           "  for ((i = 1; i < COMP_CWORD; i++)); do", '    case "${COMP_WORDS[i]}" in -*) continue ;; esac', '    case "$at ${COMP_WORDS[i]}" in']
+    out = ["# " + _HEAD.format("bash"), "_cpersona_valued() {", '  case "$1" in']
+    for path, (_, parameters) in sorted(_words().items()):
+        label = "".join(" " + word for word in path)
+        flags = " ".join(flag for p in parameters if _takes_value(p) for flag in p.flags)
+        if flags:
+            out.append(f'    "{label}") [[ " {flags} " == *" $2 "* ]] ;;')
+    out += ["    *) false ;;", "  esac", "}", "_cpersona() {", '  local word before at="" i known head line found n=0 valued=""', "  local -a words=()",
+            "  # `mem:1` and `--agent=x` come in pieces, where COMP_WORDBREAKS says so; here they are put together again.",
+            "  for ((i = 0; i <= COMP_CWORD; i++)); do", '    line="${COMP_WORDS[i]}"',
+            '    if ((n > 1)) && [[ $line == [:=]* || ${words[n-1]} == *[:=] ]]; then words[n-1]+="$line"; else words[n]="$line"; n=$((n + 1)); fi', "  done",
+            '  word="${words[n-1]}" before="${words[n-2]}"',
+            "  for ((i = 1; i < n - 1; i++)); do", '    if [[ $valued ]]; then valued=""; continue; fi', '    if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi',
+            '    case "${words[i]}" in -*) continue ;; esac', '    case "$at ${words[i]}" in']
     paths = sorted(" ".join(path) for path in _words() if path)
-    out += ["      " + "|".join(f'" {path}"' for path in paths) + ') at="$at ${COMP_WORDS[i]}" ;;', "    esac", "  done", '  case "$at:$before" in']
+    out += ["      " + "|".join(f'" {path}"' for path in paths) + ') at="$at ${words[i]}" ;;', "    esac", "  done", '  case "$at:$before" in']
     for path, (_, parameters) in sorted(_words().items()):
         label = "".join(" " + word for word in path)
         for p in parameters:
@@ -229,9 +246,27 @@ def _bash():
     out += ["  esac", '  case "$at" in']
     for path, (commands, parameters) in sorted(_words().items()):
         label = "".join(" " + word for word in path)
-        offered = [*commands, *(flag for p in parameters for flag in p.flags), "--help", *(() if path else ("--version",))]
+        offered = [*commands, *(flag for p in parameters for flag in p.flags), "--help", *(() if path else ("--version", "-V"))]
         out.append(f'    "{label}") known="{" ".join(offered)}" ;;')
-    return out + ["  esac", '  COMPREPLY=($(compgen -W "$known" -- "$word"))', "}", "complete -o default -F _cpersona cpersona"]
+    words = "|".join(f'"{"".join(" " + word for word in path)}"' for path, (commands, _) in sorted(_words().items()) if commands)
+    return out + [
+        "  esac",
+        '  case "$at" in ' + words + ") ;; *) [[ $word == -* && $word != --*=* ]] || valued=1 ;; esac",
+        "  if [[ $valued || $word == --*=* ]]; then",
+        "    COMPREPLY=()",
+        '    found="$("${words[0]}" __complete "${words[@]:1}" 2>/dev/null)" || return',
+        '    head="${word%"${word##*[:=]}"}"',
+        '    [[ $head && $COMP_WORDBREAKS == *"${head: -1}"* ]] || head=""',
+        "    while IFS=$'\\t' read -r line _; do",
+        "      [[ $line ]] || continue",
+        '      line="${line#"$head"}"',
+        "      [[ $line == *= ]] && compopt -o nospace 2>/dev/null",
+        '      [[ $line == *[^A-Za-z0-9_.,:=/@%+-]* ]] && printf -v line %q "$line"',
+        '      COMPREPLY+=("$line")',
+        '    done <<< "$found"',
+        "    [[ ${COMPREPLY[0]} || $word || $before == -* ]] && { compopt +o default 2>/dev/null; return; }",
+        "  fi",
+        '  COMPREPLY=($(compgen -W "$known" -- "$word"))', "}", "complete -o default -F _cpersona cpersona"]
 
 
 def _quoted(text):
@@ -243,10 +278,16 @@ def _first(text):
 
 
 def _zsh():
-    out = ["#compdef cpersona", "# zsh completion for cpersona; written by `python -m cpersona_cli.manual`, starts no program", "_cpersona() {",
-           '  local at="" i', "  for ((i = 2; i < CURRENT; i++)); do", '    case "$at ${words[i]}" in']
+    out = ["#compdef cpersona", "# " + _HEAD.format("zsh"), "_cpersona_values() {", "  local found line", "  local -a values", "  local -i files",
+           '  found=$("${(Q)typed[1]}" __complete "${(@Q)typed[2,-1]}" 2>/dev/null); files=$?',
+           '  for line in "${(@f)found}"; do', '    [[ -n $line ]] || continue', "    [[ $typed[-1] == --*=* ]] && line=${line#--*=}",
+           "    values+=(\"${${line%%$'\\t'*}//:/\\\\:}:${${line#*$'\\t'}//:/\\\\:}\")", "  done",
+           '  (( $#values )) && _describe -V value values', "  (( files == 1 )) && _files", "}", "_cpersona() {",
+           '  local at="" i place=1', '  local -a typed=("${(@)words[1,CURRENT]}")', "  for ((i = 2; i < CURRENT; i++)); do", '    case "$at ${words[i]}" in']
     paths = sorted(" ".join(path) for path in _words() if path)
-    out += ["      " + "|".join(f"({_quoted(' ' + path)})" for path in paths) + ') at="$at ${words[i]}" ;;', "    esac", "  done", '  case "$at" in']
+    out += ["      " + "|".join(f"({_quoted(' ' + path)})" for path in paths) + ') at="$at ${words[i]}"; place=$i ;;', "    esac", "  done",
+            "  # What follows the command is its own line from here on.", '  words=("${(@)words[place,-1]}")', "  (( CURRENT -= place - 1 ))", '  case "$at" in']
+    arguments = {command.path: [p for p in command.parameters if not p.flags] for command in tree()}
     for path, (commands, parameters) in sorted(_words().items()):
         label = "".join(" " + word for word in path)
         out.append(f"    {_quoted(label)})")
@@ -256,11 +297,16 @@ def _zsh():
         else:
             specs = []
             for p in parameters:
-                value = "" if p.kind == "flag" else f":{(p.metavar or p.name).replace(':', '')}:" + (f"({' '.join(p.choices)})" if p.choices else "_files")
-                specs += [_quoted(f"{'*' if p.many else ''}{flag}[{_first(p.help)}]{value}") for flag in p.flags]
-            out.append(f"      _arguments {' '.join(specs)} '*:argument:_files'")
+                value = f":{(p.metavar or p.name).replace(':', '')}:{_zsh_action(p)}" if _takes_value(p) else ""
+                specs += [_quoted(f"{'*' if p.many else ''}{flag}{'=' if value and flag.startswith('--') else ''}[{_first(p.help)}]{value}") for flag in p.flags]
+            specs += [_quoted(f"{'*' if p.many else ''}:{p.name}:{_zsh_action(p)}") for p in arguments[path]]
+            out.append(f"      _arguments {' '.join(specs)}")
         out.append("      ;;")
     return out + ["  esac", "}", '_cpersona "$@"']
+
+
+def _zsh_action(parameter):
+    return f"({' '.join(parameter.choices)})" if parameter.choices else "_files" if parameter.values == "files" else "_cpersona_values" if parameter.values else " "
 
 
 def _phrase(path):
@@ -275,8 +321,10 @@ def _short(text):
 
 
 def _fish():
-    out = ["# fish completion for cpersona; written by `python -m cpersona_cli.manual`, starts no program"]
-    out += ["complete -c cpersona -l help -s h -d 'Show help and leave'", "complete -c cpersona -n __fish_use_subcommand -l version -d 'Print the version and leave'"]
+    out = ["# " + _HEAD.format("fish"), "function __cpersona_values", "    set -l typed (commandline -opc) (commandline -ct)",
+           "    command $typed[1] __complete $typed[2..-1] 2>/dev/null | string replace -r '^--[^=]*=' ''", "end"]
+    out += ["complete -c cpersona -l help -s h -d 'Show help and leave'", "complete -c cpersona -n __fish_use_subcommand -l version -s V -d 'Print the version and leave'"]
+    arguments = {command.path: [p for p in command.parameters if not p.flags] for command in tree()}
     for path, (commands, parameters) in sorted(_words().items()):
         seen = " ".join(path)
         if not path:
@@ -289,8 +337,10 @@ def _fish():
             out.append(f"complete -c cpersona -f -n {_quoted(condition)} -a {c} -d {_quoted(_phrase((*path, c)))}")
         for p in parameters:
             flags = " ".join(f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in p.flags)
-            value = "" if p.kind == "flag" else " -x -a " + _quoted(" ".join(p.choices)) if p.choices else " -r"
-            out.append(f"complete -c cpersona -n {_quoted(condition)} {flags}{value} -d {_quoted(_first(p.help))}")
+            value = " -x -a " + _quoted(" ".join(p.choices)) if p.choices else " -r" if p.values == "files" else " -x -k -a '(__cpersona_values)'" if p.values else " -x"
+            out.append(f"complete -c cpersona -n {_quoted(condition)} {flags}{value if _takes_value(p) else ''} -d {_quoted(_first(p.help))}")
+        if any(p.values not in ("", "files") for p in arguments.get(path, ())):
+            out.append(f"complete -c cpersona -f -k -n {_quoted(condition)} -a '(__cpersona_values)'")
     return out
 
 

@@ -6,7 +6,7 @@ Contract: interface.md, `recall`; contracts.md §7; seeds/behavior-contracts §1
 from cpersona_daemon.wire.fields import EXIT_NOTHING
 
 from . import exits, reading, render
-from .shaping import SHAPE, Shape
+from .shaping import Shape, shape_options
 from .spec import AXES, argument, command, option
 
 _SHOWN = ("rank", "ref", "age", "signal", "score", "cosine", "preview")
@@ -19,7 +19,7 @@ _DEEP = option("--deep", "Let weaker matches pass.", kind="flag", default=False)
 _FULL = option("--full", "Whole texts, as far as the daemon's budget goes.", kind="flag", default=False)
 _NO_WAIT = option("--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False)
 _AS_OF = option("--as-of", "Only rows stored by then, with what they say today: an instant, a date, or an age like 3h.", metavar="TIME")
-_SET = option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True)
+_SET = option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True, values="overrides")
 
 
 @command(
@@ -30,13 +30,13 @@ _SET = option("--set", "A retrieval setting for this call alone; may be repeated
     _FULL, _DEEP,
     option("--best-first", "Best row first instead of last.", kind="flag", default=False),
     option("--top", "The text of the best row alone, whole.", kind="flag", default=False),
-    *SHAPE,
+    *shape_options(render.ROW_FIELDS),
     option("--absolute", "Show cosine and coverage, which mean the same for every question.", kind="flag", default=False),
     _AS_OF, _SET, _NO_WAIT,
     option("--fail-empty", "Exit 3 when nothing was found.", kind="flag", default=False),
     option("--explain", "Show ranks, scores and what was cut where; --explain=all shows every candidate.", kind="flag", default=False),
     option("--explain-all", "The same as --explain=all.", kind="flag", default=False),
-    option("--why-not", "Say at which stage this row was dropped, and nothing else.", metavar="REF"),
+    option("--why-not", "Say at which stage this row was dropped, and nothing else.", metavar="REF", values="refs"),
     option("--legend", "Explain on stderr what the numbers of these rows mean.", kind="flag", default=False),
     common=AXES,
 )
@@ -102,9 +102,9 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
 @command(
     "context",
     argument("query", "The question; - reads it from standard input."),
-    option("--history", "The dialogue: JSON, an array or a line for each {role, content, timestamp?}.", metavar="FILE|-"),
+    option("--history", "The dialogue: JSON, an array or a line for each {role, content, timestamp?}.", metavar="FILE|-", values="files"),
     _LIMIT, _SOURCE_ID, _FULL, _DEEP, _AS_OF, _SET, _NO_WAIT,
-    *SHAPE,
+    *shape_options(_CONTEXT_FIELDS),
     common=AXES,
 )
 def context(session, query, history, limit, source_id, full, deep, as_of, set, no_wait, **shape):

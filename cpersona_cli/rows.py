@@ -7,20 +7,21 @@ from cpersona_daemon.wire import fields
 
 from . import cuts, exits, reading, render, times
 from .output import one_line, to_json, without_controls
-from .shaping import SHAPE, Shape
+from .shaping import Shape, shape_options
 from .spec import AGENT, AXES, argument, command, option
 
 _KEYS = {"agent": "agent_id", "project": "project_id", "channel": "channel"}
 _GET_FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "length", "truncated")
 _LIST_FIELDS = ("ref", "stored", "age", "locked", "agent", "project", "channel", "id", "source", "timestamp", "metadata", "content", "length", "truncated")
-_REFS = argument("refs", "Rows as recall shows them: mem:12, ep:3; a bare number is a memory.", many=True, metavar="REF…")
+_REFS = argument("refs", "Rows as recall shows them: mem:12, ep:3; a bare number is a memory.", many=True, metavar="REF…", values="refs")
+_MEMORIES = argument("refs", "Memories as recall shows them: mem:12, or the number alone.", many=True, metavar="REF…", values="memories")
 
 
 @command(
     "get",
     _REFS,
     option("--raw", "The texts alone, as they are.", kind="flag", default=False),
-    *SHAPE,
+    *shape_options(_GET_FIELDS),
     common=AGENT,
 )
 def get(session, refs, raw, **shape):
@@ -81,7 +82,7 @@ def _draw(out, item):
     option("--until", "Stored at this time or before; a date is its whole day.", metavar="TIME"),
     option("--as-of", "Only rows stored by then, with what they say today; how many were changed or deleted since is said.", metavar="TIME"),
     option("--all-agents", "Memories of every agent.", kind="flag", default=False),
-    *SHAPE,
+    *shape_options(_LIST_FIELDS),
     common=AXES,
 )
 def list_(session, limit, since, until, as_of, all_agents, **shape):
@@ -139,7 +140,7 @@ def _field(row, name):
 
 @command(
     "update",
-    argument("ref", "The memory, like mem:12."),
+    argument("ref", "The memory, like mem:12.", values="memories"),
     argument("text", "Its new text; - or nothing at all reads it from standard input.", required=False, metavar="TEXT|-"),
     cuts.FAIL_IF_CUT,
     common=AGENT,
@@ -177,7 +178,7 @@ def delete(session, refs):
     return each(session, refs, "deleted", {"mem": ("delete_memory", "memory_id"), "ep": ("delete_episode", "episode_id")})
 
 
-@command("lock", _REFS, common=AGENT)
+@command("lock", _MEMORIES, common=AGENT)
 def lock(session, refs):
     """Protect memories from change and deletion. A lock does not make a memory rank higher.
 
@@ -187,7 +188,7 @@ def lock(session, refs):
     return each(session, refs, "locked", {"mem": ("lock_memory", "memory_id")})
 
 
-@command("unlock", _REFS, common=AGENT)
+@command("unlock", _MEMORIES, common=AGENT)
 def unlock(session, refs):
     """Let memories be changed and deleted again.
 

@@ -7,12 +7,16 @@ from . import exits
 from .output import one_line
 from .spec import option
 
-SHAPE = (
-    option("--fields", "The columns to print, off a terminal or on it.", metavar="NAME,…"),
-    option("--format", "Print each row by this template: {NAME} is a field, \\t, \\n and {{ are what they say.", metavar="TEMPLATE"),
-    option("-0 --null", "End records with NUL and leave text as it is.", kind="flag", default=False),
-    option("--max-chars", "Characters of text to print in all, spent from the best or newest row.", kind="int", metavar="N", least=1),
-)
+def shape_options(known):
+    """Declare the four options of a command whose rows have these fields."""
+    return (
+        option("--fields", "The columns to print, off a terminal or on it.", metavar="NAME,…", values=tuple(known)),
+        option("--format", "Print each row by this template: {NAME} is a field, \\t, \\n and {{ are what they say.", metavar="TEMPLATE"),
+        option("-0 --null", "End records with NUL and leave text as it is.", kind="flag", default=False),
+        option("--max-chars", "Characters of text to print in all, spent from the best or newest row.", kind="int", metavar="N", least=1),
+    )
+
+
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 
 

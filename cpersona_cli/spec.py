@@ -6,13 +6,17 @@ The docstring of the function is the help: its first line is the short form.
 
 
 class Parameter:
-    """One argument or option. ``kind`` is text, int, float or flag; ``many`` may be repeated; ``least`` bounds a number from below."""
+    """One argument or option. ``kind`` is text, int, float or flag; ``many`` may be repeated; ``least`` bounds a number from below.
 
-    __slots__ = ("name", "flags", "kind", "default", "help", "metavar", "many", "required", "choices", "least")
+    ``choices`` are the only words that it takes. ``values`` is what a shell offers for it: words, or the name of one of the
+    sources in ``completing``; '' where nobody can know.
+    """
 
-    def __init__(self, name, flags, kind, default, help, metavar, many, required, choices, least=None):
+    __slots__ = ("name", "flags", "kind", "default", "help", "metavar", "many", "required", "choices", "least", "values")
+
+    def __init__(self, name, flags, kind, default, help, metavar, many, required, choices, least=None, values=""):
         self.name, self.flags, self.kind, self.default, self.help = name, flags, kind, default, help
-        self.metavar, self.many, self.required, self.choices, self.least = metavar, many, required, choices, least
+        self.metavar, self.many, self.required, self.choices, self.least, self.values = metavar, many, required, choices, least, values
 
 
 class Command:
@@ -28,23 +32,23 @@ class Command:
         return self.run.__doc__
 
 
-def argument(name, help, *, many=False, required=True, metavar=None):
+def argument(name, help, *, many=False, required=True, metavar=None, values=""):
     """Declare a positional argument."""
-    return Parameter(name, (), "text", None, help, metavar or name.upper(), many, required, ())
+    return Parameter(name, (), "text", None, help, metavar or name.upper(), many, required, (), None, values)
 
 
-def option(flags, help, *, kind="text", default=None, metavar=None, many=False, choices=(), name=None, least=None):
+def option(flags, help, *, kind="text", default=None, metavar=None, many=False, choices=(), name=None, least=None, values=""):
     """Declare an option; ``flags`` is a space-separated list whose last long flag names the parameter unless ``name`` does."""
     words = tuple(flags.split())
     name = name or [w for w in words if w.startswith("--")][-1][2:].replace("-", "_")
-    return Parameter(name, words, kind, default, help, metavar, many, False, choices, least)
+    return Parameter(name, words, kind, default, help, metavar, many, False, choices, least, values)
 
 
 COMMON = {
-    "db": option("--db", "The database file [env CPERSONA_DB_PATH].", metavar="FILE"),
-    "agent": option("--agent", "Whose memory is meant [env CPERSONA_AGENT; default: default].", metavar="NAME"),
-    "project": option("--project", "The project axis; '' is the global pool [env CPERSONA_PROJECT].", metavar="NAME"),
-    "channel": option("--channel", "The channel axis [env CPERSONA_CHANNEL].", metavar="NAME"),
+    "db": option("--db", "The database file [env CPERSONA_DB_PATH].", metavar="FILE", values="files"),
+    "agent": option("--agent", "Whose memory is meant [env CPERSONA_AGENT; default: default].", metavar="NAME", values="agents"),
+    "project": option("--project", "The project axis; '' is the global pool [env CPERSONA_PROJECT].", metavar="NAME", values="projects"),
+    "channel": option("--channel", "The channel axis [env CPERSONA_CHANNEL].", metavar="NAME", values="channels"),
     "json": option("--json", "Print the daemon's whole answer as JSON; a row is its `ref`, your own key its `id`.", kind="flag", default=False),
     "quiet": option("-q --quiet", "Print no notes on stderr, only failures and warnings.", kind="flag", default=False),
 }

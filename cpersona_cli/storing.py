@@ -24,7 +24,7 @@ from .spec import AXES, argument, command, option
     option("--check-secrets", "Point out tokens, keys and passwords in it: warn stores it all the same, refuse does not.", choices=("warn", "refuse")),
     option("--fail-if-skipped", "Exit 3 when nothing new was stored.", kind="flag", default=False),
     cuts.FAIL_IF_CUT,
-    option("--jsonl", "Store each line of a file: an object of these parameters, or a string.", metavar="FILE|-"),
+    option("--jsonl", "Store each line of a file: an object of these parameters, or a string.", metavar="FILE|-", values="files"),
     common=AXES,
 )
 def store(session, text, id, source, at, metadata, associations, lock, on_conflict, batch, queue, check_secrets, fail_if_skipped, fail_if_cut, jsonl):

@@ -157,7 +157,7 @@ critical, 130 interrupted.
 }
 
 
-@spec.command("help", spec.argument("words", "A topic or the words of a command; without any the topics are listed.", many=True, required=False, metavar="TOPIC|COMMAND"),
+@spec.command("help", spec.argument("words", "A topic or the words of a command; without any the topics are listed.", many=True, required=False, metavar="TOPIC|COMMAND", values="topics"),
               common=("quiet",))
 def help_(session, words):
     """Explain one concept on a page: order, scores, gate, window, axes, dedup, backup, time, scripts; or one command.

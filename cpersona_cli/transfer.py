@@ -17,7 +17,7 @@ from .spec import AGENT, PLAIN, argument, command, option
 
 @command(
     "export",
-    argument("file", "Where to write; - writes to standard output.", metavar="FILE|-"),
+    argument("file", "Where to write; - writes to standard output.", metavar="FILE|-", values="files"),
     option("--all-agents", "Everything, not one agent's rows.", kind="flag", default=False),
     option("--embeddings", "Take the vectors along, so that importing needs no embedding.", kind="flag", default=False),
     common=AGENT,
@@ -55,9 +55,9 @@ def export(session, file, all_agents, embeddings):
 
 @command(
     "import",
-    argument("file", "What to read; - reads standard input.", metavar="FILE|-"),
+    argument("file", "What to read; - reads standard input.", metavar="FILE|-", values="files"),
     option("--dry-run", "Count what would be imported and write nothing.", kind="flag", default=False),
-    option("--to-agent", "Give every row to this agent.", metavar="NAME"),
+    option("--to-agent", "Give every row to this agent.", metavar="NAME", values="agents"),
     option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
     option("--fail-if-cut", "Leave out lines whose text is too long to be kept whole.", kind="flag", default=False),
     common=PLAIN,
@@ -133,8 +133,8 @@ def _import(session, params):
 
 @command(
     "merge",
-    argument("source", "The agent whose rows are taken.", metavar="FROM"),
-    argument("target", "The agent that gets them.", metavar="INTO"),
+    argument("source", "The agent whose rows are taken.", metavar="FROM", values="agents"),
+    argument("target", "The agent that gets them.", metavar="INTO", values="agents"),
     option("--move", "Delete what was copied from the source.", kind="flag", default=False),
     option("--dry-run", "Count what would be merged and write nothing.", kind="flag", default=False),
     common=PLAIN,
@@ -166,7 +166,7 @@ def merge(session, source, target, move, dry_run):
 
 @command(
     "forget-agent",
-    argument("name", "The agent to erase.", metavar="NAME"),
+    argument("name", "The agent to erase.", metavar="NAME", values="agents"),
     option("--yes", "Do not ask.", kind="flag", default=False),
     common=PLAIN,
 )

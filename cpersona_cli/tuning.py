@@ -107,7 +107,7 @@ def get(session):
     return answer.status
 
 
-@command("precision set", argument("level", "strict: fewer and surer rows; lenient: more rows.", metavar="strict|balanced|lenient"), common=AGENT)
+@command("precision set", argument("level", "strict: fewer and surer rows; lenient: more rows.", metavar="strict|balanced|lenient", values=("strict", "balanced", "lenient")), common=AGENT)
 def set_(session, level):
     """Choose how strict the gate is and measure the thresholds again at once.
 

@@ -15,7 +15,7 @@ _MARKS = ("severity", "check", "fixable")
     option("--fix", "Repair what can be repaired.", kind="flag", default=False),
     option("--deep", "Read the whole database too; slower.", kind="flag", default=False),
     option("--check", "Only this check; may be repeated.", metavar="NAME", many=True),
-    option("--of", "Only this agent's rows.", metavar="AGENT"),
+    option("--of", "Only this agent's rows.", metavar="AGENT", values="agents"),
     common=PLAIN,
 )
 def health(session, fix, deep, check, of):

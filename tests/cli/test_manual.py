@@ -99,7 +99,7 @@ def test_zsh_is_offered_the_same(words, offered):
     script = ("compdef() {}; _describe() { print -l -- ${(@P)2} }; _arguments() { print -l -- $@ }; "
               f"words=(cpersona {words}); CURRENT=$#words; source {ROOT / 'completions' / '_cpersona'}")
     done = subprocess.run(["zsh", "-fc", script], capture_output=True, text=True)
-    given = {line.lstrip("*").split(":")[0].split("[")[0] for line in done.stdout.splitlines()}
+    given = {re.split("[:=[]", line.lstrip("*"))[0] for line in done.stdout.splitlines()}
     assert {word for word in given if word.startswith(words.split()[-1])} == offered and done.stderr == ""
 
 

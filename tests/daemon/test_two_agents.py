@@ -98,7 +98,8 @@ def calls(rows):
     for method, name, number in (("update_memory", "memory_id", memory), ("delete_memory", "memory_id", memory), ("lock_memory", "memory_id", memory),
                                  ("unlock_memory", "memory_id", memory), ("delete_episode", "episode_id", episode), ("remove_canary", "canary_id", rows["canary"])):
         yield method, mine | {name: number} | ({"content": "mine now"} if method == "update_memory" else {})
-    for method in ("list_memories", "list_episodes", "get_profile", "list_canaries", "run_canaries", "get_recall_precision", "calibrate_threshold"):
+    yield "list_axes", {}
+    for method in ("list_memories", "list_episodes", "list_axes", "get_profile", "list_canaries", "run_canaries", "get_recall_precision", "calibrate_threshold"):
         yield method, mine
     yield "add_canary", mine | {"query": "q", "ref": ref}
     yield "archive_episode", mine | {"summary": "sea day"}

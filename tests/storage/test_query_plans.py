@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cpersona_daemon.recall.lexical import parse_query
-from cpersona_daemon.storage import backlog, candidates, episodes, history, idempotency, lexical, memories, profiles, schema, transfer, vector_counts
+from cpersona_daemon.storage import axes, backlog, candidates, episodes, history, idempotency, lexical, memories, profiles, schema, transfer, vector_counts
 from cpersona_daemon.storage import calibration as measuring
 from cpersona_daemon.storage.database import Transaction
 from cpersona_daemon.storage.idempotency import Key
@@ -282,6 +282,14 @@ def test_a_calibration_finds_neighbours_in_time_by_the_index(store):
     with looking(store) as looked:
         neighbours(Transaction(store, NOW))
     assert looked.uses("memories_instant (agent_id=? AND instant>? AND instant<?)") and all(ALLOWED.match(line) for line in looked.lines), looked.plans
+
+
+def test_the_axes_of_an_agent_are_read_from_its_newest_rows(store):
+    with looking(store) as looked:
+        assert axes.agents(store) == ["kit"] and axes.below(store, "kit") == {"projects": ["a", "b"], "channels": ["x", "y", "z"]}
+    assert looked.uses("memories USING INDEX memories_recent (agent_id=?)") and looked.uses("episodes USING INDEX episodes_recent (agent_id=?)")
+    assert not any(re.match("SCAN (memories|episodes)", line) for line in looked.lines), looked.plans
+    assert looked.steps <= 3 * STEPS
 
 
 def test_agents_are_found_by_one_step_each(store):

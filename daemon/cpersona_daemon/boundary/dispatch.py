@@ -29,6 +29,7 @@ FAMILIES = {
                  "get_profile", "list_memories", "list_episodes", "get_contents"),
     "recall": ("recall", "recall_with_context"),
     "existence": ("exists",),
+    "axes": ("list_axes",),
     "notes": ("replace_notes",),
     "associations": ("declare_associations", "list_associations", "traverse", "reconstruct"),
     "pausing": ("pause_persistence", "resume_persistence", "persistence_status"),
@@ -42,7 +43,7 @@ FAMILIES = {
 
 # What needs neither vectors nor embedder nor calibration: a daemon answers it before these are open.
 EARLY = frozenset({
-    "list_memories", "list_episodes", "get_contents", "get_profile", "pause_persistence", "resume_persistence", "persistence_status", "daemon_stop",
+    "list_memories", "list_episodes", "get_contents", "get_profile", "list_axes", "pause_persistence", "resume_persistence", "persistence_status", "daemon_stop",
 })
 
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import apsw
 import numpy as np
 
+from . import tables
+
 _NEIGHBOURS_LOOKED_AT = 32  # rows without a vector that may stand between two neighbours in time
 _LEAST_CHUNK = 64
 
@@ -58,13 +60,8 @@ def memory_ids(conn: apsw.Connection, agent_id: str) -> np.ndarray:
 
 
 def agents(conn: apsw.Connection) -> list[str]:
-    """Return every agent that has memories, one step in the index each."""
-    rows = conn.execute(
-        "WITH RECURSIVE a(agent) AS (SELECT min(agent_id) FROM memories UNION ALL"
-        " SELECT (SELECT min(agent_id) FROM memories WHERE agent_id > a.agent) FROM a WHERE a.agent IS NOT NULL)"
-        " SELECT agent FROM a WHERE agent IS NOT NULL"
-    )
-    return [agent for (agent,) in rows]
+    """Return every agent that has memories."""
+    return tables.agents(conn, "memories")
 
 
 def shuffled(ids: np.ndarray, *seed: object) -> np.ndarray:

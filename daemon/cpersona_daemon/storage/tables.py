@@ -20,6 +20,15 @@ def by_ids(conn: apsw.Connection, table: str, columns: str, ids: list[int], seen
     return conn.execute(f"SELECT {columns} FROM {table} NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {condition}", (json.dumps(ids), *params))
 
 
+def agents(conn: apsw.Connection, table: str, at_most: int = -1) -> list[str]:
+    """Return the agents that have rows in the table, in their order, one step in an index each; -1 means all."""
+    rows = conn.execute(
+        f"WITH RECURSIVE a(agent) AS (SELECT min(agent_id) FROM {table} UNION ALL"
+        f" SELECT (SELECT min(agent_id) FROM {table} WHERE agent_id > a.agent) FROM a WHERE a.agent IS NOT NULL)"
+        " SELECT agent FROM a WHERE agent IS NOT NULL LIMIT ?", (at_most,))
+    return [agent for (agent,) in rows]
+
+
 def without_vector(conn: apsw.Connection, vectors: str, ids: list[int]) -> set[int]:
     """Return those of the ids that have no row in the table of vectors."""
     rows = conn.execute(f"SELECT j.value FROM json_each(?) j LEFT JOIN {vectors} v ON v.id = j.value WHERE v.id IS NULL", (json.dumps(ids),))

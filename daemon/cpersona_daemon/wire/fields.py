@@ -90,6 +90,7 @@ METHODS = {
     "lock_memory": (WRITE, True),
     "unlock_memory": (WRITE, True),
     "list_memories": (READ, True),
+    "list_axes": (READ, True),
     "archive_episode": (WRITE, True),
     "list_episodes": (READ, True),
     "delete_episode": (WRITE, True),
