@@ -5,7 +5,7 @@ Contract: contracts.md §9; seeds/behavior-contracts §11.
 
 from . import exits, explain, reading, render
 from .output import counted, one_line
-from .spec import AXES, argument, command, option
+from .spec import AXES, WRITES, argument, command, option
 
 
 @command(
@@ -156,7 +156,7 @@ def _end(names, relation, side):
     option("--alias", "Another name of an entity; may be repeated.", metavar="NAME=ALIAS", many=True),
     option("--relation", "Entity names or refs around a predicate; may be repeated.", metavar="'SUBJECT | PREDICATE | OBJECT'", many=True),
     option("--anchor", "The memory or episode that says so.", metavar="REF", values="refs"),
-    common=AXES,
+    common=(*WRITES, *AXES),
 )
 def declare(session, associations, entity, alias, relation, anchor):
     """Declare entities, their other names, and relations. Nothing is ever inferred; declaring twice is harmless.
@@ -199,7 +199,7 @@ def declare(session, associations, entity, alias, relation, anchor):
     "associate retract",
     option("--relation", "A relation's number; may be repeated.", kind="int", metavar="ID", many=True, least=1),
     option("--mention", "An entity (name or number) and the row that no longer mentions it.", metavar="ENTITY=REF", many=True),
-    common=AXES,
+    common=(*WRITES, *AXES),
 )
 def retract(session, relation, mention):
     """Take back relations and mentions that were declared.

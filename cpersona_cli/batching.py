@@ -105,7 +105,7 @@ class Batch:
             self._queue = Queue(session)
         self.lines = 0           # that were read, blank ones left out
         self.counts = dict.fromkeys(_COUNTED, 0)
-        self.cut = 0
+        self.cut = self.paused = 0
         self.status = fields.EXIT_FAILED
         self._line = 0
         self._last = 0           # the number of the row that was read last; an answer of `list` is one line of many rows
@@ -211,6 +211,7 @@ class Batch:
                 self.status = fields.EXIT_DENIED
             self._finish(row, {"result": "rejected", "reason": exits.reason_of(response)})
             return
+        self.paused += response.get("persisted") is False
         response = stored(own, response)
         outcome = {"result": response.get("result", "stored")}
         for key in ("ref", "id", "reason"):
@@ -257,8 +258,9 @@ class Batch:
         out = {"lines": self.lines, **self.counts}
         if self._last != self.lines:
             out["rows"] = self._last
-        if self.cut:
-            out["cut"] = self.cut
+        for name in ("cut", "paused"):
+            if getattr(self, name):
+                out[name] = getattr(self, name)
         return out
 
     def totals(self):
@@ -267,7 +269,8 @@ class Batch:
         parts = [f"{counts[name]:,} {name}" for name in _COUNTED if counts[name] or name in ("stored", "skipped", "rejected")]
         whole = f"{self.lines:,} lines" if self._last == self.lines else f"{self._last:,} rows"
         cut = f"; {self.cut:,} of the texts {'is' if self.cut == 1 else 'are'} cut" if self.cut else ""
-        return f"{', '.join(parts)} of {whole}{cut}"
+        paused = f"; {self.paused:,} of the skipped are kept nowhere, persistence is paused; `cpersona resume` keeps again" if self.paused else ""
+        return f"{', '.join(parts)} of {whole}{cut}{paused}"
 
     def _finish(self, row, outcome):
         self.counts[outcome["result"]] = self.counts.get(outcome["result"], 0) + 1

@@ -6,12 +6,12 @@ Contract: interface.md, `canary`; issue "Honest recall" 5.
 from cpersona_daemon.wire import fields
 
 from . import exits, reading, render
-from .spec import AGENT, AXES, argument, command, option
+from .spec import AGENT, AXES, WRITES, argument, command, option
 
 _COLUMNS = ("id", "state", "rank", "ref", "query")
 
 
-@command("canary add", argument("query", "The question."), argument("ref", "The row that must come back, as mem:12 or ep:3.", values="refs"), common=AXES)
+@command("canary add", argument("query", "The question."), argument("ref", "The row that must come back, as mem:12 or ep:3.", values="refs"), common=(*WRITES, *AXES))
 def add(session, query, ref):
     """Save a question and the row that must come back, run it once, and print its number.
 
@@ -71,7 +71,7 @@ def run(session, all_agents):
     return answer.status
 
 
-@command("canary remove", argument("number", "Its number, as list prints it.", metavar="ID"), common=AGENT)
+@command("canary remove", argument("number", "Its number, as list prints it.", metavar="ID"), common=(*WRITES, *AGENT))
 def remove(session, number):
     """Remove a saved question.
 

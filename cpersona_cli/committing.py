@@ -9,7 +9,7 @@ import sys
 from cpersona_daemon.wire import fields
 
 from . import commits, cuts, exits, githook
-from .spec import argument, command, option
+from .spec import WRITES, argument, command, option
 
 _COMMON = ("agent", "project", "json", "quiet", "db")
 IN_FLIGHT = 64
@@ -150,7 +150,7 @@ def status(session):
     "git note",
     argument("revisions", "Commits to note; without any the latest one.", many=True, required=False, metavar="REV…"),
     option("--queue", "Where no daemon can be reached, keep them for the next one and exit 0.", kind="flag", default=False),
-    common=_COMMON,
+    common=(*WRITES, *_COMMON),
 )
 def note(session, revisions, queue):
     """Note single commits now, whether or not hooks are installed. A commit that is noted already is skipped.
@@ -183,7 +183,7 @@ def note(session, revisions, queue):
     argument("range", "A branch, a tag or A..B, as git log takes it; without it all that led to HEAD.", required=False, metavar="RANGE"),
     option("--all", "Every branch and tag.", kind="flag", default=False),
     option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
-    common=_COMMON,
+    common=(*WRITES, *_COMMON),
 )
 def backfill(session, range, all, batch):
     """Note the commits of history, oldest first. What is noted already is skipped, so it may be stopped and run again.
@@ -213,6 +213,8 @@ def backfill(session, range, all, batch):
         session.out.json({"ok": not run.counts["rejected"], "commits": run.total, **counts})
     else:
         session.out.records(counts.items())
+    if run.paused:
+        session.out.warn(f"cpersona git backfill: {run.paused:,} of the skipped are kept nowhere: persistence is paused; `cpersona resume` keeps again")
     return run.status
 
 
@@ -229,7 +231,7 @@ def _note_history(session, repository, settings, asked, batch, run):
                 params = commits.store_params(commit, repository, settings, _branch(repository, commit))
                 if batch is not None:
                     params["batch"] = batch
-                run.add(commit["commit"], params)
+                run.add(commit["commit"], session.signed("store", params))
             run.finish()
         except BrokenPipeError:
             raise
@@ -250,7 +252,7 @@ class _Backfill:
 
         self._session, self.total = session, 0
         self.counts = {"stored": 0, "skipped": 0, "rejected": 0}
-        self.cut = 0
+        self.cut = self.paused = 0
         self.status = fields.EXIT_OK
         self._waiting = {}
         self._shown = render.waiting(sys.stderr.isatty() and not session.out.quiet)
@@ -291,7 +293,7 @@ class _Backfill:
 
     def counted(self):
         """Return what became of the commits; where messages were cut, of how many."""
-        return {**self.counts, **({"cut": self.cut} if self.cut else {})}
+        return {**self.counts, **{name: count for name, count in (("cut", self.cut), ("paused", self.paused)) if count}}
 
     def finish(self):
         while self._waiting:
@@ -317,6 +319,7 @@ class _Backfill:
         result = "rejected" if failed else response.get("result", "stored")
         self.counts[result] = self.counts.get(result, 0) + 1
         self.cut += not failed and (cut or "cut" in response)
+        self.paused += response.get("persisted") is False
         if self._shown is not None:
             self._shown({"done": sum(self.counts.values()), "total": self.total, "stage": "commits"})
 

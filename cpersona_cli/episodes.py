@@ -5,7 +5,7 @@ Contract: contracts.md §2 (archive_episode), §13.
 
 from . import cuts, exits, reading, rows
 from .shaping import Shape, shape_options
-from .spec import AGENT, AXES, argument, command, option
+from .spec import AGENT, AXES, WRITES, argument, command, option
 
 _KEYS = {"start": "start_time", "end": "end_time", "stored": "created_at", "agent": "agent_id", "project": "project_id"}
 _FIELDS = ("ref", "start", "end", "stored", "state", "agent", "project", "channel", "keywords", "summary")
@@ -18,7 +18,7 @@ _FIELDS = ("ref", "start", "end", "stored", "state", "agent", "project", "channe
     option("--history", "The session itself: JSON objects whose timestamps give start and end.", metavar="FILE|-", values="files"),
     option("--resolved", "The matter is closed.", kind="flag", default=False),
     cuts.FAIL_IF_CUT,
-    common=AXES,
+    common=(*WRITES, *AXES),
 )
 def archive(session, summary, keywords, history, resolved, fail_if_cut):
     """Keep the summary of a session as an episode and print its ref.
@@ -81,7 +81,7 @@ def _field(row, name):
     return str(row.get(_KEYS.get(name, name)) or "")
 
 
-@command("episode delete", argument("refs", "Episodes, like ep:3; a bare number is an episode here.", many=True, metavar="REF…", values="episodes"), common=AGENT)
+@command("episode delete", argument("refs", "Episodes, like ep:3; a bare number is an episode here.", many=True, metavar="REF…", values="episodes"), common=(*WRITES, *AGENT))
 def delete(session, refs):
     """Delete episodes by their refs.
 

@@ -5,7 +5,7 @@ Contract: contracts.md §2 (update_profile, get_profile).
 
 from . import cuts, reading
 from .output import without_controls
-from .spec import AGENT, argument, command
+from .spec import AGENT, WRITES, argument, command
 
 
 @command("profile show", common=AGENT)
@@ -25,7 +25,7 @@ def show(session):
     return answer.status
 
 
-@command("profile set", argument("text", "The profile; - or nothing at all reads it from standard input.", required=False, metavar="TEXT|-"), cuts.FAIL_IF_CUT, common=AGENT)
+@command("profile set", argument("text", "The profile; - or nothing at all reads it from standard input.", required=False, metavar="TEXT|-"), cuts.FAIL_IF_CUT, common=(*WRITES, *AGENT))
 def set_(session, text, fail_if_cut):
     """Replace the agent's profile.
 

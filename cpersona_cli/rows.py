@@ -8,7 +8,7 @@ from cpersona_daemon.wire import fields
 from . import cuts, exits, reading, render, times
 from .output import one_line, to_json, without_controls
 from .shaping import Shape, shape_options
-from .spec import AGENT, AXES, argument, command, option
+from .spec import AGENT, AXES, WRITES, argument, command, option
 
 _KEYS = {"agent": "agent_id", "project": "project_id", "channel": "channel"}
 _GET_FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "length", "truncated")
@@ -143,7 +143,7 @@ def _field(row, name):
     argument("ref", "The memory, like mem:12.", values="memories"),
     argument("text", "Its new text; - or nothing at all reads it from standard input.", required=False, metavar="TEXT|-"),
     cuts.FAIL_IF_CUT,
-    common=AGENT,
+    common=(*WRITES, *AGENT),
 )
 def update(session, ref, text, fail_if_cut):
     """Give a memory a new text; it is found by the new text at once.
@@ -165,7 +165,7 @@ def update(session, ref, text, fail_if_cut):
     return answer.status
 
 
-@command("delete", _REFS, common=AGENT)
+@command("delete", _REFS, common=(*WRITES, *AGENT))
 def delete(session, refs):
     """Delete memories and episodes by their refs. A locked memory stays.
 
@@ -178,7 +178,7 @@ def delete(session, refs):
     return each(session, refs, "deleted", {"mem": ("delete_memory", "memory_id"), "ep": ("delete_episode", "episode_id")})
 
 
-@command("lock", _MEMORIES, common=AGENT)
+@command("lock", _MEMORIES, common=(*WRITES, *AGENT))
 def lock(session, refs):
     """Protect memories from change and deletion. A lock does not make a memory rank higher.
 
@@ -188,7 +188,7 @@ def lock(session, refs):
     return each(session, refs, "locked", {"mem": ("lock_memory", "memory_id")})
 
 
-@command("unlock", _MEMORIES, common=AGENT)
+@command("unlock", _MEMORIES, common=(*WRITES, *AGENT))
 def unlock(session, refs):
     """Let memories be changed and deleted again.
 

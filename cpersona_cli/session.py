@@ -94,14 +94,23 @@ class Session:
 
     # Asking
 
+    def signed(self, method, params):
+        """Return a write's parameters with the key of the session that --session names, so that its pause holds for it."""
+        key = self.options.get("session")
+        if key is None or (fields.METHODS[method][0] == fields.READ and method != "persistence_status"):
+            return params
+        return {**params, "session_key": key}
+
     def call(self, method, params, **more):
         """Send one request and return its Answer, whatever it says. Raises client.CallFailed."""
+        params = self.signed(method, params)
         return Answer(method, params, *self.connection.call(method, params, **more))
 
     def queued(self, method, params):
         """Put one write to the daemon that runs, or into the spool, and return its Answer. Raises client.CallFailed."""
         from .spooling import Queue
 
+        params = self.signed(method, params)
         return Answer(method, params, *Queue(self).ask(method, params))
 
     def ask(self, method, params, hint=None, queue=False, refused=None, **more):

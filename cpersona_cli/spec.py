@@ -49,12 +49,14 @@ COMMON = {
     "agent": option("--agent", "Whose memory is meant [env CPERSONA_AGENT; default: default].", metavar="NAME", values="agents"),
     "project": option("--project", "The project axis; '' is the global pool [env CPERSONA_PROJECT].", metavar="NAME", values="projects"),
     "channel": option("--channel", "The channel axis [env CPERSONA_CHANNEL].", metavar="NAME", values="channels"),
+    "session": option("--session", "Your session's key: `pause --session KEY` keeps what is written with it out.", metavar="KEY"),
     "json": option("--json", "Print the daemon's whole answer as JSON; a row is its `ref`, your own key its `id`.", kind="flag", default=False),
     "quiet": option("-q --quiet", "Print no notes on stderr, only failures and warnings.", kind="flag", default=False),
 }
 AXES = ("agent", "project", "channel", "json", "quiet", "db")
 AGENT = ("agent", "json", "quiet", "db")
 PLAIN = ("json", "quiet", "db")
+WRITES = ("session",)  # beside one of these, for a command that writes
 
 
 def stray(command, options):

@@ -6,7 +6,7 @@ Contract: interface.md, `store`; contracts.md §2; seeds/behavior-contracts §5.
 from cpersona_daemon.wire import fields
 
 from . import cuts, exits, reading
-from .spec import AXES, argument, command, option
+from .spec import AXES, WRITES, argument, command, option
 
 
 @command(
@@ -25,7 +25,7 @@ from .spec import AXES, argument, command, option
     option("--fail-if-skipped", "Exit 3 when nothing new was stored.", kind="flag", default=False),
     cuts.FAIL_IF_CUT,
     option("--jsonl", "Store each line of a file: an object of these parameters, or a string.", metavar="FILE|-", values="files"),
-    common=AXES,
+    common=(*WRITES, *AXES),
 )
 def store(session, text, id, source, at, metadata, associations, lock, on_conflict, batch, queue, check_secrets, fail_if_skipped, fail_if_cut, jsonl):
     """Keep one memory, or a file of them, and print its ref.
@@ -75,7 +75,7 @@ def store(session, text, id, source, at, metadata, associations, lock, on_confli
 
         if jsonl == "-":
             reading.announce(session.out)
-        return store_lines(session, jsonl, params, queue, fail_if_skipped)
+        return store_lines(session, jsonl, session.signed("store", params), queue, fail_if_skipped)
     if id is not None:
         params["id"] = id
     if associations is not None:

@@ -12,7 +12,7 @@ from cpersona_daemon.wire import fields
 
 from . import exits, reading
 from .output import counted
-from .spec import AGENT, PLAIN, argument, command, option
+from .spec import AGENT, PLAIN, WRITES, argument, command, option
 
 
 @command(
@@ -60,7 +60,7 @@ def export(session, file, all_agents, embeddings):
     option("--to-agent", "Give every row to this agent.", metavar="NAME", values="agents"),
     option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
     option("--fail-if-cut", "Leave out lines whose text is too long to be kept whole.", kind="flag", default=False),
-    common=PLAIN,
+    common=(*WRITES, *PLAIN),
 )
 def import_(session, file, dry_run, to_agent, batch, fail_if_cut):
     """Read a file that export wrote. What is there already is skipped; importing twice is harmless.
@@ -137,7 +137,7 @@ def _import(session, params):
     argument("target", "The agent that gets them.", metavar="INTO", values="agents"),
     option("--move", "Delete what was copied from the source.", kind="flag", default=False),
     option("--dry-run", "Count what would be merged and write nothing.", kind="flag", default=False),
-    common=PLAIN,
+    common=(*WRITES, *PLAIN),
 )
 def merge(session, source, target, move, dry_run):
     """Copy one agent's memories, episodes and profile to another; what is there already is skipped.
@@ -168,7 +168,7 @@ def merge(session, source, target, move, dry_run):
     "forget-agent",
     argument("name", "The agent to erase.", metavar="NAME", values="agents"),
     option("--yes", "Do not ask.", kind="flag", default=False),
-    common=PLAIN,
+    common=(*WRITES, *PLAIN),
 )
 def forget_agent(session, name, yes):
     """Erase everything of one agent: memories (locked ones too), episodes, profile, associations, calibration.

@@ -6,7 +6,7 @@ Contract: contracts.md §8, §13.
 from . import exits
 from .output import counted
 from .render import number
-from .spec import AGENT, argument, command, option
+from .spec import AGENT, WRITES, argument, command, option
 
 # What was taken for related, by `proxy_source`.
 _RELATED = {
@@ -24,7 +24,7 @@ _RELATED = {
     option("--all-agents", "Measure the whole store and set the threshold that agents without their own use.", kind="flag", default=False),
     option("--dry-run", "Measure and show, keep nothing; with --rollback show what it would return to.", kind="flag", default=False),
     option("--rollback", "Return to the calibration before the last one; twice is forward again.", kind="flag", default=False),
-    common=AGENT,
+    common=(*WRITES, *AGENT),
 )
 def calibrate(session, method, sample_size, percentile, z_factor, all_agents, dry_run, rollback):
     """Measure the similarities in a store and set the agent's thresholds from them.
@@ -107,7 +107,7 @@ def get(session):
     return answer.status
 
 
-@command("precision set", argument("level", "strict: fewer and surer rows; lenient: more rows.", metavar="strict|balanced|lenient", values=("strict", "balanced", "lenient")), common=AGENT)
+@command("precision set", argument("level", "strict: fewer and surer rows; lenient: more rows.", metavar="strict|balanced|lenient", values=("strict", "balanced", "lenient")), common=(*WRITES, *AGENT))
 def set_(session, level):
     """Choose how strict the gate is and measure the thresholds again at once.
 
@@ -120,7 +120,7 @@ def set_(session, level):
     return _set(session, level)
 
 
-@command("precision clear", common=AGENT)
+@command("precision clear", common=(*WRITES, *AGENT))
 def clear(session):
     """Go back to the default precision.
 

@@ -5,7 +5,7 @@ Contract: contracts.md §2 (pause), §13 (check_health).
 
 from . import exits, render, times
 from .output import to_json
-from .spec import PLAIN, command, option
+from .spec import PLAIN, WRITES, command, option
 
 _MARKS = ("severity", "check", "fixable")
 
@@ -16,7 +16,7 @@ _MARKS = ("severity", "check", "fixable")
     option("--deep", "Read the whole database too; slower.", kind="flag", default=False),
     option("--check", "Only this check; may be repeated.", metavar="NAME", many=True),
     option("--of", "Only this agent's rows.", metavar="AGENT", values="agents"),
-    common=PLAIN,
+    common=(*WRITES, *PLAIN),
 )
 def health(session, fix, deep, check, of):
     """Check the store and print its verdict: healthy, degraded or unhealthy.
@@ -111,23 +111,23 @@ def _rebuilt(response):
 @command(
     "pause",
     option("--for", "How long: 30m, 2h; at most a day, 30m without it.", metavar="AGE", name="length"),
-    option("--session", "Only for writes that carry this session key.", metavar="KEY", name="key"),
     option("--status", "Say whether a pause is on, change nothing.", kind="flag", default=False),
-    common=PLAIN,
+    common=(*WRITES, *PLAIN),
 )
-def pause(session, length, key, status):
+def pause(session, length, status):
     """Keep nothing for a while: writes answer as usual but leave the store as it is. Reads work.
 
-    The pause lives in the daemon's memory: it ends by itself, with `resume`, or when the daemon leaves.
+    The pause lives in the daemon's memory: it ends by itself, with `resume`, or when the daemon leaves. It holds for
+    whoever writes without a session; with --session for the writes alone that name the same session.
 
     Example:
       cpersona pause --for 1h
+      cpersona pause --session trial && cpersona store "kept nowhere" --session trial
     """
-    params = {} if key is None else {"session_key": key}
     if status:
         if length is not None:
             raise exits.Usage("pause: --status changes nothing and --for begins a pause; give one of them")
-        answer = session.ask("persistence_status", params)
+        answer = session.ask("persistence_status", {})
         if not session.show(answer):
             left = answer.response.get("ttl_remaining_seconds")
             if answer.response.get("paused"):
@@ -136,7 +136,7 @@ def pause(session, length, key, status):
                 session.out.line("keeping")
         return answer.status
     asked = round(times.seconds("30m" if length is None else length))
-    answer = session.ask("pause_persistence", {**params, "ttl_seconds": asked})
+    answer = session.ask("pause_persistence", {"ttl_seconds": asked})
     if not session.show(answer):
         session.out.line(f"paused\tuntil {answer.response.get('expires_at')}")
     granted = answer.response.get("ttl_seconds", asked)
@@ -145,14 +145,14 @@ def pause(session, length, key, status):
     return answer.status
 
 
-@command("resume", option("--session", "The pause of this session key.", metavar="KEY", name="key"), common=PLAIN)
-def resume(session, key):
-    """End a pause.
+@command("resume", common=(*WRITES, *PLAIN))
+def resume(session):
+    """End a pause; with --session that session's.
 
     Example:
       cpersona resume
     """
-    answer = session.ask("resume_persistence", {} if key is None else {"session_key": key})
+    answer = session.ask("resume_persistence", {})
     if not session.show(answer):
         session.out.line("keeping")
         if not answer.response.get("was_active"):

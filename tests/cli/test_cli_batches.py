@@ -89,3 +89,31 @@ def test_a_recall_as_of_an_instant_knows_nothing_later_in_any_channel(ages, daem
     assert ages(["context", "deploy", "--deep", "--as-of", "2025-12-31"]).stdout == ""
     assert ages(["recall", "deploy", "--as-of", "noon"]).returncode == 2
     assert daemon.call("recall", {"agent_id": "default", "query": "x", "as_of": "noon"})[1] == "invalid_params"
+
+
+def rows_of(run_cli):
+    return len(run_cli(["list", "-n", "500"]).stdout.splitlines())
+
+
+def test_many_rows_are_asked_about_on_a_terminal_and_few_are_not(run_cli, on_terminal, daemon):
+    run_cli(["store", "--jsonl", "-", "--batch", "many"], input="".join(f'"row {n}"\n' for n in range(21)))
+    run_cli(["store", "--jsonl", "-", "--batch", "few"], input="".join(f'"few {n}"\n' for n in range(20)))
+    out, status = on_terminal(["undo", "many"], typed=b"n\n")
+    assert status == 1 and "Delete 21 memories of batch 'many'? [y/N]" in out and "nothing was deleted" in out and rows_of(run_cli) == 41
+    out, status = on_terminal(["undo", "few"])
+    assert status == 0 and "Delete" not in out and rows_of(run_cli) == 21
+    out, status = on_terminal(["undo", "many"], typed=b"y\n")
+    assert status == 0 and rows_of(run_cli) == 0
+    run_cli(["store", "--jsonl", "-", "--batch", "many"], input="".join(f'"again {n}"\n' for n in range(30)))
+    out, status = on_terminal(["undo", "many", "--yes"])
+    assert status == 0 and "Delete" not in out and rows_of(run_cli) == 0
+
+
+def test_a_dry_run_counts_what_an_undo_would_delete_and_says_the_same(run_cli, daemon):
+    run_cli(["store", "--jsonl", "-", "--batch", "b"], input='"one"\n{"content": "two", "lock": true}\n{"content": "theirs", "agent": "other"}\n')
+    run_cli(["episode", "archive", "not of it"])
+    dry = json.loads(run_cli(["undo", "b", "--dry-run", "--json"]).stdout)
+    assert rows_of(run_cli) == 2 and dry.pop("dry_run") is True
+    assert json.loads(run_cli(["undo", "b", "--json"]).stdout) == dry == {
+        "ok": True, "batch": "b", "deleted_memories": 1, "deleted_episodes": 0, "kept_locked": 1, "kept": ["mem:2"], "other_agents": 1}
+    assert run_cli(["undo", "no such batch", "--dry-run"]).returncode == 3

@@ -48,6 +48,7 @@ class MergeParams(msgspec.Struct, forbid_unknown_fields=True):
 class UndoParams(msgspec.Struct, forbid_unknown_fields=True):
     batch: str
     agent_id: str = ""
+    dry_run: bool = False
     session_key: str = ""
 
 
@@ -91,7 +92,10 @@ async def merge_memories(call: Call) -> dict:
 
 
 async def undo_batch(call: Call) -> dict:
-    return await undo.undo(call.ctx, call.params.batch, call.params.agent_id, call.progress, call.may_all(fields.READ))
+    p, sees_others = call.params, call.may_all(fields.READ)
+    if p.dry_run:
+        return await call.ctx.db.read(undo.count, p.batch, p.agent_id, sees_others)
+    return await undo.undo(call.ctx, p.batch, p.agent_id, call.progress, sees_others)
 
 
 async def delete_agent_data(call: Call) -> dict:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import apsw
+
 from ..context import Context
 from ..errors import Refused
 from ..storage import batches, episodes, memories
@@ -36,9 +38,7 @@ async def undo(ctx: Context, batch: str, agent_id: str, progress: Callable[[dict
     whether who asks may know that the run wrote for other agents too.
     Ended early, it has deleted some rows and another call deletes the rest.
     """
-    name = check_name(batch)
-    if not name:
-        raise Refused("batch is empty; name the run to take back")
+    name = _named(batch)
     whole = await ctx.db.read(batches.total, name, agent_id)
     counts = {"mem": 0, "ep": 0}
 
@@ -59,10 +59,30 @@ async def undo(ctx: Context, batch: str, agent_id: str, progress: Callable[[dict
             break
         if progress is not None:
             progress({"done": sum(counts.values()), "total": whole})
-    kept, shown = await ctx.db.read(batches.locked_memories, name, agent_id, REFS_SHOWN)
-    answer = {"ok": True, "batch": name, "deleted_memories": counts["mem"], "deleted_episodes": counts["ep"], "kept_locked": kept}
+    return await ctx.db.read(_answer, name, agent_id, counts["mem"], counts["ep"], 0, sees_others)
+
+
+def count(conn: apsw.Connection, batch: str, agent_id: str, sees_others: bool) -> dict:
+    """Return what ``undo`` would answer, and delete nothing."""
+    name, every = _named(batch), -1
+    doomed = len(batches.unlocked_memories(conn, name, agent_id, every))
+    gone = len(batches.episodes(conn, name, agent_id, every))
+    return {**_answer(conn, name, agent_id, doomed, gone, doomed + gone, sees_others), "dry_run": True}
+
+
+def _answer(conn: apsw.Connection, name: str, agent_id: str, doomed: int, gone: int, still: int, sees_others: bool) -> dict:
+    """Return the answer; ``still``: how many of the rows that are counted as deleted are there."""
+    kept, shown = batches.locked_memories(conn, name, agent_id, REFS_SHOWN)
+    answer = {"ok": True, "batch": name, "deleted_memories": doomed, "deleted_episodes": gone, "kept_locked": kept}
     if kept:
         answer["kept"] = [f"mem:{i}" for i in shown]
-    if sees_others and (left := await ctx.db.read(batches.total, name, "")) > kept:
-        answer["other_agents"] = left - kept
+    if sees_others and (left := batches.total(conn, name, "")) > kept + still:
+        answer["other_agents"] = left - kept - still
     return answer
+
+
+def _named(batch: str) -> str:
+    name = check_name(batch)
+    if not name:
+        raise Refused("batch is empty; name the run to take back")
+    return name
