@@ -48,10 +48,11 @@ def command():
         if root not in roots:
             roots.append(root)
     # Where the package has moved (an upgrade of Python), the interpreter's own way to find it is the second try.
-    code = (f"import sys; sys.path[:0] = {roots!r}\ntry: from cpersona_cli.githook import main\n"
-            "except ImportError:\n import site; site.main()\n try: from cpersona_cli.githook import main\n"
-            " except ImportError: sys.exit('cpersona: this commit is not noted: the program is gone; `cpersona git install` renews the hook')\n"
-            "main(sys.argv[1:])")
+    code = (f"import sys; sys.path[:0] = {roots!r}\ntry:\n try: from cpersona_cli.githook import main\n"
+            " except ImportError:\n  import site; site.main()\n  try: from cpersona_cli.githook import main\n"
+            "  except ImportError: sys.exit('cpersona: this commit is not noted: the program is gone; `cpersona git install` renews the hook')\n"
+            " main(sys.argv[1:])\n"
+            "except KeyboardInterrupt: sys.exit('cpersona: this commit is not noted (interrupted); `cpersona git backfill` catches up')")
     return [sys.executable, "-I", "-S", "-c", code]
 
 

@@ -8,6 +8,7 @@ Contract: interface.md, "Output" and "Exit codes".
 
 import os
 import sys
+from _signal import SIG_IGN, SIGINT, default_int_handler, getsignal, signal  # the C half alone: `signal` itself loads enum and functools
 
 from cpersona_daemon.wire import fields
 
@@ -22,12 +23,17 @@ def entry():
     The interpreter's own end takes a command's memory apart piece by piece, a fifth of its start; nothing of
     ours waits for that, so the system frees it at once.
     """
-    status = main()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            pass  # whatever could not be written has made the status what it is
+    try:
+        if getsignal(SIGINT) is not SIG_IGN:
+            signal(SIGINT, default_int_handler)
+        status = main()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                pass  # whatever could not be written has made the status what it is
+    except KeyboardInterrupt:  # outside of the command, where there is nothing to be said
+        status = fields.EXIT_INTERRUPTED
     os._exit(status)
 
 

@@ -27,7 +27,16 @@ SIGTERM, `cpersona daemon stop`, or CPERSONA_IDLE_TIMEOUT seconds without work.
 
 
 def main(argv=None):
-    """Run the daemon; return its exit status: 0, or that of the error that kept it from starting."""
+    """Run the daemon; return its exit status: 0, that of the error that kept it from starting, or 130 for Ctrl-C before it could serve."""
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:
+        from .wire.fields import EXIT_INTERRUPTED
+
+        return EXIT_INTERRUPTED
+
+
+def _run(argv):
     args = sys.argv[1:] if argv is None else argv
     foreground, ready_fd, backup, check = False, None, None, False
     while args:
