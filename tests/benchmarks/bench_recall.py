@@ -6,13 +6,18 @@
 
 ``cpu`` is the daemon's processor time for one recall and the store before it. The question's vector is cached by a first call that does not count; a row is stored before each call that does, so
 that nothing known about words is left over from the first. ``plain`` is the full-text query by SQLite (bm25, best ten
-in scope) and numpy's float32 product over the window. The last rows are how the cost grows with the table.
+in scope) and numpy's float32 product over the window. The rows of growth are how the cost grows with the table.
+
+At the end a backlog of 20,000 rows is embedded by the builtin model while questions come, twenty a second at most: each is
+new, so that its own embedding counts, and is asked once more. ``plain`` there is the same without a backlog.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -20,14 +25,17 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 from common import Report, Timing, measure, numbers, once, parser  # noqa: E402
-from stores import DIM, ask, copied, embed_server, filled, pid_of, processor_seconds, serving, workplace  # noqa: E402
+from stores import DIM, ask, copied, embed_server, filled, of_the_builtin_model, pid_of, processor_seconds, serving, workplace  # noqa: E402
 from workload import questions  # noqa: E402
 
+from cpersona_cli import client  # noqa: E402
+from cpersona_daemon.embedding.builtin import BuiltinEmbedder  # noqa: E402
 from cpersona_daemon.recall.lexical import parse_query  # noqa: E402
 
 AGENT, WINDOW, REACH = "agent.alpha", 10_000, 200_000
 TARGETS = {10_000: 8, 100_000: 15, 237_654: 45}
 REACH_TARGET = 65
+BACKLOG_ROWS, BACKLOG_TIMES, READING_SECONDS = 30_000, 1.5, 0.05
 
 
 def main() -> None:
@@ -35,6 +43,7 @@ def main() -> None:
     arguments.add_argument("--rows", type=numbers, default=[1_000, 10_000, 100_000, 237_654])
     arguments.add_argument("--dim", type=int, default=DIM)
     arguments.add_argument("--questions", type=int, default=60)
+    arguments.add_argument("--backlog", type=int, default=20_000, help="rows that wait for the builtin model; 0 leaves this part out")
     arguments.add_argument("--dir", help="where databases are kept; a temporary place otherwise")
     given = arguments.parse_args()
     report, medians = Report("recall", given.json), {}
@@ -49,7 +58,9 @@ def main() -> None:
             if rows > WINDOW:
                 far = recalls(environ | {"CPERSONA_VECTOR_REACH": str(REACH)}, given.questions)
                 report.add(f"recall, {rows:,} rows, reach {REACH:,}", far, reference=plain, target=REACH_TARGET if rows > REACH else None)
-    growth(report, medians)
+        growth(report, medians)
+        if given.backlog:
+            beside_a_backlog(report, place, given.backlog, given.questions)
     report.finish()
 
 
@@ -80,6 +91,39 @@ def by_itself(path: str, rows: int, dim: int, count: int) -> Timing:
             " WHERE memory_fts MATCH ? AND m.agent_id = ? ORDER BY score, f.rowid LIMIT 10", (words, AGENT)).fetchall())[1])  # noqa: B023
     conn.close()
     return Timing(times)
+
+
+def beside_a_backlog(report: Report, place: Path, waiting: int, count: int) -> None:
+    """Ask and store while a backlog is embedded, beside the same in quiet, and how fast the backlog goes with and without questions."""
+    source, measured = filled(place, BACKLOG_ROWS, BuiltinEmbedder.dimension), []
+    for listed in (0, waiting):
+        with serving(of_the_builtin_model(copied(source, place, "recalled"), listed)) as connection:
+            ask(connection, "recall", agent_id=AGENT, query="whoever asks first waits for the model", limit=10)
+            while ask(connection, "daemon_status")["vectors"]["mem"]["state"] != "ready":
+                time.sleep(0.1)
+            paces = [pace(connection, lambda: measured.append(now_and_then(connection, count))), pace(connection, lambda: time.sleep(10))]  # noqa: B023
+    quiet, busy = measured
+    for name, timing in busy.items():
+        report.add(f"{name}, {waiting:,} rows to embed", timing, reference=quiet[name], target=round(quiet[name].median * BACKLOG_TIMES, 1))
+    report.add("rows embedded meanwhile", paces[0], "a second", alone=f"{paces[1]:.1f}")
+
+
+def now_and_then(connection: client.Connection, count: int) -> dict[str, Timing]:
+    """Ask so many questions, each of them twice, and store a row after each, with a pause as of somebody who reads the answer."""
+    taken: dict[str, Timing] = {"a new question": Timing([]), "asked again": Timing([]), "a store": Timing([])}
+    for number, (text, _) in enumerate(questions(count)):
+        for name in ("a new question", "asked again"):
+            taken[name].times.append(once(lambda: ask(connection, "recall", agent_id=AGENT, query=text, limit=10))[1])  # noqa: B023
+            time.sleep(READING_SECONDS)
+        taken["a store"].times.append(once(lambda: ask(connection, "store", agent_id="somebody.else", content=f"between the questions {number}"))[1])  # noqa: B023
+    return taken
+
+
+def pace(connection: client.Connection, meanwhile: Callable[[], None]) -> float:
+    """Return how many rows of the backlog are embedded a second while something is done."""
+    started, before = time.perf_counter(), ask(connection, "daemon_status")["backlog"]["done"]
+    meanwhile()
+    return (ask(connection, "daemon_status")["backlog"]["done"] - before) / (time.perf_counter() - started)
 
 
 def growth(report: Report, medians: dict[int, float]) -> None:

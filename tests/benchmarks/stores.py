@@ -20,17 +20,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import apsw
 import msgspec
 from workload import Embedder, records
 
 from cpersona_cli import client
 from cpersona_daemon import lifecycle
 from cpersona_daemon.clock import SystemClock
+from cpersona_daemon.embedding.builtin import BuiltinEmbedder
 from cpersona_daemon.paths import places
 from cpersona_daemon.portability.import_ import Outcome
 from cpersona_daemon.portability.lines import Row
 from cpersona_daemon.portability.restore import Ids, Restore
 from cpersona_daemon.settings import load
+from cpersona_daemon.storage import schema
 from cpersona_daemon.storage.memories import NewMemory
 
 DIM = 768
@@ -119,6 +122,19 @@ def copied(environ: dict[str, str], place: Path, name: str, **more: str) -> dict
         if not file.is_socket() and file.suffix not in (".lock", ".sock"):
             shutil.copy(file, target / file.name)
     return environ | {"HOME": str(target), "CPERSONA_DB_PATH": str(target / "t.db"), **more}
+
+
+def of_the_builtin_model(environ: dict[str, str], waiting: int = 0) -> dict[str, str]:
+    """Say that a database's vectors (of 896 numbers) are the builtin model's, list its newest rows for embedding anew, and return how to serve it."""
+    path = Path(environ["CPERSONA_DB_PATH"])
+    for file in path.parent.glob("t.db.*.vec*"):
+        file.unlink()
+    conn = apsw.Connection(str(path))
+    schema.migrate(conn, SystemClock().now())
+    conn.execute("UPDATE memory_vectors SET model = ?", (BuiltinEmbedder.identity,))
+    conn.execute("INSERT OR IGNORE INTO embedding_backlog SELECT 'mem', id FROM memories ORDER BY id DESC LIMIT ?", (waiting,))
+    conn.close()
+    return environ | {"CPERSONA_EMBEDDING_MODE": "builtin"}
 
 
 @contextmanager

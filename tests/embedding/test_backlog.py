@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import numpy as np
 import pytest
@@ -290,3 +291,22 @@ def test_the_remembered_width_follows_a_model_that_is_surely_another(db):
     assert attach("", 8) == ("m1", 8)
     assert attach("m2", 4) == ("m2", 4)
     assert set(vectors(db)) == {row} and listed(db) == set()
+
+
+def test_rows_that_would_not_be_through_in_time_are_not_worth_waiting_for(make_settings, embed_service, db):
+    for number in range(200):
+        put_memory(db, f"row {number}")
+
+    def slow(texts):
+        time.sleep(0.01 * len(texts))
+        return embed_service.good(texts)
+
+    async def test(worker, service):
+        await until(lambda: worker._done)  # one batch is through, and its pace is known
+        assert not worker.worth_waiting_for(256, 0.2) and worker.worth_waiting_for(256, 60.0)
+        assert not worker.worth_waiting_for(8, 60.0)
+        await until(lambda: not worker.busy)
+        assert not worker.worth_waiting_for(256, 60.0)
+
+    embed_service.answer = slow
+    worked(make_settings, embed_service, db, test)

@@ -19,6 +19,7 @@ from cpersona_daemon.embedding import builtin as builtin_module
 from cpersona_daemon.embedding import parts
 from cpersona_daemon.embedding.builtin import BuiltinEmbedder
 from cpersona_daemon.embedding.service import EmbeddingService
+from cpersona_daemon.embedding.turns import Stop, Stopped
 from cpersona_daemon.errors import EmbeddingFailure
 
 UNRELATED = (
@@ -96,6 +97,22 @@ def test_the_end_of_a_long_text_counts(embedder):
     assert not np.array_equal(plain, ended)
     question = embedder.embed(["The password of the safe is in the blue folder."]).vectors[0]
     assert question @ ended > question @ plain
+
+
+def test_a_window_that_is_stopped_ends_and_gives_the_same_vector_when_it_is_done_again(embedder):
+    stopped = []
+
+    def interrupted(kind, work):
+        stop = Stop()
+        stop.ask()
+        try:
+            return work(stop)
+        except Stopped:
+            stopped.append(kind)
+            return work(None)
+
+    assert np.array_equal(embedder.embed([LONG, "short"], interrupted).vectors, embedder.embed([LONG, "short"]).vectors)
+    assert len(stopped) > 2 and set(stopped) == {"window"}  # the model whose windows take long
 
 
 def test_a_long_text_is_the_weighted_mean_of_its_windows(embedder):

@@ -116,6 +116,7 @@ SPOILT = {
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
 def test_an_answer_that_is_nonsense_leaves_rows_waiting_and_both_sides_alike(erratic, store, spoil):
+    store.run(store.ctx.backlog.stop())
     store.call("store", {"agent_id": AGENT, "content": "well embedded"})
     erratic.answer = lambda texts: {"embeddings": spoil(erratic.anew(texts)["embeddings"]), "model": "m"}
     rows = [store.call("store", {"agent_id": AGENT, "content": f"text {number}"})[0] for number in range(3)]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import numpy as np
 import pytest
 
+from cpersona_daemon.embedding import turns
 from cpersona_daemon.embedding.builtin import BuiltinEmbedder
 from cpersona_daemon.embedding.parts import Parts
-from cpersona_daemon.embedding.service import CACHE_ENTRIES, CACHE_SECONDS, RETRY_LOAD_SECONDS, EmbeddingService
+from cpersona_daemon.embedding.service import CACHE_ENTRIES, CACHE_SECONDS, RETRY_LOAD_SECONDS, SLICE_SECONDS, EmbeddingService
+from cpersona_daemon.embedding.turns import QUESTION
 from cpersona_daemon.errors import EmbeddingFailure, SettingsConflict
 
 
@@ -142,6 +145,78 @@ def test_a_query_is_answered_while_documents_wait_for_theirs(make_settings, embe
         assert not documents.done()
         embed_service.gate.set()
         assert (await query).vector.shape == (8,) and (await documents).shape == (1, 8)
+    served(make_settings, embed_service, held_clock, test)
+
+
+@pytest.fixture
+def endless_patience(monkeypatch):
+    """The background does nothing before its turn, however long a busy machine takes over a question."""
+    monkeypatch.setattr(turns, "PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(turns, "PATIENCE_TIMES", 1e9)
+
+
+def test_while_somebody_goes_first_the_background_begins_nothing_more(make_settings, embed_service, held_clock, endless_patience):
+    """Not with the next request to the service either: between two questions there is at most the one that was under way."""
+    async def test(service):
+        embed_service.gate.clear()
+        rows = asyncio.ensure_future(service.embed_documents([str(n) for n in range(100)], background=True))
+        await asyncio.get_running_loop().run_in_executor(None, embed_service.entered.wait, 20)
+        with service.turns.claim(QUESTION):
+            embed_service.gate.set()
+            for n in range(20):
+                await service.embed_query(f"question {n}", 1.0)
+            assert [texts[0] for texts in embed_service.asked] == ["0", *(f"question {n}" for n in range(20))]
+        assert (await rows).vectors.shape == (100, 8)
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_while_questions_come_a_request_of_the_background_takes_no_longer_than_a_slice(make_settings, embed_service, held_clock):
+    async def test(service):
+        def slow(texts):
+            time.sleep(0.004 * len(texts))
+            return embed_service.good(texts)
+
+        embed_service.answer = slow
+        await service.embed_documents(["quiet"] * 64, background=True)
+        await service.embed_query("question", 1.0)
+        await service.embed_documents(["busy"] * 12, background=True)
+        held_clock.seconds += 60
+        await service.embed_documents(["quiet again"] * 64, background=True)
+        sizes = {text: [len(texts) for texts in embed_service.asked if texts[0] == text] for text in ("quiet", "busy", "quiet again")}
+        assert sizes["quiet"] == sizes["quiet again"] == [32, 32]
+        assert max(sizes["busy"]) * 4 <= SLICE_SECONDS * 1e3
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_rows_being_stored_go_before_the_background(make_settings, embed_service, held_clock, endless_patience):
+    async def test(service):
+        embed_service.gate.clear()
+        rows = asyncio.ensure_future(service.embed_documents([str(n) for n in range(100)], background=True))
+        await asyncio.get_running_loop().run_in_executor(None, embed_service.entered.wait, 20)
+        stored = [asyncio.ensure_future(service.embed_documents([f"stored {n}"])) for n in range(5)]
+        await asyncio.sleep(0)
+        embed_service.gate.set()
+        await asyncio.gather(*stored)
+        asked = [texts[0] for texts in embed_service.asked]
+        assert asked[:1] == ["0"] and "32" not in asked[:6]
+        await rows
+    served(make_settings, embed_service, held_clock, test)
+
+
+def test_where_rows_being_stored_would_wait_for_each_other_it_is_said(make_settings, embed_service, held_clock):
+    async def test(service):
+        def slow(texts):
+            time.sleep(0.1)
+            return embed_service.good(texts)
+
+        embed_service.answer = slow
+        await service.embed_texts(["one"])
+        assert not service.crowded
+        stored = [asyncio.ensure_future(service.embed_texts([f"{n}"])) for n in range(6)]
+        await asyncio.sleep(0)
+        assert service.crowded
+        await asyncio.gather(*stored)
+        assert not service.crowded
     served(make_settings, embed_service, held_clock, test)
 
 

@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import Any
+
+import apsw
 
 from ..storage import backlog as rows
 from ..storage.backlog import Waiting
 from ..storage.database import Database, Transaction
-from .service import EmbeddingService
+from .service import READY, EmbeddingService
 
 FIRST_PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 300.0
 LOAD_WAIT_SECONDS = 60.0
 # A batch is about half a second of the builtin model: short enough to see progress, long enough to share a commit.
 _SMALLEST_FULL_BATCH = 16
+_COUNTED = 1000
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +45,8 @@ class BacklogWorker:
         self._deferred: set[tuple[str, int]] = set()     # rows that failed alone; others go first
         self._waiters: dict[asyncio.Future[bool], int] = {}
         self._done = self._failures = 0
+        self._listed = 0                                 # rows listed when the last batch was read, counted up to _COUNTED
+        self._pace = 0.0                                 # seconds that a row took lately, with everything that went before it
         self._problem: str | None = None
 
     # -- life
@@ -85,6 +91,10 @@ class BacklogWorker:
         return {"pending": await self.pending(), "done": self._done, "failures": self._failures,
                 "paused_seconds": self._pause, "problem": self._problem}
 
+    def worth_waiting_for(self, limit_rows: int, seconds: float) -> bool:
+        """Whether rows are being embedded, and as far as is known so few that they are through in that time at the pace of the latest ones."""
+        return self.busy and self._listed <= limit_rows and self._listed * self._pace <= seconds
+
     async def wait_until_drained(self, limit_rows: int = 256, timeout: float = 5.0) -> bool:
         """Wait until as many rows as are listed now have been embedded; tell whether that is so.
 
@@ -116,7 +126,7 @@ class BacklogWorker:
             self._woken.clear()
             batch: list[Waiting] = []
             try:
-                batch = await self._db.read(rows.next_batch, self._size, frozenset(self._deferred))
+                batch, self._listed = await self._db.read(self._look)
                 if batch:
                     await self._embed(batch)
                 else:
@@ -125,14 +135,20 @@ class BacklogWorker:
                 self._failed(batch, error)
                 await asyncio.sleep(self._pause)
 
+    def _look(self, conn: apsw.Connection) -> tuple[list[Waiting], int]:
+        return rows.next_batch(conn, self._size, frozenset(self._deferred)), rows.count(conn, _COUNTED)
+
     async def _embed(self, batch: list[Waiting]) -> None:
-        answer = await self._service.embed_documents([row.text for row in batch], LOAD_WAIT_SECONDS)
+        started, loaded = time.perf_counter(), self._service.state == READY
+        answer = await self._service.embed_documents([row.text for row in batch], LOAD_WAIT_SECONDS, background=True)
 
         def attach(tx: Transaction) -> int:
             return sum(rows.attach_vector(tx, row.kind, row.id, answer.model, vector, row.origin)
                        for row, vector in zip(batch, answer.vectors, strict=True))
 
         self._done += await self._db.write(attach)
+        if loaded:
+            self._pace = (time.perf_counter() - started) / len(batch)
         self._pause, self._problem = 0.0, None
         self._size = min(self._full, self._size * 2)
         for waiter, target in list(self._waiters.items()):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import EmbeddingFailure
+from .turns import Piece, at_once
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,8 +109,11 @@ class Embedder(Protocol):
     def unload(self) -> None:
         """Give memory and connections back; ``load`` brings the model again."""
 
-    def embed(self, texts: list[str]) -> Batch:
-        """Return one unit row a text. Raises EmbeddingFailure; never a part of the answer."""
+    def embed(self, texts: list[str], piece: Piece = at_once) -> Batch:
+        """Return one unit row a text. Raises EmbeddingFailure; never a part of the answer.
+
+        ``piece(kind, work)`` does one piece of the work, as short a one as the model allows, so that others can come in between.
+        """
 
 
 _BUILTIN = "builtin:"

@@ -24,6 +24,7 @@ from . import parts as model_parts
 from .base import Batch, Part, Profile, Questions, unit_rows
 from .blas import OneThread
 from .parts import Parts
+from .turns import Piece, Stop, Stopped, at_once
 from .windows import embed_windows
 from .wordpiece import WordPiece
 
@@ -60,17 +61,32 @@ class _MiniLM:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        self._new_options = onnxruntime.RunOptions
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self._tokenizer = WordPiece(vocabulary.decode("utf-8").rstrip("\n").split("\n"))
 
-    def embed(self, text: str) -> np.ndarray:
-        return embed_windows(self._tokenizer.ids(text), _MINILM_WINDOW - 2, self._window)
+    def embed(self, text: str, piece: Piece = at_once) -> np.ndarray:
+        ids = piece("pieces of words", lambda stop: self._tokenizer.ids(text))
+        return embed_windows(ids, _MINILM_WINDOW - 2, lambda window: piece("window", lambda stop: self._window(window, stop)))
 
-    def _window(self, ids: list[int]) -> np.ndarray:
+    def _window(self, ids: list[int], stop: Stop | None = None) -> np.ndarray:
         tokens = np.array([[self._tokenizer.cls, *ids, self._tokenizer.sep]], dtype=np.int64)
         feed = {"input_ids": tokens, "attention_mask": np.ones_like(tokens), "token_type_ids": np.zeros_like(tokens)}
         # One text a run has no padding, so the mean over the mask is the mean over all tokens.
-        return self._session.run(None, feed)[0][0].mean(axis=0)
+        return self._run(feed, stop)[0][0].mean(axis=0)
+
+    def _run(self, feed: dict[str, np.ndarray], stop: Stop | None) -> list[np.ndarray]:
+        if stop is None:
+            return self._session.run(None, feed)
+        # A whole window takes near a tenth of a second on a slow machine: it ends between two of its steps.
+        options = self._new_options()
+        stop.then(lambda: setattr(options, "terminate", True))
+        try:
+            return self._session.run(None, feed, options)
+        except Exception:
+            if stop.asked:
+                raise Stopped from None
+            raise
 
 
 class _ReadyIds:
@@ -97,9 +113,9 @@ class _Multilingual:
             raise model_parts.missing("threadpoolctl") from None
         self._begin, self._end = self._tokenizer.encode("", add_bos=True, add_eos=True)[:: 2]
 
-    def embed(self, text: str) -> np.ndarray:
-        ids = self._tokenizer.encode(text, add_bos=False, add_eos=False)
-        return embed_windows(ids, _ENCODER_WINDOW - 2, self._window)
+    def embed(self, text: str, piece: Piece = at_once) -> np.ndarray:
+        ids = piece("pieces of text", lambda stop: self._tokenizer.encode(text, add_bos=False, add_eos=False))
+        return embed_windows(ids, _ENCODER_WINDOW - 2, lambda window: piece("encoder window", lambda stop: self._window(window)))
 
     def _window(self, ids: list[int]) -> np.ndarray:
         with self._one_thread:
@@ -153,7 +169,7 @@ class BuiltinEmbedder:
             self._models = None
         _give_back()
 
-    def embed(self, texts: list[str]) -> Batch:
+    def embed(self, texts: list[str], piece: Piece = at_once) -> Batch:
         models = self._models
         if models is None:
             raise EmbeddingFailure("the builtin model is not loaded")
@@ -161,8 +177,8 @@ class BuiltinEmbedder:
         rows = np.empty((len(texts), self.dimension))
         for row, text in zip(rows, texts, strict=True):
             clean = text.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate is no character
-            row[:_MINILM_WIDTH] = minilm.embed(clean)
-            row[_MINILM_WIDTH:] = multilingual.embed(clean)
+            row[:_MINILM_WIDTH] = minilm.embed(clean, piece)
+            row[_MINILM_WIDTH:] = multilingual.embed(clean, piece)
         rows[:, :_MINILM_WIDTH] *= _MINILM_WEIGHT**0.5
         rows[:, _MINILM_WIDTH:] *= _ENCODER_WEIGHT**0.5
         return Batch(unit_rows(rows), self.identity)

@@ -24,6 +24,7 @@ import numpy as np
 from ..errors import EmbeddingFailure
 from .address import checked
 from .base import Batch, may_change_width, unit_rows
+from .turns import Piece, at_once
 
 TEXTS_PER_REQUEST = 32
 _LARGEST_ANSWER = 64 * 1024 * 1024
@@ -100,11 +101,12 @@ class HttpEmbedder:
                 except OSError:
                     pass  # it was closed in this moment
 
-    def embed(self, texts: list[str]) -> Batch:
+    def embed(self, texts: list[str], piece: Piece = at_once) -> Batch:
         model: str | None = None
         rows: list[np.ndarray] = []
         for start in range(0, len(texts), TEXTS_PER_REQUEST):
-            part, answered = self._request(texts[start:start + TEXTS_PER_REQUEST])
+            some = texts[start:start + TEXTS_PER_REQUEST]
+            part, answered = piece("request", lambda stop: self._request(some))  # noqa: B023
             if rows and (answered != model or part.shape[1] != rows[0].shape[1]):
                 raise EmbeddingFailure(f"the embedding service at {self.place} changed its model in the middle of a batch")
             rows.append(part)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..errors import EmbeddingFailure
 from .base import Batch
+from .turns import Piece, at_once
 
 
 class NoneEmbedder:
@@ -29,5 +30,5 @@ class NoneEmbedder:
     def unload(self) -> None:
         """There is nothing to give back."""
 
-    def embed(self, texts: list[str]) -> Batch:
+    def embed(self, texts: list[str], piece: Piece = at_once) -> Batch:
         raise EmbeddingFailure("no embedder is configured (CPERSONA_EMBEDDING_MODE=none)")

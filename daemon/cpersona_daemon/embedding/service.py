@@ -1,7 +1,7 @@
 """The daemon's embedder: loaded in the background, asked off the loop, dropped when idle long.
 
-Queries have a lane of their own and documents step aside for them, so that a long backlog never delays
-a recall by more than one short slice. State changes on the event loop only; threads do the work.
+Queries have a lane of their own, and so have the rows that are being stored and those embedded in the background; who
+goes before whom is ``turns``' to say. State changes on the event loop only; threads do the work.
 
 Contract: contracts.md §7 "Advisory", §12; interface.md ("The embedder loads in the background", "Never a
 silent lexical answer").
@@ -10,7 +10,7 @@ silent lexical answer").
 from __future__ import annotations
 
 import asyncio
-import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,14 +20,20 @@ import numpy as np
 
 from ..errors import EmbeddingFailure
 from .base import Advice, Batch, Embedded, Embedder, Profile
+from .turns import QUESTION, STORED, Aside, Stop, Turns
 
 CACHE_ENTRIES = 256
 CACHE_SECONDS = 300.0
 IDLE_SECONDS = 900.0
 RETRY_LOAD_SECONDS = 60.0
 FAULT_AFTER = 2
-# Documents wait this long at most for a pause between queries: a steady stream of queries does not starve them.
+# A row that is being stored waits this long at most for a pause between questions: a steady stream of them does not starve it.
 _YIELD_SECONDS = 0.25
+# While questions come, a request of the background to a service is so small that it takes no longer than this.
+SLICE_SECONDS = 0.015
+_ASKED_LATELY_SECONDS = 2.0
+# Where the rows being stored would wait longer than this for each other, those that come on top are left to the background.
+CROWDED_SECONDS = 0.25
 _LONGEST_CACHED_TEXT = 20_000
 
 OFF, LOADING, READY, FAILED = "off", "loading", "ready", "failed"
@@ -67,14 +73,17 @@ class EmbeddingService:
         self._loading: asyncio.Future[None] | None = None
         self._tried_loading = self._used = clock.monotonic()
         self._timer: asyncio.TimerHandle | None = None
-        self._active = self._queries = 0
-        self._no_query = threading.Event()
-        self._no_query.set()
+        self._active = self._storing = 0
+        self._storing_seconds = self._background_seconds = 0.0  # what a text took lately: of a store, of a slice of the background
+        self._asked = float("-inf")
+        self.turns = Turns()
+        self._aside = Aside(self.turns, self._check_open)
         self._counts = {"queries": 0, "cache_hits": 0, "failed_queries": 0, "documents": 0}
         # Threads start with their first job: a lane that is not used costs nothing.
         self._keeper = ThreadPoolExecutor(1, "embedder-load")
         self._query_lane = ThreadPoolExecutor(self._embedder.query_threads, "embed-query")
         self._document_lane = ThreadPoolExecutor(1, "embed-document")
+        self._background_lane = ThreadPoolExecutor(1, "embed-background")
 
     # -- what it is
 
@@ -143,9 +152,9 @@ class EmbeddingService:
         self._closing = True
         if self._timer is not None:
             self._timer.cancel()
-        for lane in (self._query_lane, self._document_lane):
+        for lane in (self._query_lane, self._document_lane, self._background_lane):
             lane.shutdown(wait=False)
-        self._no_query.set()
+        self.turns.close()
         # Closing the connections of an http embedder ends a call that would wait for its timeout.
         self._keeper.submit(self._embedder.unload)
         await asyncio.get_running_loop().run_in_executor(None, self._keeper.shutdown)
@@ -229,6 +238,7 @@ class EmbeddingService:
         if self.mode == "none":
             return None
         self._touch()
+        self._asked = self._used
         self._counts["queries"] += 1
         known = self._cached(text)
         if known is not None:
@@ -236,16 +246,11 @@ class EmbeddingService:
             return known
         try:
             await self._ready(wait_seconds)
-            self._queries += 1
-            self._no_query.clear()
             try:
-                batch = await asyncio.wait_for(self._call(self._query_lane, [text], lambda: None), limit_seconds)
+                with self.turns.claim(QUESTION):
+                    batch = await asyncio.wait_for(self._call(self._query_lane, lambda: self._embedder.embed([text])), limit_seconds)
             except TimeoutError:
                 raise EmbeddingFailure(f"the embedder did not answer within {limit_seconds:.3g} s") from None
-            finally:
-                self._queries -= 1
-                if not self._queries:
-                    self._no_query.set()
         except EmbeddingFailure as error:
             if self.state != LOADING and not self._closing:
                 self._failures += 1
@@ -262,15 +267,23 @@ class EmbeddingService:
         """Return one unit row a text, float32 of shape (len(texts), dimension). Raises EmbeddingFailure, also while loading."""
         return (await self.embed_documents(texts, wait_seconds)).vectors
 
-    async def embed_documents(self, texts: list[str], wait_seconds: float = 0.0) -> Batch:
-        """The same together with the identity of the model that made the rows."""
+    @property
+    def crowded(self) -> bool:
+        """Whether so many rows are being stored that one more would wait noticeably for its vector."""
+        return self._storing * self._storing_seconds > CROWDED_SECONDS
+
+    async def embed_documents(self, texts: list[str], wait_seconds: float = 0.0, background: bool = False) -> Batch:
+        """The same together with the identity of the model that made the rows. In the ``background`` everybody else goes first."""
         if self.mode == "none":
             raise EmbeddingFailure("no embedder is configured (CPERSONA_EMBEDDING_MODE=none)")
         self._touch()
         await self._ready(wait_seconds)
-        parts = []
-        for start in range(0, len(texts), self.slice_size):
-            parts.append(await self._call(self._document_lane, texts[start:start + self.slice_size], self._step_aside))
+        parts: list[Batch] = []
+        start = 0
+        while start < len(texts):
+            some = texts[start:start + (self._background_slice() if background else self.slice_size)]
+            parts.append(await (self._in_background(some) if background else self._for_store(some)))
+            start += len(some)
         if not parts:
             return Batch(np.empty((0, self.dimension or 0), dtype=np.float32), self.identity)
         model, width = parts[0].model, parts[0].vectors.shape[1]
@@ -279,18 +292,48 @@ class EmbeddingService:
         self._counts["documents"] += len(texts)
         return Batch(np.concatenate([part.vectors for part in parts]), model)
 
-    def _step_aside(self) -> None:
-        self._no_query.wait(_YIELD_SECONDS)
-
-    async def _call(self, lane: ThreadPoolExecutor, texts: list[str], before: Callable[[], None]) -> Batch:
+    async def _for_store(self, texts: list[str]) -> Batch:
         def work() -> Batch:
-            before()
-            if self._closing:
-                raise EmbeddingFailure("the daemon is stopping")
-            return self._embedder.embed(texts)
+            self.turns.wait(STORED, _YIELD_SECONDS)
+            self._check_open()
+            started = time.perf_counter()
+            made = self._embedder.embed(texts)
+            self._storing_seconds = _smoothed(self._storing_seconds, (time.perf_counter() - started) / len(texts))
+            return made
 
+        self._storing += 1
+        try:
+            with self.turns.claim(STORED):
+                return await self._call(self._document_lane, work)
+        finally:
+            self._storing -= 1
+
+    async def _in_background(self, texts: list[str]) -> Batch:
+        def piece(kind: str, work: Callable[[Stop | None], Any]) -> Any:
+            def timed(stop: Stop | None) -> Any:
+                started = time.perf_counter()
+                result = work(stop)
+                self._background_seconds = _smoothed(self._background_seconds, (time.perf_counter() - started) / len(texts))
+                return result
+
+            return self._aside.piece(kind, timed)
+
+        return await self._call(self._background_lane, lambda: self._embedder.embed(texts, piece))
+
+    def _background_slice(self) -> int:
+        """Return how many texts the next request of the background may have."""
+        if self._clock.monotonic() - self._asked > _ASKED_LATELY_SECONDS:
+            return self.slice_size
+        return min(max(int(SLICE_SECONDS / self._background_seconds), 1), self.slice_size) if self._background_seconds else 1
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise EmbeddingFailure("the daemon is stopping")
+
+    async def _call(self, lane: ThreadPoolExecutor, work: Callable[[], Batch]) -> Batch:
         self._active += 1
         try:
+            self._check_open()
             return await asyncio.get_running_loop().run_in_executor(lane, work)
         except EmbeddingFailure:
             raise
@@ -320,6 +363,10 @@ class EmbeddingService:
         self._cache.move_to_end((text, made.model))
         while len(self._cache) > CACHE_ENTRIES:
             self._cache.popitem(last=False)
+
+
+def _smoothed(before: float, now: float) -> float:
+    return now if not before else 0.8 * before + 0.2 * now
 
 
 def _text(error: BaseException) -> str:

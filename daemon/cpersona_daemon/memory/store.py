@@ -148,7 +148,9 @@ async def store(
 
 
 async def embed_or_none(ctx: Context, text: str) -> Embedded | None:
-    """Return a text's vector with its model, or None where the backend failed or is slow; the row is then embedded in the background."""
+    """Return a text's vector with its model, or None where the backend failed, is slow or has a crowd waiting; the row is then embedded in the background."""
+    if ctx.embedding.crowded:
+        return None
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             made = await ctx.embedding.embed_documents([text])

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..context import Context
 from ..embedding.base import Advice, Embedded, Profile
+from ..embedding.turns import QUESTION, Claim
 from ..errors import EmbeddingFailure
 from ..instants import parse_instant
 from ..settings import Settings
@@ -77,8 +78,9 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     """Return the rows that answer a query, best first. An empty result is an answer, not an error."""
     if query.limit <= 0:
         return Result()
-    made, lack = (None, None) if query.blank else await _embedded(ctx, query)
-    result = await ctx.db.read(_run, _bench(ctx, settings, query), _vector_query(ctx, settings, query, made), query)
+    with ctx.embedding.turns.claim(QUESTION) as turn:  # what is embedded in the background waits until the rows are read
+        made, lack = (None, None) if query.blank else await _embedded(ctx, query, turn)
+        result = await ctx.db.read(_run, _bench(ctx, settings, query), _vector_query(ctx, settings, query, made), query)
     if lack is not None:
         if settings.degraded_advisory:
             result.advice.append(lack.advice)
@@ -90,7 +92,8 @@ async def candidates(ctx: Context, settings: Settings, query: Query, vector: np.
     """Return what a recall would put before the gate: retrieved, fused, weighed. ``vector``, of the present model, spares embedding the query."""
     made = None if vector is None else Embedded(vector, ctx.embedding.identity)
     if made is None and not query.blank:
-        made, _ = await _embedded(ctx, query)
+        with ctx.embedding.turns.claim(QUESTION) as turn:
+            made, _ = await _embedded(ctx, query, turn)
     bench, vector_query = _bench(ctx, settings, query), _vector_query(ctx, settings, query, made)
 
     def read(conn: apsw.Connection) -> list[Candidate]:
@@ -108,7 +111,7 @@ class _Lack(NamedTuple):
     failure: str | None
 
 
-async def _embedded(ctx: Context, query: Query) -> tuple[Embedded | None, _Lack | None]:
+async def _embedded(ctx: Context, query: Query, turn: Claim) -> tuple[Embedded | None, _Lack | None]:
     """Return the query's vector, or why it has none: there is no embedder, or it failed this time.
 
     Rows stored a moment ago are waited for, so that what was acknowledged can be found.
@@ -119,8 +122,10 @@ async def _embedded(ctx: Context, query: Query) -> tuple[Embedded | None, _Lack 
         made = await ctx.embedding.embed_query(query.text, query.wait_seconds, QUERY_VECTOR_SECONDS)
     except EmbeddingFailure as error:
         return None, _Lack(ctx.embedding.advice(error), str(error))
-    if query.wait_seconds > 0:
+    if query.wait_seconds > 0 and ctx.backlog.worth_waiting_for(BACKLOG_WORTH_WAITING_FOR, query.wait_seconds):
+        turn.give_up()
         await ctx.backlog.wait_until_drained(BACKLOG_WORTH_WAITING_FOR, query.wait_seconds)
+        turn.take()
     return made, None
 
 
