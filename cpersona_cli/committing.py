@@ -64,9 +64,8 @@ def _try_hook():
 
     from . import hooks
 
-    program, *arguments = hooks.command()
-    code = arguments[-1].removesuffix("main(sys.argv[1:])") + "print('ready')"
-    tried = subprocess.run([program, *arguments[:-1], code], env={}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    program, *arguments = hooks.command("print('ready')")
+    tried = subprocess.run([program, *arguments], env={}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if tried.stdout != "ready\n":
         said = (tried.stderr.strip().splitlines() or ["it says nothing"])[-1]
         raise exits.Stop(f"git install: {program} cannot run the hook by itself: {said}; install cpersona-cli into an environment of its own")

@@ -38,8 +38,11 @@ def directory(repository):
     return os.path.realpath(os.path.join(base, type(git)(base).line("rev-parse", "--git-path", "hooks")))
 
 
-def command():
-    """Return the words that run our hook, by absolute paths: no PATH, no environment and no site-packages are needed."""
+def command(then="main(sys.argv[1:])"):
+    """Return the words that run our hook, by absolute paths: no PATH, no environment and no site-packages are needed.
+
+    ``then`` is what is done once it is loaded.
+    """
     import cpersona_daemon
 
     roots = []
@@ -51,7 +54,7 @@ def command():
     code = (f"import sys; sys.path[:0] = {roots!r}\ntry:\n try: from cpersona_cli.githook import main\n"
             " except ImportError:\n  import site; site.main()\n  try: from cpersona_cli.githook import main\n"
             "  except ImportError: sys.exit('cpersona: this commit is not noted: the program is gone; `cpersona git install` renews the hook')\n"
-            " main(sys.argv[1:])\n"
+            f" {then}\n"
             "except KeyboardInterrupt: sys.exit('cpersona: this commit is not noted (interrupted); `cpersona git backfill` catches up')")
     return [sys.executable, "-I", "-S", "-c", code]
 

@@ -31,9 +31,7 @@ def main(argv=None):
     try:
         return _run(argv)
     except KeyboardInterrupt:
-        from .wire.fields import EXIT_INTERRUPTED
-
-        return EXIT_INTERRUPTED
+        return 130  # fields.EXIT_INTERRUPTED; a second Ctrl-C must meet no import any more
 
 
 def _run(argv):
