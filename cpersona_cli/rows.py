@@ -55,6 +55,9 @@ def get(session, refs, raw, **shape):
                 _draw(out, item)
         else:
             shape.print(out, items, _field, ("ref", "timestamp", "id", "content"), whole=True)
+    for item in items:
+        if item.get("cut"):
+            out.note(f"{item['ref']} is the beginning of a longer text: {cuts.kept(item['cut'])}")
     if missing:
         out.warn(f"cpersona get: no such row of agent {session.agent!r}: {', '.join(map(str, missing))}; `cpersona list` shows what there is")
         return fields.EXIT_FAILED

@@ -78,6 +78,13 @@ def test_a_cut_says_how_much_of_how_much_and_may_be_refused(shared_cli, command)
     assert done.returncode == 0 and f"kept {kept} of {len(text):,} characters" in done.stderr.replace("15,999", "16,000").replace("1,999", "2,000")
 
 
+def test_a_row_that_is_read_whole_says_that_it_is_a_beginning(shared_cli):
+    ref = shared_cli(["store", "-"], input="e" * 18_000).stdout.strip()
+    done = shared_cli(["get", ref, "--raw"])
+    assert done.stdout == "e" * 16_000 + "\n" and done.stderr == f"{ref} is the beginning of a longer text: kept 16,000 of 18,000 characters\n"
+    assert shared_cli(["get", ref, "--raw", "-q"]).stderr == ""
+
+
 def test_lines_whose_text_would_be_cut_may_be_refused(shared_cli, shared_daemon):
     done = shared_cli(["store", "--jsonl", "-", "--fail-if-cut", "--agent", "whole"], input="\n".join((row("c" * 16_001), row("short"))))
     assert done.returncode == 1 and [o["result"] for o in outcomes(done)] == ["rejected", "stored"] and "16,001" in outcomes(done)[0]["reason"]

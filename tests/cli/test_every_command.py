@@ -92,7 +92,7 @@ CASES = {
     "config show": Case(("config show recall_mode", "recall_mode\t[^\n]*\n"), ("config show --json", "settings warnings conflicts"), {}, asks=False),
     "config path": Case(("config path db", "[^\n]*/t.db\n"), ("config path --json", "config db socket log"), {}, asks=False),
     "call": Case(("call get_profile {\"agent_id\":\"x\"}", "{\"profile\".*}\n"), ("call get_profile {\"agent_id\":\"x\"}", "profile"), {1: "call nothing"}),
-    "git install": Case(("git install", "post-commit\t[^\n]*\npost-rewrite\t[^\n]*\n"), ("git install --json", "ok hooks hooks_directory"), {1: "@. git install"}, asks=False),
+    "git install": Case(("git install", "post-commit\t[^\n]*\n(post-[a-z]+\t[^\n]*\n)*"), ("git install --json", "ok hooks hooks_directory"), {1: "@. git install"}, asks=False),
     "git status": Case(("git status", "state\tinstalled\n(.*\n)*"), ("git status --json", "state hooks queued"), {1: "@. git status", 3: "@bare git status"}, asks=False),
     "git note": Case(("git note", "[0-9a-f]{40}\tstored\tmem:\\d+\n"), ("git note --json", "ok result id"), {1: "git note no-such-revision"}),
     "git backfill": Case(("git backfill", "stored\t\\d\nskipped\t\\d\nrejected\t0\n"), ("git backfill --json", "ok commits stored skipped"), {1: "git backfill no-such-range"}),
