@@ -142,6 +142,9 @@ def _import(session, params):
 def merge(session, source, target, move, dry_run):
     """Copy one agent's memories, episodes and profile to another; what is there already is skipped.
 
+    Others go on reading and writing meanwhile, and see all of it or nothing. Interrupted before that, it has
+    done nothing; run it again.
+
     Example:
       cpersona merge scratch default --dry-run
       cpersona merge scratch default --move
@@ -151,11 +154,15 @@ def merge(session, source, target, move, dry_run):
     def early(reached):
         if dry_run:
             return "nothing was written"
-        return f"whether it was done is not known; `cpersona merge {source} {target} --dry-run` counts what is left"
+        if reached.get("stage") == "deleting":
+            return f"the rows are merged; what is left of them at {source!r} is seen by nobody, and is deleted without this command"
+        return f"it was done as a whole or not at all; `cpersona merge {source} {target} --dry-run` counts what is left"
 
     answer = watch(session, "merge_memories", {"source_agent_id": source, "target_agent_id": target, "mode": "move" if move else "copy",
                                                "strategy": "skip", "dry_run": dry_run}, early, grace=True)
-    if not session.show(answer):
+    shown = session.show(answer)
+    _refuse_unknown(session, answer, source)
+    if not shown:
         for name in ("merged_memories", "skipped_memories", "merged_episodes", "skipped_episodes", "profile_copied"):
             if name in answer.response:
                 session.out.record((name, str(answer.response[name]).lower()))
@@ -186,13 +193,24 @@ def forget_agent(session, name, yes):
             raise exits.Stop("forget-agent: nothing was erased; type the agent's name to confirm, or give --yes")
     from .interrupting import watch
 
-    answer = watch(session, "delete_agent_data", {"agent_id": name},
-                   lambda reached: "what is left of the agent is not known; run the same command again to erase it", grace=True)
-    if not session.show(answer):
+    answer = watch(session, "delete_agent_data", {"agent_id": name}, lambda reached: (
+        "nobody sees anything of the agent any more; what is left is deleted without this command" if reached.get("stage") == "deleting"
+        else "the agent is erased as a whole or not at all; run the same command again to see"), grace=True)
+    shown = session.show(answer)
+    _refuse_unknown(session, answer, name)
+    if not shown:
         for key, value in answer.response.items():
             if key.startswith("deleted_"):
                 session.out.record((key, ", ".join(f"{count} {name}" for name, count in value.items()) if isinstance(value, dict) else value))
     return answer.status
+
+
+def _refuse_unknown(session, answer, agent):
+    """Raise Stop where nothing was done, because nothing is stored for the agent that was named."""
+    if answer.response.get("unknown_agent"):
+        from cpersona_daemon.paths import places
+
+        raise exits.Stop(f"{session.name}: nothing is stored for an agent {agent!r} in {places(session.settings).db}; check the name, and nothing was changed")
 
 
 class _PrivateDirectory:

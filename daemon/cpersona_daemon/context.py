@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +12,8 @@ from .health.recent import RecentRecalls
 from .paths import Places
 from .settings import Settings
 from .storage.database import Database
+
+log = logging.getLogger("cpersona.context")
 
 
 @dataclass(slots=True)
@@ -34,3 +39,16 @@ class Context:
     tasks: set = field(default_factory=set)
     recent: RecentRecalls = field(default_factory=RecentRecalls)
     daemon: Any = None    # lifecycle.Daemon: its end, and what it knows of the process; set once it serves
+    moving: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while rows are hidden: one merge or deletion of an agent at a time
+
+    def in_background(self, work: Coroutine) -> None:
+        """Run work beside the requests; the context's end cancels what still runs."""
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("work in the background failed", exc_info=task.exception())
+            self.status.warn(f"work in the background failed: {type(task.exception()).__name__}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 from .boundary.access import AccessList
@@ -48,7 +48,7 @@ async def open_early(settings: Settings, places: Places, clock: Any, through: Ca
         status.warn(warning)
     ctx.spool = Spool(ctx)
     ctx.opening = Opening(ctx, through)
-    in_background(ctx, ctx.spool.run())
+    ctx.in_background(ctx.spool.run())
     return ctx
 
 
@@ -66,20 +66,6 @@ async def close(ctx: Context) -> None:
     ctx.db.close()
     if ctx.vectors is not None:
         ctx.vectors.close()
-
-
-def in_background(ctx: Context, work: Coroutine) -> None:
-    """Run work beside the requests; the context's end cancels what still runs."""
-    task = asyncio.get_running_loop().create_task(work)
-    ctx.tasks.add(task)
-    task.add_done_callback(lambda done: _ended(ctx, done))
-
-
-def _ended(ctx: Context, task: asyncio.Task) -> None:
-    ctx.tasks.discard(task)
-    if not task.cancelled() and task.exception() is not None:
-        log.error("work in the background failed", exc_info=task.exception())
-        ctx.status.warn(f"work in the background failed: {type(task.exception()).__name__}")
 
 
 class Opening:
@@ -157,7 +143,10 @@ class Opening:
         ctx.backlog = BacklogWorker(ctx.db, ctx.embedding)
         ctx.embedding.start()
         ctx.backlog.start()
-        in_background(ctx, _settle(ctx))
+        ctx.in_background(_settle(ctx))
+        from .portability.sweep import leftovers
+
+        ctx.in_background(leftovers(ctx))
 
     def _open_vectors(self) -> None:
         """Load numpy and the index's files, and everything that is imported next, beside the event loop."""

@@ -64,6 +64,18 @@ def test_merge_moves_and_forget_agent_asks_first(run_cli):
     assert run_cli(["list"]).stdout == ""
 
 
+def test_an_agent_that_nothing_is_stored_for_is_an_error_where_its_rows_were_to_go(run_cli, home):
+    run_cli(["store", "one"])
+    for command in (["forget-agent", "defualt", "--yes"], ["merge", "defualt", "other"], ["merge", "defualt", "other", "--move"], ["merge", "defualt", "other", "--dry-run"]):
+        done = run_cli(command)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), command
+        assert "'defualt'" in done.stderr and home["CPERSONA_DB_PATH"] in done.stderr
+    assert json.loads(run_cli(["forget-agent", "defualt", "--yes", "--json"]).stdout)["unknown_agent"] is True
+    run_cli(["profile", "set", "somebody", "--agent", "p"])
+    assert run_cli(["forget-agent", "p", "--yes"]).returncode == 0 and run_cli(["forget-agent", "p", "--yes"]).returncode == 1
+    assert run_cli(["list"]).stdout.endswith("\tone\n")
+
+
 def test_health_prints_the_verdict_first_and_refuses_an_unknown_check(run_cli):
     run_cli(["store", "one"])
     done = run_cli(["health", "--check", "sqlite_integrity"])

@@ -435,4 +435,4 @@ def test_a_row_that_lost_its_postings_is_still_found_by_its_text(store):
 def test_listing_walks_the_index_of_newest_rows_without_sorting(store):
     axes, params = Scope("kit", project_id="p", channel="c", source_id="user:").memory_sql()
     plan = [row[-1] for row in store.conn.execute(f"EXPLAIN QUERY PLAN SELECT id FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT 10", tuple(params))]
-    assert plan == ["SEARCH memories USING INDEX memories_recent (agent_id=?)"]
+    assert plan == ["SEARCH memories USING INDEX memories_recent (agent_id=?)", "USING ROWID SEARCH ON TABLE hidden_memories FOR IN-OPERATOR"]

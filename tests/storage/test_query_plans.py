@@ -34,6 +34,7 @@ ALLOWED = re.compile(
     r"SEARCH |SCAN (j|json_each|f|memory_fts|episode_fts|memory_terms|episode_terms) VIRTUAL TABLE|SCAN \(subquery|CO-ROUTINE|LIST SUBQUERY|SCALAR SUBQUERY"
     r"|CREATE BLOOM|SCAN CONSTANT ROW|MULTI-INDEX OR|INDEX \d|COMPOUND|LEFT-MOST|UNION ALL|MERGE|LEFT$|RIGHT$|SCAN memories USING (COVERING )?INDEX memories_created$"
     r"|SCAN b$|REUSE|CORRELATED|USE TEMP B-TREE FOR|SCAN \d+-ROW VALUES CLAUSE|SCAN \d+ CONSTANT ROWS"
+    r"|USING ROWID SEARCH ON TABLE hidden_\w+ FOR IN-OPERATOR$|SCAN hidden_\w+$"
 )
 
 
@@ -104,7 +105,7 @@ def looking(conn):
             looked.plans[sql] = [row[3] for row in conn.execute("EXPLAIN QUERY PLAN " + sql, bindings)]
 
 
-def bounded(conn, act):
+def bounded(conn, act, steps=STEPS):
     """Do something inside a transaction that is taken back; every plan must be sound and the whole must be cheap."""
     conn.execute("BEGIN")
     try:
@@ -114,7 +115,7 @@ def bounded(conn, act):
         conn.execute("ROLLBACK")
     bad = [(sql, line) for sql, plan in looked.plans.items() for line in plan if not ALLOWED.match(line)]
     assert not bad, bad
-    assert looked.sent and looked.steps <= STEPS, (looked.steps, looked.plans)
+    assert looked.sent and looked.steps <= steps, (looked.steps, looked.plans)
     return looked
 
 
@@ -138,7 +139,8 @@ def test_a_blank_recall_reads_the_newest_rows_and_no_others(store, scope):
 
 @in_every_scope
 def test_the_span_of_a_scope_is_read_from_both_ends_of_an_index(store, scope):
-    looked = bounded(store, lambda tx: memories.span(tx.conn, scope))
+    # As of a day the rows stored since are walked over.
+    looked = bounded(store, lambda tx: memories.span(tx.conn, scope), steps=2 * STEPS if scope.as_of else STEPS)
     assert looked.uses("INDEX memories_instant") and not looked.sorts
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..health.canaries import in_background, run_after
+from ..health.canaries import run_after
 from ..health.repairs import reindex as rebuild
 from ..health.verdict import check_health as verdict
 from ..wire import fields
@@ -33,7 +33,7 @@ async def check_health(call: Call) -> dict:
 
 async def reindex(call: Call) -> dict:
     answer = await rebuild(call.ctx, call.progress)
-    in_background(call.ctx, run_after(call.ctx, "reindex"))
+    call.ctx.in_background(run_after(call.ctx, "reindex"))
     return answer
 
 

@@ -11,10 +11,8 @@ from collections.abc import Callable
 import msgspec
 
 from ..memory import undo
-from ..health.canaries import in_background, run_after
-from ..portability import export, import_, merge, paths
-from ..storage import canaries
-from ..storage.database import Transaction
+from ..health.canaries import run_after
+from ..portability import export, forget, import_, merge, paths
 from ..wire import fields
 from .common import paused
 from .registry import Call, Method
@@ -77,18 +75,16 @@ async def import_memories(call: Call) -> dict:
         call.ctx, call.settings, p.input_path, dry_run=p.dry_run, target=p.target_agent_id or "", embed=p.embed, batch=undo.check_name(p.batch),
         fail_if_cut=p.fail_if_cut, progress=call.progress)
     if not p.dry_run:
-        in_background(call.ctx, run_after(call.ctx, "an import"))
+        call.ctx.in_background(run_after(call.ctx, "an import"))
     return answer
 
 
 async def merge_memories(call: Call) -> dict:
-    p, db = call.params, call.ctx.db
+    p = call.params
     merge.check(p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
     if p.dry_run:
-        return await db.read(merge.merge, None, p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
-    answer = await db.write(lambda tx: merge.merge(tx.conn, tx, p.source_agent_id, p.target_agent_id, p.mode, p.strategy), call.key)
-    call.ctx.backlog.wake()
-    return answer
+        return await call.ctx.db.read(merge.dry_run, p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
+    return await merge.merge(call.ctx, p.source_agent_id, p.target_agent_id, p.mode, p.strategy, call.key, call.progress)
 
 
 async def undo_batch(call: Call) -> dict:
@@ -99,16 +95,7 @@ async def undo_batch(call: Call) -> dict:
 
 
 async def delete_agent_data(call: Call) -> dict:
-    p, ctx = call.params, call.ctx
-
-    def job(tx: Transaction) -> dict:
-        canaries.remove_agent(tx, p.agent_id)
-        return merge.delete_agent(tx, p.agent_id)
-
-    answer = await ctx.db.write(job, call.key)
-    await asyncio.to_thread(ctx.calibration.forget, p.agent_id)
-    ctx.recent.forget(p.agent_id)
-    return answer
+    return await forget.forget_agent(call.ctx, call.params.agent_id, call.key, call.progress)
 
 
 METHODS = {

@@ -145,10 +145,3 @@ async def run_if_changed(ctx: Context) -> None:
 def stamp(ctx: Context) -> str:
     """Return what recall's answers depend on besides the rows."""
     return f"{__version__} {ctx.embedding.identity} {scoring_version(ctx.settings)} {ctx.settings.recall_mode}"
-
-
-def in_background(ctx: Context, work: Any) -> None:
-    """Run work beside the requests; the context's end cancels what still runs."""
-    task = asyncio.get_running_loop().create_task(work)
-    ctx.tasks.add(task)
-    task.add_done_callback(ctx.tasks.discard)

@@ -14,7 +14,9 @@ import apsw
 from ..associations.names import Name
 from ..instants import created_text
 from ..vectors.changes import MEMORY, Rid
+from . import hidden
 from .database import Transaction
+from .hidden import seen
 from .scope import Scope
 
 ENTITY = "entity"
@@ -74,6 +76,7 @@ def resolve(conn: apsw.Connection, agent_id: str, project_id: str, channel: str,
     """Return the entity that a name means where it is declared: (P,C), (P,''), ('',C), ('','') in this order."""
     row = conn.execute(
         "SELECT entity_id FROM entity_aliases WHERE agent_id = ? AND normalized = ? AND project_id IN (?, '') AND channel IN (?, '')"
+        f" AND {seen('entities', 'entity_id')}"
         " ORDER BY project_id = ? DESC, channel = ? DESC LIMIT 1",
         (agent_id, normalized, project_id, channel, project_id, channel),
     ).fetchone()
@@ -93,6 +96,10 @@ def insert_entity(tx: Transaction, agent_id: str, project_id: str, channel: str,
 
 def insert_name(tx: Transaction, entity_id: int, normalized: str, written: str, is_name: bool = False) -> None:
     """Give an entity a name in the entity's own bucket; a name that it bears already stays as it was first written."""
+    if hidden.some(tx.conn, "entities"):
+        bearer = bearer_in_bucket(tx.conn, entity_id, normalized)
+        if bearer is not None and bearer != entity_id and hidden.holds(tx.conn, "entities", bearer):
+            delete_entity(tx, bearer)
     tx.execute(
         "INSERT OR IGNORE INTO entity_aliases (entity_id, agent_id, project_id, channel, normalized, alias, is_name)"
         " SELECT id, agent_id, project_id, channel, ?, ?, ? FROM entities WHERE id = ?",
@@ -112,13 +119,13 @@ def bearer_in_bucket(conn: apsw.Connection, entity_id: int, normalized: str) -> 
 
 def owns_entity(conn: apsw.Connection, agent_id: str, entity_id: int) -> bool:
     """Tell whether the agent has an entity with this id."""
-    return conn.execute("SELECT 1 FROM entities WHERE id = ? AND agent_id = ?", (entity_id, agent_id)).fetchone() is not None
+    return conn.execute(f"SELECT 1 FROM entities WHERE id = ? AND agent_id = ? AND {seen('entities')}", (entity_id, agent_id)).fetchone() is not None
 
 
 def owns_record(conn: apsw.Connection, agent_id: str, rid: Rid) -> bool:
     """Tell whether the agent has this memory or episode."""
     table = "memories" if rid[0] == MEMORY else "episodes"
-    return conn.execute(f"SELECT 1 FROM {table} WHERE id = ? AND agent_id = ?", (rid[1], agent_id)).fetchone() is not None
+    return conn.execute(f"SELECT 1 FROM {table} WHERE id = ? AND agent_id = ? AND {seen(table)}", (rid[1], agent_id)).fetchone() is not None
 
 
 def insert_mention(tx: Transaction, entity_id: int, rid: Rid, declared_by: str) -> None:
@@ -147,8 +154,10 @@ def put_relation(
         " AND object_id = ? AND project_id = ? AND channel = ?",
         (agent_id, *subject, predicate, *obj, project_id, channel),
     ).fetchone()
-    if row is not None:
+    if row is not None and not hidden.holds(tx.conn, "relations", row[0]):
         return row[0]
+    if row is not None:
+        tx.execute("DELETE FROM relations WHERE id = ?", row)
     tx.execute(
         "INSERT INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id, anchor_ref,"
         " declared_by, declared_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
@@ -201,7 +210,7 @@ def _nearest(conn: apsw.Connection, scope: Scope, condition: str, params: tuple)
     """Return the matching names, of one spelling only those in the bucket nearest to the axes that the scope gives."""
     axes, values = scope.axes_sql()
     rows = conn.execute(
-        f"SELECT entity_id, normalized, alias, is_name, project_id, channel FROM entity_aliases WHERE {axes} AND {condition} ORDER BY entity_id, normalized",
+        f"SELECT entity_id, normalized, alias, is_name, project_id, channel FROM entity_aliases WHERE {axes} AND {condition} AND {seen('entities', 'entity_id')} ORDER BY entity_id, normalized",
         (*values, *params),
     ).fetchall()
 
@@ -231,14 +240,19 @@ def entities(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[int]) -> 
     """Return those of the entities that are visible in a scope, by id."""
     axes, values = scope.axes_sql()
     rows = conn.execute(
-        f"SELECT {_ENTITY} FROM entities NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {axes}", (json.dumps(list(entity_ids)), *values)
+        f"SELECT {_ENTITY} FROM entities NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {axes} AND {seen('entities')}", (json.dumps(list(entity_ids)), *values)
     )
     return {row[0]: Entity(*row) for row in rows}
 
 
+def _relation_axes(scope: Scope) -> tuple[str, list]:
+    axes, values = scope.axes_sql("r.")
+    return f"{axes} AND {seen('relations', 'r.id')}", values
+
+
 def entity_relations(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[int]) -> list[Relation]:
     """Return the visible relations between entities that start or end at one of these, newest declared first."""
-    axes, values = scope.axes_sql("r.")
+    axes, values = _relation_axes(scope)
     ids = json.dumps(list(entity_ids))
     rows = conn.execute(
         f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.subject_kind = 'entity' AND r.subject_id = j.value"
@@ -252,7 +266,7 @@ def entity_relations(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[i
 
 def record_relations(conn: apsw.Connection, scope: Scope, rids: Iterable[Rid]) -> list[Relation]:
     """Return the visible relations whose both ends are among these records, newest declared first."""
-    axes, values = scope.axes_sql("r.")
+    axes, values = _relation_axes(scope)
     wanted = set(rids)
     rows = conn.execute(
         f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r"
@@ -269,7 +283,7 @@ def mentioned_by(conn: apsw.Connection, scope: Scope, rids: Iterable[Rid]) -> di
     rows = conn.execute(
         "SELECT x.kind, x.record_id, e.id FROM json_each(?) j CROSS JOIN entity_mentions x"
         " ON x.kind = json_extract(j.value, '$[0]') AND x.record_id = json_extract(j.value, '$[1]')"
-        f" CROSS JOIN entities e ON e.id = x.entity_id WHERE {axes} ORDER BY e.id",
+        f" CROSS JOIN entities e ON e.id = x.entity_id WHERE {axes} AND {seen('entities', 'e.id')} ORDER BY e.id",
         (json.dumps(sorted(set(rids))), *values),
     )
     out: dict[Rid, list[int]] = {}
@@ -290,7 +304,7 @@ def _visible_mentions(scope: Scope, ids: str) -> tuple[str, list]:
         condition, values = scope.axes_sql("p.")
         sql += (
             " UNION ALL SELECT j.key, x.kind, x.record_id FROM json_each(?) j CROSS JOIN entity_mentions x ON x.entity_id = j.value"
-            f" AND x.kind = 'ep' CROSS JOIN episodes p ON p.id = x.record_id WHERE {condition}"
+            f" AND x.kind = 'ep' CROSS JOIN episodes p ON p.id = x.record_id WHERE {condition} AND {seen('episodes', 'p.id')}"
         )
         params += [ids, *values]
     return sql, params
@@ -330,18 +344,18 @@ def records_mentioning(conn: apsw.Connection, scope: Scope, entity_ids: list[int
 def entities_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) -> tuple[list[Entity], bool]:
     """Return visible entities with an id above ``after``, and whether more follow."""
     axes, values = scope.axes_sql()
-    rows = conn.execute(f"SELECT {_ENTITY} FROM entities WHERE id > ? AND {axes} ORDER BY id LIMIT ?", (after, *values, limit + 1)).fetchall()
+    rows = conn.execute(f"SELECT {_ENTITY} FROM entities WHERE id > ? AND {axes} AND {seen('entities')} ORDER BY id LIMIT ?", (after, *values, limit + 1)).fetchall()
     return [Entity(*row) for row in rows[:limit]], len(rows) > limit
 
 
 def relations_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) -> tuple[list[Relation], bool]:
     """Return visible relations with an id above ``after``, and whether more follow."""
     axes, values = scope.axes_sql()
-    rows = conn.execute(f"SELECT {_RELATION} FROM relations WHERE id > ? AND {axes} ORDER BY id LIMIT ?", (after, *values, limit + 1)).fetchall()
+    rows = conn.execute(f"SELECT {_RELATION} FROM relations WHERE id > ? AND {axes} AND {seen('relations')} ORDER BY id LIMIT ?", (after, *values, limit + 1)).fetchall()
     return [_relation(row) for row in rows[:limit]], len(rows) > limit
 
 
 def total(conn: apsw.Connection, scope: Scope) -> tuple[int, int]:
     """Count the visible entities and relations."""
     axes, values = scope.axes_sql()
-    return tuple(conn.execute(f"SELECT count(*) FROM {name} WHERE {axes}", tuple(values)).fetchone()[0] for name in ("entities", "relations"))
+    return tuple(conn.execute(f"SELECT count(*) FROM {name} WHERE {axes} AND {seen(name)}", tuple(values)).fetchone()[0] for name in ("entities", "relations"))

@@ -9,6 +9,7 @@ import apsw
 
 from ..vectors.changes import EPISODE, MEMORY
 from .database import Transaction
+from .hidden import seen
 
 
 def label(tx: Transaction, kind: str, row_id: int, batch: str) -> None:
@@ -20,12 +21,15 @@ def unlocked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most:
     """Return ids of memories of a batch that may be deleted, ascending; agent '' means every agent."""
     return [i for (i,) in conn.execute(
         "SELECT b.id FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, '') AND NOT m.locked"
+        f" AND {seen('memories', 'm.id')}"
         " ORDER BY b.id LIMIT ?", (batch, MEMORY, agent_id, at_most))]
 
 
 def locked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> tuple[int, list[int]]:
     """Return how many memories of a batch are locked, and the first of their ids."""
-    rows = "FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, '') AND m.locked"
+    rows = (
+        "FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, '') AND m.locked"
+        f" AND {seen('memories', 'm.id')}")
     ((count,),) = conn.execute(f"SELECT count(*) {rows}", (batch, MEMORY, agent_id)).fetchall()
     return count, [i for (i,) in conn.execute(f"SELECT b.id {rows} ORDER BY b.id LIMIT ?", (batch, MEMORY, agent_id, at_most))]
 
@@ -33,7 +37,8 @@ def locked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most: i
 def episodes(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> list[int]:
     """Return ids of episodes of a batch, ascending; agent '' means every agent."""
     return [i for (i,) in conn.execute(
-        "SELECT b.id FROM batches b CROSS JOIN episodes e ON e.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (e.agent_id, '') ORDER BY b.id LIMIT ?",
+        "SELECT b.id FROM batches b CROSS JOIN episodes e ON e.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (e.agent_id, '')"
+        f" AND {seen('episodes', 'e.id')} ORDER BY b.id LIMIT ?",
         (batch, EPISODE, agent_id, at_most))]
 
 

@@ -16,6 +16,7 @@ import apsw
 import numpy as np
 
 from . import tables
+from .hidden import seen
 
 _NEIGHBOURS_LOOKED_AT = 32  # rows without a vector that may stand between two neighbours in time
 _LEAST_CHUNK = 64
@@ -53,8 +54,8 @@ class Fit:
 
 def memory_ids(conn: apsw.Connection, agent_id: str) -> np.ndarray:
     """Return the ids of an agent's memories ('' for all agents), ascending: int64."""
-    where, params = ("WHERE agent_id = ?", (agent_id,)) if agent_id else ("", ())
-    ids = np.fromiter((i for (i,) in conn.execute(f"SELECT id FROM memories {where}", params)), np.int64)
+    where, params = ("agent_id = ? AND ", (agent_id,)) if agent_id else ("", ())
+    ids = np.fromiter((i for (i,) in conn.execute(f"SELECT id FROM memories WHERE {where}{seen('memories')}", params)), np.int64)
     ids.sort()
     return ids
 

@@ -12,6 +12,7 @@ import apsw
 from ..instants import created_text
 from ..vectors.changes import MEMORY
 from .database import Transaction
+from .hidden import seen
 
 FOUND, LOST, GONE = "found", "lost", "gone"
 _STAMP = "canaries_ran_with"
@@ -93,7 +94,7 @@ def record(tx: Transaction, outcomes: list[tuple[int, str, int | None]]) -> None
 def exists(conn: apsw.Connection, agent_id: str, kind: str, record_id: int) -> bool:
     """Tell whether an agent has this row."""
     table = "memories" if kind == MEMORY else "episodes"
-    return conn.execute(f"SELECT 1 FROM {table} WHERE id = ? AND agent_id = ?", (record_id, agent_id)).fetchone() is not None
+    return conn.execute(f"SELECT 1 FROM {table} WHERE id = ? AND agent_id = ? AND {seen(table)}", (record_id, agent_id)).fetchone() is not None
 
 
 def ran_with(conn: apsw.Connection) -> str | None:

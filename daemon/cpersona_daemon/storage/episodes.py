@@ -11,7 +11,7 @@ import apsw
 
 from ..instants import created_text
 from ..vectors.changes import EPISODE, VectorDrop
-from . import backlog, history, lexical, tables
+from . import backlog, hidden, history, lexical, tables
 from .database import Transaction
 from .memories import Whole, forget_associations
 from .scope import Scope
@@ -86,13 +86,13 @@ def delete(tx: Transaction, episode_id: int, noted: bool = True) -> None:
 
 def owner(conn: apsw.Connection, episode_id: int) -> str | None:
     """Return the agent that an episode belongs to, or None when there is no such episode."""
-    row = conn.execute("SELECT agent_id FROM episodes WHERE id = ?", (episode_id,)).fetchone()
+    row = conn.execute(f"SELECT agent_id FROM episodes WHERE id = ? AND {hidden.seen('episodes')}", (episode_id,)).fetchone()
     return None if row is None else row[0]
 
 
 def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Episode]:
     """Return the episodes with these ids that are visible in the scope (or owned by the agent), by id."""
-    seen = None if scope is None else scope.row_sql()
+    seen = None if scope is None else scope.row_sql("episodes")
     return {row[0]: Episode(*row) for row in tables.by_ids(conn, "episodes", _FULL, ids, seen, agent_id)}
 
 
@@ -113,6 +113,6 @@ def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
 
 def boundary(conn: apsw.Connection, scope: Scope) -> str | None:
     """Return the created_at of the newest episode in the axes of a scope, or None without episodes."""
-    condition, params = scope.row_sql()
+    condition, params = scope.row_sql("episodes")
     row = conn.execute(f"SELECT created_at FROM episodes WHERE {condition} ORDER BY created_at DESC LIMIT 1", tuple(params)).fetchone()
     return None if row is None else row[0]

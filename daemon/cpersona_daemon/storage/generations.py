@@ -14,7 +14,7 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
-from ..vectors.changes import Change
+from ..vectors.changes import Change, Hidden
 
 STAMP_BYTES = 8
 NO_STAMP = bytes(STAMP_BYTES)
@@ -62,7 +62,7 @@ def advance(conn: apsw.Connection, changes: Sequence[Change]) -> Generation:
         " RETURNING value, (SELECT value FROM meta WHERE key = 'vector_stamp')"
     ).fetchall()
     reached = Generation(number, os.urandom(STAMP_BYTES), _stamp(before))
-    changed = _encode((reached.before, [(change.kind, change.id) for change in changes]))
+    changed = _encode((reached.before, [(change.kind, change.id) for change in changes if not isinstance(change, Hidden)]))
     conn.execute("INSERT OR REPLACE INTO meta VALUES ('vector_stamp', ?), ('vector_changes', ?)",
                  (reached.stamp, changed))
     return reached

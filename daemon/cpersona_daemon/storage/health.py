@@ -126,10 +126,7 @@ def clear_postings(tx: Transaction, kind: str) -> None:
 
 def merge_postings(tx: Transaction, kind: str, begin: bool) -> bool:
     """Do a piece of the work that makes an index compact, and tell whether more is left."""
-    fts = TABLES[kind][2]
-    before = tx.conn.total_changes()
-    tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('merge', ?)", (-_MERGE_PAGES if begin else _MERGE_PAGES,))
-    return tx.conn.total_changes() - before >= 2
+    return lexical.tidy(tx, kind, _MERGE_PAGES, begin)
 
 
 def ids_after(conn: apsw.Connection, kind: str, after: int, most: int) -> list[int]:

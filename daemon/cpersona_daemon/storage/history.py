@@ -7,6 +7,7 @@ row only its kind, its axes and its two instants are kept, and only of the newes
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import apsw
@@ -43,6 +44,20 @@ def note_deletion(tx: Transaction, kind: str, row_id: int) -> None:
         f" SELECT ?, agent_id, project_id, channel, created_at, ? FROM {_TABLES[kind]} WHERE id = ?", (kind, created_text(tx.now), row_id))
     note = tx.conn.last_insert_rowid() if tx.conn.changes() else 0
     if note and note % DROPPED_TOGETHER == 0:
+        _drop_oldest(tx, note)
+
+
+def note_deletions(tx: Transaction, kind: str, row_ids: list[int]) -> None:
+    """The same of many rows at once."""
+    if row_ids:
+        tx.execute(
+            "INSERT INTO deletions (kind, agent_id, project_id, channel, created_at, deleted_at) SELECT ?, agent_id, project_id, channel, created_at, ?"
+            f" FROM {_TABLES[kind]} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", (kind, created_text(tx.now), json.dumps(row_ids)))
+        _drop_oldest(tx, tx.conn.last_insert_rowid())
+
+
+def _drop_oldest(tx: Transaction, note: int) -> None:
+    if note > DELETIONS_KEPT:
         dropped = tx.execute("DELETE FROM deletions WHERE id <= ? RETURNING deleted_at", (note - DELETIONS_KEPT,)).fetchall()
         if dropped:
             _put_since(tx, EVERYONE, max(at for (at,) in dropped))
@@ -69,7 +84,8 @@ def unknown(conn: apsw.Connection, scope: Scope, kinds: tuple[str, ...], stored:
     ``stored`` narrows it to rows stored between two instants in created_at's form, '' being open. The source of a
     deleted row is not kept: where the scope names one, rows of any source are counted as deleted.
     """
-    rows, axes = (scope.row_sql(everyone=True),) * 2 if everyone else (scope.memory_sql(), scope.row_sql())
+    axes = scope.stored_sql(everyone=everyone)
+    rows = scope.row_sql("memories", everyone=True) if everyone else scope.memory_sql()
     changed = _count(conn, "memories INDEXED BY memories_changed WHERE changed_at > ?", [scope.as_of], rows, stored) if MEMORY in kinds else 0
     gone = _count(conn, f"deletions WHERE deleted_at > ? AND kind IN ({','.join('?' * len(kinds))})", [scope.as_of, *kinds], axes, stored)
     ((since,),) = conn.execute("SELECT coalesce(max(since), '') FROM recorded_since WHERE ? OR agent_id IN (?, ?)", (everyone, scope.agent_id, EVERYONE)).fetchall()

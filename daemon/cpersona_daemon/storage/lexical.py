@@ -64,6 +64,40 @@ def drop_episode(conn: apsw.Connection, id: int) -> None:
     rewritten(conn, EPISODE)
 
 
+def drop_rows(conn: apsw.Connection, kind: str, ids: Sequence[int]) -> None:
+    """Remove the postings of many rows of a kind."""
+    conn.execute(f"DELETE FROM {TABLES[kind][0]} WHERE rowid IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
+    rewritten(conn, kind)
+
+
+# FTS5 merges a segment of the index anew as soon as a tenth of its rows is deleted, in the very commit that deletes them:
+# in a large index that takes seconds. While many rows go, it is told not to; afterwards the merge is done a piece at a time.
+_MERGE_SHARE = 10  # per cent, its own default
+
+
+def pause_tidying(tx: Transaction) -> None:
+    """Let deletions leave the index untidy until ``tidy`` says that it is done. Kept in the database, so that a restart knows."""
+    for fts, _, _ in TABLES.values():
+        tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('deletemerge', 0)")
+
+
+def tidying_is_paused(conn: apsw.Connection) -> bool:
+    return any(conn.execute(f"SELECT 1 FROM {fts}_config WHERE k = 'deletemerge' AND v = 0").fetchone() for fts, _, _ in TABLES.values())
+
+
+def tidy(tx: Transaction, kind: str, pages: int, begin: bool) -> bool:
+    """Merge a piece of the index of a kind, about so many pages; ``begin`` takes in all of it as it is now. Tell whether there was something to do."""
+    fts, before = TABLES[kind][0], tx.conn.total_changes()
+    tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('merge', ?)", (-pages if begin else pages,))
+    return tx.conn.total_changes() - before > 1
+
+
+def resume_tidying(tx: Transaction) -> None:
+    """Let deletions keep the index tidy by themselves again."""
+    for fts, _, _ in TABLES.values():
+        tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('deletemerge', {_MERGE_SHARE})")
+
+
 # -- ranked search
 
 

@@ -16,7 +16,7 @@ import apsw
 
 from ..instants import created_text, parse_instant
 from ..vectors.changes import MEMORY, VectorDrop
-from . import backlog, history, lexical, tables
+from . import backlog, hidden, history, lexical, tables
 from .database import Transaction
 from .scope import Scope
 
@@ -142,7 +142,7 @@ _EXISTING = (
 
 
 def _existing(conn: apsw.Connection, where: str, params: tuple) -> Existing | None:
-    row = conn.execute(f"SELECT {_EXISTING} {where}", params).fetchone()
+    row = conn.execute(f"SELECT {_EXISTING} {where} AND {hidden.seen('memories')}", params).fetchone()
     return None if row is None else _as_existing(row)
 
 
@@ -172,7 +172,7 @@ def find_duplicate(conn: apsw.Connection, agent_id: str, project_id: str, channe
         for axis in dict.fromkeys((channel, "")):
             steps.append("WHERE agent_id = ? AND content_key = ? AND project_id = ? AND channel = ?")
             values += agent_id, key, project, axis
-    sql = " UNION ALL ".join(f"SELECT {place if place < by_id else by_id}, {_EXISTING} {step}" for place, step in enumerate(steps))
+    sql = " UNION ALL ".join(f"SELECT {place if place < by_id else by_id}, {_EXISTING} {step} AND {hidden.seen('memories')}" for place, step in enumerate(steps))
     found = conn.execute(sql, values).fetchall()
     if not found:
         return None, ""
@@ -239,6 +239,9 @@ def insert_new(tx: Transaction, rows: list[Prepared]) -> list[int | None]:
 def _insert(tx: Transaction, rows: list[Prepared]) -> int:
     """Write all of the rows, or none, and return the last one's id."""
     created = created_text(tx.now)
+    if hidden.some(tx.conn, "memories"):
+        for row in rows:
+            _make_way(tx, row.new, row.key)
     tx.execute(
         f"INSERT INTO memories ({_COLUMNS}) VALUES {','.join([_PLACES] * len(rows))}",
         tuple(chain.from_iterable(_values(row, created) for row in rows)),
@@ -248,9 +251,22 @@ def _insert(tx: Transaction, rows: list[Prepared]) -> int:
     return last
 
 
+def _make_way(tx: Transaction, new: NewMemory, key: bytes) -> None:
+    """Remove the hidden rows that stand where a row is to be written."""
+    found = tx.execute(
+        "SELECT id FROM memories WHERE id IN hidden_memories AND agent_id = ?1 AND content_key = ?2 AND project_id = ?3 AND channel = ?4"
+        " UNION SELECT id FROM memories WHERE id IN hidden_memories AND agent_id = ?1 AND msg_id = ?5 AND msg_id <> '' AND project_id = ?3",
+        (new.agent_id, key, new.project_id, new.channel, new.msg_id)).fetchall()
+    for (memory_id,) in found:
+        delete(tx, memory_id)
+
+
 def replace_content(tx: Transaction, memory_id: int, content: str, whole: Whole | None = None) -> None:
     """Give a row another text (``whole``: what it was before it was cut) with its postings, and take away the vector of the old one."""
     key = content_key(content) if whole is None else whole.key
+    if hidden.some(tx.conn, "memories"):
+        for axes in tx.execute("SELECT agent_id, project_id, channel FROM memories WHERE id = ?", (memory_id,)).fetchall():
+            _make_way(tx, NewMemory(axes[0], content, *axes[1:]), key)
     tx.execute("UPDATE memories SET content = ?, content_key = ?, whole_length = ?, kept_key = ?,"
                " changed_at = CASE WHEN content_key = ? THEN changed_at ELSE ? END WHERE id = ?",
                (content, key, *_mark(content, whole), key, created_text(tx.now), memory_id))
@@ -369,7 +385,7 @@ def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
 
 def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
     """Return the oldest and the newest instant among dated memories in the axes of a scope, or None without any."""
-    condition, params = scope.row_sql()
+    condition, params = scope.row_sql("memories")
     low = conn.execute(f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY instant LIMIT 1", tuple(params)).fetchone()
     if low is None:
         return None
@@ -379,6 +395,8 @@ def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
 
 def total(conn: apsw.Connection, agent_id: str = "") -> int:
     """Count the memories of an agent, or of all."""
-    where, params = ("WHERE agent_id = ?", (agent_id,)) if agent_id else ("", ())
-    ((n,),) = conn.execute(f"SELECT count(*) FROM memories {where}", params).fetchall()
+    if agent_id:
+        ((n,),) = conn.execute(f"SELECT count(*) FROM memories WHERE agent_id = ? AND {hidden.seen('memories')}", (agent_id,)).fetchall()
+    else:
+        ((n,),) = conn.execute("SELECT (SELECT count(*) FROM memories) - (SELECT count(*) FROM hidden_memories)").fetchall()
     return n

@@ -309,10 +309,18 @@ INSERT INTO backlog_counts SELECT m.agent_id, '{kind}', m.project_id, m.channel,
 
 _COUNTED += _counting("mem", "memories", "memory_vectors") + _counting("ep", "episodes", "episode_vectors")
 
+# Rows that are there and that nobody sees, see ``hidden``: a table of its own each, which every read looks into.
+_HIDDEN = """
+CREATE TABLE hidden_memories (id INTEGER PRIMARY KEY REFERENCES memories (id) ON DELETE CASCADE);
+CREATE TABLE hidden_episodes (id INTEGER PRIMARY KEY REFERENCES episodes (id) ON DELETE CASCADE);
+CREATE TABLE hidden_entities (id INTEGER PRIMARY KEY REFERENCES entities (id) ON DELETE CASCADE);
+CREATE TABLE hidden_relations (id INTEGER PRIMARY KEY REFERENCES relations (id) ON DELETE CASCADE);
+"""
+
 MIGRATIONS = (
     (1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS), (3, "named batches", _BATCHES), (4, "canaries", _CANARIES),
     (5, "stamped generations", _STAMPED), (6, "what a cut text was", _CUT), (7, "what was changed and deleted when", _HISTORY),
-    (8, "bound idempotency keys", _BOUND_KEYS), (9, "counted vectors", _COUNTED),
+    (8, "bound idempotency keys", _BOUND_KEYS), (9, "counted vectors", _COUNTED), (10, "rows that nobody sees", _HIDDEN),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 

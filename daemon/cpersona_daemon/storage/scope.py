@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..vectors.changes import EPISODE, MEMORY
+from .hidden import seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +49,26 @@ class Scope:
             params.append(self.channel)
         return sql, params
 
-    def row_sql(self, alias: str = "", everyone: bool = False) -> tuple[str, list]:
-        """Return the condition on rows of any source: the axes, and when they were stored. The whole condition on episodes."""
+    def stored_sql(self, alias: str = "", everyone: bool = False) -> tuple[str, list]:
+        """Return the condition on the axes, and on when a row was stored."""
         sql, params = self.axes_sql(alias, everyone)
         if self.as_of:
             sql += f" AND {alias}created_at <= ?"
             params.append(self.as_of)
         return sql, params
 
+    def row_sql(self, table: str, alias: str = "", everyone: bool = False) -> tuple[str, list]:
+        """Return the condition on rows of a table, of any source: the axes, when they were stored, and that they are not hidden. The whole one on episodes."""
+        sql, params = self.stored_sql(alias, everyone)
+        return f"{sql} AND {seen(table, f'{alias}id')}", params
+
     def sql(self, kind: str, alias: str = "") -> tuple[str, list]:
         """Return the whole condition on rows of a kind."""
-        return self.memory_sql(alias) if kind == MEMORY else self.row_sql(alias)
+        return self.memory_sql(alias) if kind == MEMORY else self.row_sql("episodes", alias)
 
     def memory_sql(self, alias: str = "") -> tuple[str, list]:
         """Return the whole condition on memories, the source included."""
-        sql, params = self.row_sql(alias)
+        sql, params = self.row_sql("memories", alias)
         if self.source_id and self.source_is_prefix:
             sql += f" AND substr({alias}source_id, 1, ?) = ?"
             params += [len(self.source_id), self.source_id]

@@ -10,22 +10,27 @@ from collections.abc import Iterable
 
 import apsw
 
+from . import hidden
 from .scope import Scope
 
 
 def by_ids(conn: apsw.Connection, table: str, columns: str, ids: list[int], seen: tuple[str, list] | None, agent_id: str | None) -> Iterable[tuple]:
     """Return the rows with these ids for which the condition ``seen`` holds, or that the agent owns where it is None."""
-    condition, params = seen or (("1", []) if agent_id is None else ("agent_id = ?", [agent_id]))
+    condition, params = seen or (hidden.seen(table), [])
+    if seen is None and agent_id is not None:
+        condition, params = f"agent_id = ? AND {condition}", [agent_id]
     # Left to itself SQLite would walk through the whole index of the agent and look each row up in the list.
     return conn.execute(f"SELECT {columns} FROM {table} NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {condition}", (json.dumps(ids), *params))
 
 
 def agents(conn: apsw.Connection, table: str, at_most: int = -1) -> list[str]:
     """Return the agents that have rows in the table, in their order, one step in an index each; -1 means all."""
+    def after(name: str) -> str:
+        return f"(SELECT agent_id FROM {table} WHERE agent_id > {name} AND {hidden.seen(table)} ORDER BY agent_id LIMIT 1)"
+
     rows = conn.execute(
-        f"WITH RECURSIVE a(agent) AS (SELECT min(agent_id) FROM {table} UNION ALL"
-        f" SELECT (SELECT min(agent_id) FROM {table} WHERE agent_id > a.agent) FROM a WHERE a.agent IS NOT NULL)"
-        " SELECT agent FROM a WHERE agent IS NOT NULL LIMIT ?", (at_most,))
+        f"WITH RECURSIVE a(agent) AS (SELECT {after('?1')} UNION ALL SELECT {after('a.agent')} FROM a WHERE a.agent IS NOT NULL)"
+        " SELECT agent FROM a WHERE agent IS NOT NULL LIMIT ?2", ("", at_most))
     return [agent for (agent,) in rows]
 
 
@@ -40,12 +45,12 @@ def newest(conn: apsw.Connection, table: str, columns: str, agent_id: str, proje
     """Return rows created_at DESC, id DESC; agent '' means all agents, ``since`` and ``until`` are inclusive, and '' is open, as is channel ''."""
     asked = [("agent_id = ?", agent_id or None), ("project_id IN (?, '')", project_id), ("channel IN (?, '')", channel or None), ("created_at >= ?", since or None), ("created_at <= ?", until or None)]
     conditions = [(condition, value) for condition, value in asked if value is not None]
-    where = f"WHERE {' AND '.join(condition for condition, _ in conditions)}" if conditions else ""
-    return conn.execute(f"SELECT {columns} FROM {table} {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*(value for _, value in conditions), limit))
+    where = " AND ".join([hidden.seen(table), *(condition for condition, _ in conditions)])
+    return conn.execute(f"SELECT {columns} FROM {table} WHERE {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*(value for _, value in conditions), limit))
 
 
 def count_in_scope(conn: apsw.Connection, table: str, scope: Scope, at_most: int) -> int:
     """Count the rows in the agent, project and channel scope, stopping at ``at_most``."""
-    condition, params = scope.row_sql()
+    condition, params = scope.row_sql(table)
     ((n,),) = conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT ?)", (*params, at_most)).fetchall()
     return n

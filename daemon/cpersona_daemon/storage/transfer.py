@@ -14,22 +14,30 @@ from ..instants import created_text
 from ..vectors.changes import MEMORY, VectorPut
 from . import associations, episodes, memories
 from .database import Transaction
+from .hidden import seen, some
 
 # -- export
 
 
 def _owned(agent_id: str, column: str = "agent_id") -> tuple[str, tuple]:
     # The plus keeps SQLite from the index: rows then stream in id order instead of being sorted first, text and all.
-    return (f"WHERE +{column} = ?", (agent_id,)) if agent_id else ("", ())
+    return (f"+{column} = ?", (agent_id,)) if agent_id else ("1", ())
+
+
+# A mention is seen where both its ends are.
+_MENTION_SEEN = (
+    f"{seen('entities', 'm.entity_id')} AND CASE m.kind WHEN 'mem' THEN {seen('memories', 'm.record_id')} ELSE {seen('episodes', 'm.record_id')} END"
+)
 
 
 def counts(conn: apsw.Connection, agent_id: str) -> dict[str, int]:
     """Count what an export of an agent ('' = all) holds, by kind of line."""
-    where, params = ("WHERE agent_id = ?", (agent_id,)) if agent_id else ("", ())
+    where, params = ("agent_id = ?", (agent_id,)) if agent_id else ("1", ())
     out = {}
     for name, table in (("memory", "memories"), ("episode", "episodes"), ("profile", "profiles"), ("entity", "entities"), ("relation", "relations")):
-        ((out[name],),) = conn.execute(f"SELECT count(*) FROM {table} {where}", params).fetchall()
-    ((out["mention"],),) = conn.execute(f"SELECT count(*) FROM entity_mentions m JOIN entities e ON e.id = m.entity_id {where}", params).fetchall()
+        condition = where if table == "profiles" else f"{where} AND {seen(table)}"
+        ((out[name],),) = conn.execute(f"SELECT count(*) FROM {table} WHERE {condition}", params).fetchall()
+    ((out["mention"],),) = conn.execute(f"SELECT count(*) FROM entity_mentions m JOIN entities e ON e.id = m.entity_id WHERE {where} AND {_MENTION_SEEN}", params).fetchall()
     return out
 
 
@@ -40,7 +48,8 @@ def memory_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator
     extra, join = (", v.vector, v.model", "LEFT JOIN memory_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
     return conn.execute(
         "SELECT m.id, m.agent_id, m.msg_id, m.content, m.source, m.timestamp, m.metadata, m.created_at, m.project_id, m.channel, m.locked,"
-        f" m.recall_count, m.last_recalled_at, m.whole_length, iif(m.whole_length IS NULL, NULL, m.content_key){extra} FROM memories m {join} {where} ORDER BY m.id", params)
+        f" m.recall_count, m.last_recalled_at, m.whole_length, iif(m.whole_length IS NULL, NULL, m.content_key){extra} FROM memories m {join}"
+        f" WHERE {where} AND {seen('memories', 'm.id')} ORDER BY m.id", params)
 
 
 def episode_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple]:
@@ -49,13 +58,13 @@ def episode_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterato
     extra, join = (", v.vector, v.model", "LEFT JOIN episode_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
     return conn.execute(
         "SELECT m.id, m.agent_id, m.summary, m.keywords, m.start_time, m.end_time, m.created_at, m.resolved, m.project_id, m.channel, m.whole_length, m.whole_key"
-        f"{extra} FROM episodes m {join} {where} ORDER BY m.id", params)
+        f"{extra} FROM episodes m {join} WHERE {where} AND {seen('episodes', 'm.id')} ORDER BY m.id", params)
 
 
 def profile_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     """Yield (agent, user, content, updated_at, project)."""
     where, params = _owned(agent_id)
-    return conn.execute(f"SELECT agent_id, user_id, content, updated_at, project_id FROM profiles {where} ORDER BY agent_id, user_id", params)
+    return conn.execute(f"SELECT agent_id, user_id, content, updated_at, project_id FROM profiles WHERE {where} ORDER BY agent_id, user_id", params)
 
 
 def entity_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
@@ -64,7 +73,7 @@ def entity_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     return conn.execute(
         "SELECT id, agent_id, project_id, channel, name, declared_by, created_at,"
         " (SELECT json_group_array(alias) FROM (SELECT alias FROM entity_aliases WHERE entity_id = entities.id AND NOT is_name ORDER BY normalized))"
-        f" FROM entities {where} ORDER BY id", params)
+        f" FROM entities WHERE {where} AND {seen('entities')} ORDER BY id", params)
 
 
 def mention_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
@@ -72,7 +81,7 @@ def mention_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     where, params = _owned(agent_id, "e.agent_id")
     return conn.execute(
         "SELECT m.entity_id, m.kind, m.record_id, m.declared_by, m.created_at FROM entity_mentions m JOIN entities e ON e.id = m.entity_id"
-        f" {where} ORDER BY m.entity_id, m.created_at, m.kind DESC, m.record_id", params)
+        f" WHERE {where} AND {_MENTION_SEEN} ORDER BY m.entity_id, m.created_at, m.kind DESC, m.record_id", params)
 
 
 def relation_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
@@ -80,7 +89,7 @@ def relation_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     where, params = _owned(agent_id)
     return conn.execute(
         "SELECT id, agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id, anchor_ref, declared_by, declared_at"
-        f" FROM relations {where} ORDER BY id", params)
+        f" FROM relations WHERE {where} AND {seen('relations')} ORDER BY id", params)
 
 
 # -- import
@@ -111,7 +120,7 @@ def find_episode(conn: apsw.Connection, new: episodes.NewEpisode) -> int | None:
     """Return the episode with this summary in exactly this agent, project and channel."""
     row = conn.execute(
         "SELECT id FROM episodes INDEXED BY episodes_same WHERE agent_id = ? AND substr(summary, 1, 64) = substr(?, 1, 64) AND summary = ?"
-        " AND whole_key IS ? AND project_id = ? AND channel = ? ORDER BY id LIMIT 1",
+        f" AND whole_key IS ? AND project_id = ? AND channel = ? AND {seen('episodes')} ORDER BY id LIMIT 1",
         (new.agent_id, new.summary, new.summary, new.whole and new.whole.key, new.project_id, new.channel)).fetchone()
     return None if row is None else row[0]
 
@@ -142,52 +151,31 @@ def put_profile(tx: Transaction, agent_id: str, content: str, updated_at: str | 
 
 # -- merge
 
-_SAME_MSG_ID = "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.msg_id = s.msg_id AND t.msg_id <> '' AND s.msg_id <> '' AND t.project_id = s.project_id"
+_SAME_MSG_ID = (
+    "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.msg_id = s.msg_id AND t.msg_id <> '' AND s.msg_id <> '' AND t.project_id = s.project_id"
+    f" AND {seen('memories', 't.id')}"
+)
 _SAME_CONTENT = (
     "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.content_key = s.content_key AND t.project_id = s.project_id AND t.channel = s.channel"
+    f" AND {seen('memories', 't.id')}"
 )
 
 
 def memory_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[int, int | None]]:
     """Return every memory of ``source`` by id with the row of ``target`` that stands in its place, None where there is none."""
     return conn.execute(
-        f"SELECT s.id, coalesce(({_SAME_MSG_ID}), ({_SAME_CONTENT})) FROM memories s WHERE s.agent_id = ?2 ORDER BY s.id", (target, source)).fetchall()
+        f"SELECT s.id, coalesce(({_SAME_MSG_ID}), ({_SAME_CONTENT})) FROM memories s WHERE s.agent_id = ?2 AND {seen('memories', 's.id')}"
+        " ORDER BY s.id", (target, source)).fetchall()
 
 
 def episode_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[int, int | None, int]]:
     """Return every episode of ``source`` by id, the one of ``target`` in its place, and the first of its own kind at the source."""
     same = (
         "SELECT min(t.id) FROM episodes t INDEXED BY episodes_same WHERE t.agent_id = {} AND substr(t.summary, 1, 64) = substr(s.summary, 1, 64)"
-        " AND t.summary = s.summary AND t.whole_key IS s.whole_key AND t.project_id = s.project_id AND t.channel = s.channel")
+        " AND t.summary = s.summary AND t.whole_key IS s.whole_key AND t.project_id = s.project_id AND t.channel = s.channel"
+        f" AND {seen('episodes', 't.id')}")
     return conn.execute(
-        f"SELECT s.id, ({same.format('?1')}), ({same.format('?2')}) FROM episodes s WHERE s.agent_id = ?2 ORDER BY s.id", (target, source)).fetchall()
-
-
-def vector_of(conn: apsw.Connection, kind: str, row_id: int) -> tuple[str, bytes] | None:
-    """Return a row's model and vector, or None."""
-    table = "memory_vectors" if kind == MEMORY else "episode_vectors"
-    return conn.execute(f"SELECT model, vector FROM {table} WHERE id = ?", (row_id,)).fetchone()
-
-
-def waits(conn: apsw.Connection, kind: str, row_id: int) -> bool:
-    """Tell whether a row is listed for embedding."""
-    return conn.execute("SELECT 1 FROM embedding_backlog WHERE kind = ? AND id = ?", (kind, row_id)).fetchone() is not None
-
-
-def memory_to_copy(conn: apsw.Connection, memory_id: int, agent_id: str) -> memories.NewMemory:
-    """Return a stored row as a new one of another agent, with its age, lock and counters."""
-    row = conn.execute(
-        "SELECT content, project_id, channel, msg_id, source, timestamp, metadata, created_at, locked, recall_count, last_recalled_at, whole_length, content_key"
-        " FROM memories WHERE id = ?", (memory_id,)).fetchone()
-    return memories.NewMemory(agent_id, *row[:8], bool(row[8]), *row[9:11], None if row[11] is None else memories.Whole(*row[11:]))
-
-
-def episode_to_copy(conn: apsw.Connection, episode_id: int, agent_id: str) -> episodes.NewEpisode:
-    """Return a stored episode as a new one of another agent."""
-    row = conn.execute(
-        "SELECT summary, keywords, project_id, channel, start_time, end_time, resolved, created_at, whole_length, whole_key FROM episodes WHERE id = ?",
-        (episode_id,)).fetchone()
-    return episodes.NewEpisode(agent_id, *row[:6], bool(row[6]), row[7], None if row[8] is None else memories.Whole(*row[8:]))
+        f"SELECT s.id, ({same.format('?1')}), ({same.format('?2')}) FROM episodes s WHERE s.agent_id = ?2 AND {seen('episodes', 's.id')} ORDER BY s.id", (target, source)).fetchall()
 
 
 def profile_of(conn: apsw.Connection, agent_id: str) -> tuple | None:
@@ -204,15 +192,8 @@ def delete_profile(tx: Transaction, agent_id: str) -> int:
 
 def ids_of(conn: apsw.Connection, table: str, agent_id: str) -> list[int]:
     """Return the ids of an agent's rows in a table with an agent_id."""
-    return [i for (i,) in conn.execute(f"SELECT id FROM {table} WHERE agent_id = ? ORDER BY id", (agent_id,))]
+    return [i for (i,) in conn.execute(f"SELECT id FROM {table} WHERE agent_id = ? AND {seen(table)} ORDER BY id", (agent_id,))]
 
-
-def delete_associations(tx: Transaction, agent_id: str) -> dict[str, int]:
-    """Remove an agent's entities with their aliases and mentions, and its relations; return the counts."""
-    found = counts(tx.conn, agent_id)
-    tx.execute("DELETE FROM relations WHERE agent_id = ?", (agent_id,))
-    tx.execute("DELETE FROM entities WHERE agent_id = ?", (agent_id,))
-    return {"entities": found["entity"], "mentions": found["mention"], "relations": found["relation"]}
 
 # -- associations
 
@@ -220,7 +201,8 @@ def delete_associations(tx: Transaction, agent_id: str) -> dict[str, int]:
 def find_entity(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, normalized: str) -> int | None:
     """Return the entity that this name or alias means in exactly this scope."""
     row = conn.execute(
-        "SELECT entity_id FROM entity_aliases WHERE agent_id = ? AND normalized = ? AND project_id = ? AND channel = ?",
+        "SELECT entity_id FROM entity_aliases WHERE agent_id = ? AND normalized = ? AND project_id = ? AND channel = ?"
+        f" AND {seen('entities', 'entity_id')}",
         (agent_id, normalized, project_id, channel)).fetchone()
     return None if row is None else row[0]
 
@@ -258,6 +240,10 @@ def put_relation(
     anchor_ref: str | None, declared_by: str, declared_at: str | None,
 ) -> None:
     """Register a relation, unless it is known."""
+    if some(tx.conn, "relations"):
+        tx.execute(
+            "DELETE FROM relations WHERE id IN hidden_relations AND agent_id = ? AND project_id = ? AND channel = ? AND subject_kind = ? AND subject_id = ?"
+            " AND predicate = ? AND object_kind = ? AND object_id = ?", (agent_id, project_id, channel, *subject, predicate, *object_))
     tx.execute(
         "INSERT OR IGNORE INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id, anchor_ref,"
         " declared_by, declared_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",

@@ -26,6 +26,11 @@ _TABLES = {MEMORY: ("memories", "memory_vectors", "m.source_id"), EPISODE: ("epi
 _IDENTITY = "vector_store"
 
 
+def table_of(kind: str) -> str:
+    """Return the table that holds the rows of a kind."""
+    return _TABLES[kind][0]
+
+
 @contextmanager
 def reader(path: str) -> Iterator[apsw.Connection]:
     """Open a read-only connection for one piece of work. Raises the typed errors of ``translate``."""
@@ -83,7 +88,7 @@ def count(conn: apsw.Connection, kind: str) -> int:
 def scan_order(conn: apsw.Connection, kind: str, scope: Scope | None = None) -> np.ndarray:
     """Return the ids of all rows in scope, with a vector or not, in scan order: created_at DESC, id ASC. int64."""
     rows = _TABLES[kind][0]
-    where, params = ("1", []) if scope is None else scope.memory_sql() if kind == MEMORY else scope.row_sql()
+    where, params = ("1", []) if scope is None else scope.sql(kind)
     found = conn.execute(f"SELECT id, created_at FROM {rows} WHERE {where}", tuple(params)).fetchall()
     ids = np.array([row_id for row_id, _ in found], np.int64)
     return ids[np.lexsort((ids, -created_column([text for _, text in found])))]

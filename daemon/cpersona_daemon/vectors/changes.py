@@ -57,4 +57,12 @@ class VectorRows:
                           for p in puts), strict=True))
 
 
-Change = VectorPut | VectorDrop
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """From now on exactly these rows of a kind are there and seen by nobody. ``ids`` ascend, int64."""
+
+    kind: str
+    ids: np.ndarray
+
+
+Change = VectorPut | VectorDrop | Hidden

@@ -37,6 +37,7 @@ _FEW = 4  # changes up to this many are cheaper one by one than as arrays
 _MIN_CAPACITY = 1024
 _created = lru_cache(64)(created_seconds)  # stores come in bursts, and a stamp has whole seconds
 _NO_SLOTS = np.zeros(0, np.int32)
+NOTHING_HIDDEN = np.zeros(0, np.int64)
 # A journal of this many batches is rewritten as one, so that a start never replays more than a share of the rows.
 CHECKPOINT_BATCHES = 4096
 # Below these counts a rebuild for tidiness is not worth its reading.
@@ -62,6 +63,7 @@ class Index:
         self._sketch_file: MatrixFile | None = None
         self._sketches: HeldRows | None = None
         self._rows: RowsFile | None = None
+        self.hidden = NOTHING_HIDDEN  # what the next view leaves out of every scan
         self._publish()
 
     # -- life
@@ -177,6 +179,11 @@ class Index:
         self._publish()
         if self._rows is not None and self._rows.batches > max(CHECKPOINT_BATCHES, count // 8):
             self._rows = self._checkpointed(self._rows)
+
+    def hide(self, ids: np.ndarray) -> None:
+        """Leave these rows, and no others, out of every scan from the next view on, which is made now."""
+        self.hidden = ids
+        self._publish()
 
     def wants_rebuild(self) -> str | None:
         """Return why a fresh index would be better, None while this one is fit."""
@@ -371,7 +378,7 @@ class Index:
 
     def _publish(self) -> None:
         self.view = View(self.columns, self._matrix, self._sketches, self.codes, self.width, self.count,
-                         np.uint32(self._change), self._late, self._max_norm, self.widths, self.models)
+                         np.uint32(self._change), self._late, self._max_norm, self.widths, self.models, self.hidden)
 
     def _journal_rows(self, first: int) -> np.ndarray:
         rows = np.empty(self.count - first, ROW)

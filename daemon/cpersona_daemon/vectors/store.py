@@ -23,13 +23,13 @@ import numpy as np
 
 from ..errors import CPersonaError
 from ..files import make_way
-from ..storage import generations
+from ..storage import generations, hidden
 from ..storage import vectors as rows
 from ..storage.generations import NOTHING, Generation
 from ..storage.scope import Scope
-from .changes import EPISODE, MEMORY, Change, Rid, VectorPut
+from .changes import EPISODE, MEMORY, Change, Hidden, Rid, VectorPut
 from .files import FRESH, ROWS, SUFFIXES, Unusable
-from .index import Index
+from .index import NOTHING_HIDDEN, Index
 from .plain import plain_background, plain_cosines, plain_rows, plain_search, spaced
 from .rows import DamagedRows, as_slice
 from .simd import SimdPass, first_pass
@@ -71,6 +71,7 @@ class _Part:
     done: int = 0
     total: int = 0
     tried_at: float = field(default=float("-inf"))
+    hidden: np.ndarray = field(default_factory=lambda: NOTHING_HIDDEN)
 
     @property
     def rebuilding(self) -> bool:
@@ -103,6 +104,8 @@ class VectorStore:
         self._db_path = db.path
         with rows.reader(db.path) as conn:
             self._store_id = rows.identity(conn)
+            for part in self._parts.values():
+                part.hidden = np.array(hidden.ids(conn, rows.table_of(part.kind)), np.int64)
         if self._store_id is None and db.read_only:
             self._store_id = _NOBODY
         if self._store_id is None:  # every database is made with one; this one's was damaged
@@ -155,13 +158,18 @@ class VectorStore:
         An index that cannot follow is dropped and rebuilt in the background: the commit itself stands.
         """
         latest: dict[str, dict[int, Change]] = {MEMORY: {}, EPISODE: {}}
+        unseen: dict[str, np.ndarray] = {}
         for change in changes:
+            if isinstance(change, Hidden):
+                unseen[change.kind] = change.ids
+                continue
             latest[change.kind].pop(change.id, None)
             latest[change.kind][change.id] = change
         with self._lock:
             if self._closed:
                 return
             for part in self._parts.values():
+                part.hidden = unseen.get(part.kind, part.hidden)
                 self._apply_part(part, latest[part.kind], reached)
 
     def _apply_part(self, part: _Part, latest: dict[int, Change], reached: Generation) -> None:
@@ -169,6 +177,7 @@ class VectorStore:
             part.pending.append((latest, reached))
         if part.index is not None:
             try:
+                part.index.hidden = part.hidden
                 _bring_in(part.index, latest, reached)
             except Exception as error:  # whatever it is, the row is durable and the writer thread must go on
                 _LOG.warning("vector index of %s cannot follow: %s", part.kind, _told(error))
@@ -377,6 +386,7 @@ class VectorStore:
         except BaseException:
             index.close(tidy=False)
             raise
+        index.hide(part.hidden)
         part.index, part.origin = index, "file"
 
     def _drop(self, part: _Part, why: str) -> None:
@@ -459,6 +469,7 @@ class VectorStore:
                     return
                 for latest, reached in pending:
                     _bring_in(fresh, latest, reached)
+                fresh.hide(part.hidden)
             except Exception as error:
                 fresh.discard()
                 part.problem = _told(error)

@@ -45,7 +45,8 @@ class View:
 
     ``matrix`` and ``sketches`` hold the rows as float32 and as int8; without a vector both are None. A slot is alive
     here when ``columns.died[slot] > change``. ``late`` lists the slots that stand out of order, ascending by
-    created_at. ``widths`` and ``models`` count the living rows: by width, and by the code of the model.
+    created_at. ``hidden`` are ids that no scan takes, ascending. ``widths`` and ``models`` count the living rows: by width,
+    and by the code of the model.
     """
 
     columns: Columns
@@ -59,6 +60,7 @@ class View:
     max_norm: float
     widths: dict[int, int]
     models: dict[int, int]
+    hidden: np.ndarray
 
     def rows(self, slots: np.ndarray) -> np.ndarray:
         """Return the float32 rows at ``slots``, (n, width), read anew and found to have their sums. Raises DamagedRows."""

@@ -89,6 +89,9 @@ def _tests(view: View, scope: Scope, with_source: bool) -> list | None:
 
 def _passing(view: View, tests: list, where: slice | np.ndarray) -> np.ndarray:
     passing = view.columns.died[where] > view.change
+    if len(view.hidden):
+        ids = view.columns.id[where]
+        passing &= view.hidden.take(np.searchsorted(view.hidden, ids), mode="clip") != ids
     for column, wanted in tests:
         values = column[where]
         if isinstance(wanted, np.ndarray):

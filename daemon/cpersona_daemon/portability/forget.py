@@ -1,0 +1,57 @@
+"""Erasing an agent: one short transaction after which nobody sees anything of it, then the deletion itself.
+
+Contract: contracts.md §2 (delete_agent_data).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+
+from ..context import Context
+from ..errors import CPersonaError, Refused, StorageFailure
+from ..storage import canaries, hidden, history, transfer
+from ..storage.database import Transaction
+from ..storage.idempotency import Key
+from ..vectors.changes import EPISODE, MEMORY, Hidden
+from .sweep import Progress, leftovers, sweep
+
+
+async def forget_agent(ctx: Context, agent_id: str, key: Key | None = None, progress: Progress | None = None) -> dict:
+    """Remove everything of an agent, locked rows too, and return delete_agent_data's answer once nothing of it is left.
+
+    Raises Refused for ''. Whatever ends it early leaves all of it or nothing to be seen; the rest is deleted in the background.
+    """
+    if not agent_id:
+        raise Refused("agent_id is empty; name the agent whose data is to be deleted")
+    async with ctx.moving:
+        answer = await ctx.db.write(lambda tx: _hide(tx, agent_id), key)
+        await asyncio.to_thread(ctx.calibration.forget, agent_id)
+        ctx.recent.forget(agent_id)
+        try:
+            await sweep(ctx, progress, answer["deleted_memories"] + answer["deleted_episodes"])
+        except asyncio.CancelledError:
+            ctx.in_background(leftovers(ctx))
+            raise
+        except CPersonaError as error:
+            raise StorageFailure(f"nobody sees anything of {agent_id!r} any more, but not all of it could be deleted ({error}); the next start goes on") from error
+    return answer
+
+
+def _hide(tx: Transaction, agent_id: str) -> dict:
+    declared = transfer.counts(tx.conn, agent_id)
+    for table in hidden.TABLES:
+        hidden.hide_agent(tx, table, agent_id)
+    tx.changes += [Hidden(kind, np.array(hidden.ids(tx.conn, table), np.int64)) for kind, table in ((MEMORY, "memories"), (EPISODE, "episodes"))]
+    canaries.remove_agent(tx, agent_id)
+    history.forget(tx, agent_id)
+    answer = {
+        "ok": True, "agent_id": agent_id, "deleted_memories": declared["memory"], "deleted_profiles": transfer.delete_profile(tx, agent_id),
+        "deleted_episodes": declared["episode"],
+    }
+    if not any(declared.values()):
+        answer["unknown_agent"] = True
+    if declared["entity"] or declared["mention"] or declared["relation"]:
+        answer["deleted_associations"] = {"entities": declared["entity"], "mentions": declared["mention"], "relations": declared["relation"]}
+    return answer

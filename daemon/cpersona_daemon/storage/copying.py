@@ -1,0 +1,100 @@
+"""The statements of a merge that takes many transactions: what is to be copied, and which rows changed meanwhile.
+
+Changes are noted by triggers of the writer's own connection, which no other connection sees and no restart finds.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import apsw
+
+from ..vectors.changes import EPISODE, MEMORY
+from . import episodes, memories
+from .database import Transaction
+from .hidden import seen
+
+
+@dataclass(frozen=True, slots=True)
+class Copyable:
+    """A row of the source as one of the target, with its model and vector where it has them; ``waits`` for one that is listed for embedding."""
+
+    id: int
+    new: memories.NewMemory | episodes.NewEpisode
+    model: str
+    vector: bytes | None
+    waits: bool
+
+
+_VECTOR = "v.model, v.vector, b.id IS NOT NULL"
+_MEMORIES = (
+    "SELECT m.id, m.content, m.project_id, m.channel, m.msg_id, m.source, m.timestamp, m.metadata, m.created_at, m.locked, m.recall_count,"
+    f" m.last_recalled_at, m.whole_length, m.content_key, {_VECTOR} FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value"
+    " LEFT JOIN memory_vectors v ON v.id = m.id LEFT JOIN embedding_backlog b ON b.kind = 'mem' AND b.id = m.id"
+    f" WHERE m.agent_id = ? AND {seen('memories', 'm.id')}"
+)
+_EPISODES = (
+    "SELECT m.id, m.summary, m.keywords, m.project_id, m.channel, m.start_time, m.end_time, m.resolved, m.created_at, m.whole_length, m.whole_key,"
+    f" {_VECTOR} FROM json_each(?) j CROSS JOIN episodes m ON m.id = j.value"
+    " LEFT JOIN episode_vectors v ON v.id = m.id LEFT JOIN embedding_backlog b ON b.kind = 'ep' AND b.id = m.id"
+    f" WHERE m.agent_id = ? AND {seen('episodes', 'm.id')}"
+)
+
+
+def read(conn: apsw.Connection, kind: str, ids: list[int], source: str, target: str) -> list[Copyable]:
+    """Return those of the source's rows that are there, in the order of ``ids``, as rows of the target: with age, lock and counters."""
+    rows = conn.execute(_MEMORIES if kind == MEMORY else _EPISODES, (json.dumps(ids), source))
+    return [Copyable(row[0], (_memory if kind == MEMORY else _episode)(target, row), row[-3] or "", row[-2], bool(row[-1])) for row in rows]
+
+
+def _memory(agent_id: str, row: tuple) -> memories.NewMemory:
+    whole = None if row[12] is None else memories.Whole(*row[12:14])
+    return memories.NewMemory(agent_id, *row[1:9], bool(row[9]), *row[10:12], whole)
+
+
+def _episode(agent_id: str, row: tuple) -> episodes.NewEpisode:
+    whole = None if row[9] is None else memories.Whole(*row[9:11])
+    return episodes.NewEpisode(agent_id, *row[1:7], bool(row[7]), row[8], whole)
+
+
+def watch(tx: Transaction, source: str, target: str) -> None:
+    """Begin to note which rows of the source are changed or deleted, and which of the target are deleted."""
+    unwatch(tx)
+    tx.execute("CREATE TEMP TABLE merge_source (agent_id TEXT); CREATE TEMP TABLE merge_agents (agent_id TEXT);"
+               " CREATE TEMP TABLE merge_changed (kind TEXT, id INTEGER, PRIMARY KEY (kind, id)) WITHOUT ROWID")
+    tx.execute("INSERT INTO temp.merge_source VALUES (?)", (source,))
+    tx.execute("INSERT INTO temp.merge_agents VALUES (?), (?)", (source, target))
+    for kind, table in ((MEMORY, "memories"), (EPISODE, "episodes")):
+        for event, agents in (("UPDATE", "merge_source"), ("DELETE", "merge_agents")):
+            tx.execute(
+                f"CREATE TEMP TRIGGER merge_{event}_{table} AFTER {event} ON main.{table} WHEN old.agent_id IN {agents} BEGIN"
+                f" INSERT OR IGNORE INTO merge_changed VALUES ('{kind}', old.id); END")
+
+
+def unwatch(tx: Transaction) -> None:
+    """Note nothing any more, and forget what was noted."""
+    for table in ("memories", "episodes"):
+        for event in ("UPDATE", "DELETE"):
+            tx.execute(f"DROP TRIGGER IF EXISTS temp.merge_{event}_{table}")
+    tx.execute("DROP TABLE IF EXISTS temp.merge_source; DROP TABLE IF EXISTS temp.merge_agents; DROP TABLE IF EXISTS temp.merge_changed")
+
+
+def count_changed(conn: apsw.Connection) -> int:
+    """Return how many rows are noted."""
+    return conn.execute("SELECT count(*) FROM temp.merge_changed").fetchone()[0]
+
+
+def take_changed(tx: Transaction, at_most: int = -1) -> list[tuple[str, int]]:
+    """Return (kind, id) of rows noted since, and take them off the list."""
+    noted = tx.execute("SELECT kind, id FROM temp.merge_changed LIMIT ?", (at_most,)).fetchall()
+    for kind, row_id in noted:
+        tx.execute("DELETE FROM temp.merge_changed WHERE kind = ? AND id = ?", (kind, row_id))
+    return noted
+
+
+def hide_relations_of_hidden(tx: Transaction, agent_id: str) -> None:
+    """Let nobody see the agent's relations that name a hidden record."""
+    ends = " OR ".join(f"{end}_kind = '{kind}' AND {end}_id IN hidden_{table}" for end in ("subject", "object")
+                       for kind, table in ((MEMORY, "memories"), (EPISODE, "episodes")))
+    tx.execute(f"INSERT OR IGNORE INTO hidden_relations SELECT id FROM relations WHERE agent_id = ? AND ({ends})", (agent_id,))
