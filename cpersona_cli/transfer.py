@@ -65,9 +65,11 @@ def export(session, file, all_agents, embeddings):
 def import_(session, file, dry_run, to_agent, batch, fail_if_cut):
     """Read a file that export wrote. What is there already is skipped; importing twice is harmless.
 
-    Ends with totals. A line that cannot be read is said with its number, the rest goes on, and the exit
-    status is 1; so it is with one whose text is too long and was cut, or with --fail-if-cut left out. An import that
-    was interrupted goes on where it stopped when it is run again.
+    Ends with totals. Lines that cannot be read are counted, the first with their numbers, the rest goes on, and the
+    exit status is 1; so it is with one whose text is too long and was cut, or with --fail-if-cut left out. A file that
+    was cut imports nothing, and of one that is no export it is said what it seems to be and which command takes it.
+    Rows that name no agent belong to the header's. An import that was interrupted goes on where it stopped when it is
+    run again.
 
     Example:
       cpersona import backup.jsonl --dry-run
@@ -85,7 +87,7 @@ def import_(session, file, dry_run, to_agent, batch, fail_if_cut):
     if file != "-":
         if not os.path.isfile(file):
             raise exits.Stop(f"import: there is no file {file!r}; give the path of a file that export wrote")
-        return _import(session, {**params, "input_path": os.path.abspath(file)})
+        return _import(session, {**params, "input_path": os.path.abspath(file)}, file)
     with _PrivateDirectory(session) as directory:
         path = os.path.join(directory, "import.jsonl")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as handle:
@@ -95,7 +97,10 @@ def import_(session, file, dry_run, to_agent, batch, fail_if_cut):
         return _import(session, {**params, "input_path": path})
 
 
-def _import(session, params):
+_SHOWN = 5  # lines of an import that are said one by one
+
+
+def _import(session, params, file=None):
     from .interrupting import watch
 
     out = session.out
@@ -110,8 +115,12 @@ def _import(session, params):
     answer = watch(session, "import_memories", params, early, ask=session.call)
     response, errors = answer.response, answer.response.get("errors") or []
     shown = session.show(answer)
-    for line in errors:
+    for line in errors[:_SHOWN]:
         out.warn(f"cpersona import: {line}")
+    if count := response.get("error_count", 0):
+        rejected = response.get("rejected", 0)
+        said = [f"{n:,} {what}" for n, what in ((rejected, "rejected"), (count - rejected, "imported with a remark")) if n]
+        out.warn(f"cpersona import: {', '.join(said)}{f', first {_SHOWN} shown; --json has {len(errors)}' if count > _SHOWN else ''}")
     counted = "imported_memories" in response
     if counted and not shown:
         rows = [(name, response.get(name, 0)) for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes")]
@@ -124,6 +133,10 @@ def _import(session, params):
     elif lacking := response.get("without_usable_vector"):
         out.note(f"{lacking} of the rows have no vector that this store's embedder can compare; an import has them embedded in the background")
     if answer.status:
+        if file is not None and isinstance(response.get("error"), str):
+            import shlex
+
+            response["error"] = response["error"].replace(" FILE", f" {shlex.quote(file)}")
         hint = "correct the file and import it again, what is stored already is skipped"
         raise exits.Stop(exits.failure_line("import", response, answer.code, hint), answer.status)
     if response.get("dry_run"):

@@ -52,6 +52,28 @@ def test_a_bad_line_is_said_with_its_number_and_the_status_is_1(run_cli):
     assert run_cli(["import", "/no/such/file"]).returncode == 1
 
 
+def test_many_bad_lines_are_counted_and_the_first_are_shown(run_cli):
+    rows = [json.dumps({"_type": "memory", "agent_id": "default", "content": "good"}), *["nonsense"] * 2000]
+    done = run_cli(["import", "-"], input="\n".join(rows) + "\n")
+    said = done.stderr.splitlines()
+    assert done.returncode == 1 and [line.split(":")[1].strip() for line in said[:5]] == [f"Line {n}" for n in range(2, 7)]
+    assert said[5] == "cpersona import: 2,000 rejected, first 5 shown; --json has 100" and len(said) == 6
+    again = run_cli(["import", "-", "--json"], input="\n".join(rows[:4]) + "\n")
+    assert json.loads(again.stdout)["rejected"] == 3 and again.stderr.splitlines()[-1] == "cpersona import: 3 rejected"
+
+
+def test_a_file_that_is_no_export_is_named_with_the_command_that_takes_it(run_cli, home):
+    path = os.path.join(home["HOME"], "my notes.jsonl")
+    with open(path, "w") as handle:
+        handle.write('{"content": "one"}\n{"content": "two"}\n')
+    done = run_cli(["import", "my notes.jsonl"])
+    assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1 and "cpersona store --jsonl 'my notes.jsonl'`" in done.stderr
+    assert run_cli(["store", "--jsonl", "my notes.jsonl"]).returncode == 0
+    piped = run_cli(["import", "-"], input="")
+    assert piped.returncode == 1 and "empty" in piped.stderr
+    assert len(run_cli(["list"]).stdout.splitlines()) == 2
+
+
 def test_merge_moves_and_forget_agent_asks_first(run_cli):
     run_cli(["store", "one", "--agent", "scratch"])
     assert counts(run_cli(["merge", "scratch", "default", "--dry-run"]))["merged_memories"] == "1"

@@ -27,6 +27,7 @@ from ..vectors.changes import MEMORY
 from . import lines, paths
 from .lines import BadLine, HeaderLine, Row
 from .restore import DryRun, Ids, Restore
+from .seems import seems
 from .survey import Survey, read_lines, survey
 
 BATCH_LINES = 1000
@@ -57,7 +58,8 @@ class Outcome:
     listed: bool = False
     cut: int = 0
     errors: list[str] = field(default_factory=list)
-    error_count: int = 0
+    error_count: int = 0  # the rejected lines, and what is to be said of others
+    rejected: int = 0
 
     def complain(self, line: int, text: str) -> None:
         self.error_count += 1
@@ -67,7 +69,7 @@ class Outcome:
     def add(self, other: Outcome) -> None:
         """Take over what another part of the import did."""
         for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes", "entities", "mentions", "relations",
-                     "uncompared", "cut", "error_count"):
+                     "uncompared", "cut", "error_count", "rejected"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.profile_updated |= other.profile_updated
         self.errors.extend(other.errors[:MAX_ERRORS - len(self.errors)])
@@ -86,6 +88,8 @@ class Outcome:
             out["cut"] = self.cut
         if self.error_count:
             out["errors"], out["error_count"] = self.errors, self.error_count
+        if self.rejected:
+            out["rejected"] = self.rejected
         return out
 
 
@@ -110,6 +114,7 @@ class _Reader:
 
     def __init__(self, handle: BinaryIO, count: int, target: str, settings: Settings, prepare: bool, fail_if_cut: bool):
         self._lines, self._number, self._count = read_lines(handle), 0, count
+        self._owner = ""  # whom the last header named
         self._target, self._settings, self._prepare, self._fail_if_cut = target, settings, prepare, fail_if_cut
 
     def batch(self) -> Batch:
@@ -131,7 +136,9 @@ class _Reader:
                 continue
             size += len(raw)
             try:
-                item = lines.parse(raw, self._target, self._settings)
+                item = lines.parse(raw, self._target, self._settings, self._owner)
+                if type(item) is HeaderLine:
+                    self._owner = item.agent_id
                 if self._fail_if_cut and (cut := getattr(item, "cut", None)):
                     raise BadLine(f"its text has {cut['of']:,} characters, {cut['kept']:,} would be kept; the line was left out")
             except BadLine as error:
@@ -157,6 +164,8 @@ async def import_file(
     stop = threading.Event()
     try:
         found = await asyncio.to_thread(survey, handle, stop)
+        if not found.is_export:
+            raise Refused(f"this is no export of cpersona, {await asyncio.to_thread(seems, handle)}; nothing was imported")
         found.check()
         return await _second_pass(ctx, settings, handle, found, dry_run=dry_run, target=target, embed=embed, name=batch, fail_if_cut=fail_if_cut, progress=progress)
     except OSError as error:
@@ -255,6 +264,7 @@ def apply(batch: Batch, start: int, into: Restore | DryRun) -> tuple[int, Outcom
                 out.complain(number, remark)
         except BadLine as error:
             out.complain(number, str(error))
+            out.rejected += 1
             if error.skipped == "memories":
                 out.skipped_memories += 1
             elif error.skipped == "episodes":

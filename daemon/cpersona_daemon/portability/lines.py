@@ -100,8 +100,11 @@ class RelationLine:
     declared_at: str | None
 
 
+@dataclass(slots=True)
 class HeaderLine:
-    """The beginning of an export: ids that follow are its own. Files may be joined, each with its header."""
+    """The beginning of an export: ids that follow are its own, and rows that name no agent are this one's. Files may be joined, each with its header."""
+
+    agent_id: str
 
 
 def decode(raw: bytes) -> dict:
@@ -143,11 +146,11 @@ class _Memory(msgspec.Struct):
 _decode_memory = msgspec.json.Decoder(_Memory).decode
 
 
-def parse(raw: bytes, target: str, settings: Settings) -> Any:
-    """Return the item that a line stands for, under agent ``target`` unless that is ''. Raises BadLine."""
+def parse(raw: bytes, target: str, settings: Settings, default: str = "") -> Any:
+    """Return the item that a line stands for, under agent ``target`` unless that is ''; ``default`` is whose it is when it names none. Raises BadLine."""
     if raw.startswith(b'{"_type":"memory"'):
         try:
-            return _memory(msgspec.structs.asdict(_decode_memory(raw)), target, settings)
+            return _memory(_owned(msgspec.structs.asdict(_decode_memory(raw)), default), target, settings)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass  # the long way says what is wrong with it, or that only its vector is
     record = decode(raw)
@@ -155,7 +158,11 @@ def parse(raw: bytes, target: str, settings: Settings) -> Any:
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     if reader is None:
         raise BadLine(f"unknown _type {kind!r}" if kind is not None else "no _type")
-    return reader(record, target, settings)
+    return reader(record if kind == "header" else _owned(record, default), target, settings)
+
+
+def _owned(record: dict, default: str) -> dict:
+    return record if record.get("agent_id") or not default else {**record, "agent_id": default}
 
 
 def _memory(record: dict, target: str, settings: Settings) -> Row:
@@ -241,7 +248,7 @@ def _relation(record: dict, target: str, settings: Settings) -> RelationLine:
 
 
 def _header(record: dict, target: str, settings: Settings) -> HeaderLine:
-    return HeaderLine()
+    return HeaderLine(_text(record, "agent_id"))
 
 
 _READERS = {

@@ -1,10 +1,14 @@
 """The first pass over an import file: read it whole, count it, compare it with its header, write nothing.
 
+A line that cannot be read counts as a line all the same, so that one damaged line costs itself alone, while a file that
+was cut is told by the lines that are not there.
+
 Contract: contracts.md §10 ("header counts that disagree with the file end it here, nothing changed").
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -19,6 +23,7 @@ MAX_LINE_BYTES = 32 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 _COUNTED = ("memory", "episode", "profile", "entity", "mention", "relation")
 _CHECK_EVERY = 1024
+_NAMED = 5  # damaged lines that a refusal names
 
 Key = tuple[int, str, int]
 
@@ -44,6 +49,9 @@ class _Head(msgspec.Struct):
     anchor_ref: Any = None
 
 
+_NONE = _Head()
+
+
 @dataclass(slots=True)
 class Survey:
     """What a file holds. ``wanted`` are the rows that associations name, by (part of the file, kind, id in the file):
@@ -55,32 +63,57 @@ class Survey:
     has_profile: bool | None = None
     wanted: set[Key] = field(default_factory=set)
     parts: int = 0
+    damaged: int = 0
+    first_damaged: list[int] = field(default_factory=list)
+
+    @property
+    def is_export(self) -> bool:
+        """Whether there is a header, or a record of a kind that is known."""
+        return self.parts > 0 or any(self.found.values())
 
     def check(self) -> None:
-        """Raise Refused when the header announces other counts than the file has."""
-        differ = [f"{n} {kind}" for kind, n in self.announced.items() if n is not None and n != self.found[kind]]
-        if differ:
-            there = ", ".join(f"{self.found[kind]} {kind}" for kind, n in self.announced.items() if n is not None and n != self.found[kind])
-            raise Refused(f"the header announces {', '.join(differ)} lines, the file holds {there}; it is not whole, and nothing was imported")
-        if self.has_profile is True and not self.found["profile"]:
+        """Raise Refused when the header announces other counts than the file has, damaged lines counted as what is missing."""
+        announced = {kind: n for kind, n in self.announced.items() if n is not None}
+        missing = sum(max(0, n - self.found[kind]) for kind, n in announced.items())
+        if missing > self.damaged or any(self.found[kind] > n for kind, n in announced.items()):
+            differ = [kind for kind, n in announced.items() if n != self.found[kind]]
+            told, there = (", ".join(f"{counts[kind]} {kind}" for kind in differ) for counts in (announced, self.found))
+            raise Refused(f"the header announces {told} lines, the file holds {there}{self._beside()}; it is not whole, and nothing was imported")
+        if self.has_profile is True and not self.found["profile"] and not self.damaged:
             raise Refused("the header announces a profile, the file holds none; it is not whole, and nothing was imported")
+
+    def _beside(self) -> str:
+        """Return what a refusal says of the damaged lines."""
+        if not self.damaged:
+            return ""
+        named = ", ".join(map(str, self.first_damaged)) + (", …" if self.damaged > len(self.first_damaged) else "")
+        return f" and {self.damaged} that cannot be read (line {named})" if self.damaged == 1 else f" and {self.damaged} that cannot be read (lines {named})"
+
+    def damage(self, line: int) -> None:
+        """Count a line that cannot be read."""
+        self.damaged += 1
+        if len(self.first_damaged) < _NAMED:
+            self.first_damaged.append(line)
 
 
 def survey(handle: BinaryIO, stop: threading.Event) -> Survey:
     """Read the whole file from its start. Raises Refused for a version that this program does not know."""
     out, decode = Survey(), msgspec.json.Decoder(_Head).decode
+    ours, last_is_damaged = True, False
     for raw in read_lines(handle):
         out.lines += 1
         if out.lines % _CHECK_EVERY == 0 and stop.is_set():
             raise ShuttingDown("the import was ended before it began")
-        if raw is None:
+        if raw == b"":
             continue
+        last_is_damaged = False
         try:
-            head = decode(raw)
+            head = _NONE if raw is None else decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue  # the second pass reports it
+            head = _NONE  # the second pass reports it
         if head.kind == "header":
             _header(out, head)
+            ours = ours and head.version in (None, VERSION)
         elif isinstance(head.kind, str) and head.kind in out.found:
             out.found[head.kind] += 1
             if head.kind == "mention":
@@ -90,7 +123,17 @@ def survey(handle: BinaryIO, stop: threading.Event) -> Survey:
                 _want(out, head.subject_kind, head.subject_id)
                 _want(out, head.object_kind, head.object_id)
                 _want_ref(out, head.anchor_ref)
+        elif ours or not isinstance(head.kind, str):
+            out.damage(out.lines)
+            last_is_damaged = True
+    if last_is_damaged and not _ends_with_newline(handle):
+        out.damaged -= 1  # not damaged but cut off, perhaps with more behind it
     return out
+
+
+def _ends_with_newline(handle: BinaryIO) -> bool:
+    handle.seek(-1, os.SEEK_END)
+    return handle.read(1) == b"\n"
 
 
 def read_lines(handle: BinaryIO) -> Any:
