@@ -75,7 +75,7 @@ CASES = {
     "merge": Case(("merge x z", "merged_memories\t1\n(.*\n)*"), ("merge x z --json", "ok merged_memories skipped_memories"), {1: "merge x x"}),
     "forget-agent": Case(("forget-agent y --yes", "deleted_memories\t1\n(.*\n)*"), ("forget-agent w --yes --json", "ok deleted_memories"), {1: "forget-agent nobody --yes", 2: "forget-agent y"}),
     "health": Case(("health --check schema", "status\thealthy\nmemories\t\\d+\n"), ("health --json --check schema", "status issues checks_run"), {1: "health --check nothing", 7: "health --db damaged/t.db"}),
-    "reindex": Case(("reindex", "memories\t\\d+\nepisodes\t\\d+\n(.*\n)*"), ("reindex --json", "ok memories episodes")),
+    "reindex": Case(("reindex", "memories in the word index\t\\d+\nepisodes in the word index\t\\d+\n(.*\n)*"), ("reindex --json", "ok memories episodes")),
     "canary add": Case(("canary add row-9 mem:9", "\\d+\n"), ("canary add row-10 mem:10 --json", "id state"), {1: "canary add x mem:999"}),
     "canary list": Case(("canary list --agent x", "\\d+\t[^\n]*\tmem:\\d+\tof x\n"), ("canary list --json", "canaries count")),
     "canary run": Case(("canary run --agent x", "\\d+\tfound\t[^\n]*\n"), ("canary run --agent x --json", "total found lost"), {1: "canary run --agent lost"}),
@@ -128,10 +128,11 @@ def run(shared_daemon, module_home):
     for number in range(1, 31):
         ask("store", {"agent_id": "default", "content": f"row-{number}"})
         ask("archive_episode", {"agent_id": "default", "summary": f"episode {number}"}) if number < 5 else None
-    for agent in ("x", "y", "w", "c", "d", "lost"):
+    for agent in ("x", "y", "c", "d", "lost"):
         row = ask("store", {"agent_id": agent, "content": f"of {agent}"})[0]["id"]
         ask("add_canary", {"agent_id": agent, "query": f"of {agent}", "ref": f"mem:{row}"})
     ask("delete_memory", {"agent_id": "lost", "memory_id": row})
+    ask("store", {"agent_id": "w", "content": "of w"})
     ask("update_profile", {"agent_id": "x", "profile": "who x is"})
     ask("declare_associations", {"agent_id": "default", "associations": {"entities": [{"name": "Queue"}], "relations": [{"subject": "Queue", "predicate": word, "object": "Disk"} for word in ("runs on", "fills")]}})
     for batch in ("one", "two"):
