@@ -154,3 +154,23 @@ def test_reads_cut_at_any_moment_leave_every_reader_sound_and_the_log_foldable(d
     asyncio.run(main())
     assert every_reader(db, total) == [300 + (reads + 49) // 50] * READERS
     assert log_folds(db)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_statement_that_a_job_left_open_keeps_nobody_in_an_old_snapshot(db, fails):
+    held = []
+
+    def leaves_a_statement_open(conn):
+        held.append(conn.execute("SELECT id FROM memories"))
+        next(held[0])
+        if fails:
+            raise ValueError("a failure that is none of SQLite's")
+
+    if fails:
+        with pytest.raises(ValueError):
+            db.read_now(leaves_a_statement_open)
+    else:
+        db.read_now(leaves_a_statement_open)
+    db.write_now(lambda tx: memories.insert(tx, NewMemory("a", "one more")))
+    assert db.read_now(total) == 301, "the reader stands in an old snapshot"
+    assert log_folds(db)

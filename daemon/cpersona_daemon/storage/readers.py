@@ -128,12 +128,16 @@ class Readers:
         return conn
 
     def _leave(self, conn: apsw.Connection) -> None:
-        """Bring a connection out of its transaction, or throw it away: a statement that is still open keeps an interrupt standing."""
+        """Bring a connection out of its transaction, or throw it away.
+
+        A statement that a failed job left open keeps an interrupt standing and, whatever is rolled back, its snapshot: who
+        read here next would be told of an old state.
+        """
         try:
             conn.execute("ROLLBACK")
         except apsw.Error as error:
             log.debug("a read did not end by itself: %s", error)  # it may not even have begun
-        if conn.in_transaction or conn.is_interrupted:
+        if conn.in_transaction or conn.is_interrupted or conn.txn_state("main") != apsw.SQLITE_TXN_NONE:
             self._local.conn = None
             with self._guard:
                 self._open.discard(conn)
