@@ -6,6 +6,7 @@ from . import exits
 from .output import Output
 
 _OPTION_OF = {"db": "db_path", "agent": "agent", "project": "project", "channel": "channel"}
+_NAMED = 5  # rows of an answer that are named one by one
 
 
 class Answer:
@@ -126,7 +127,15 @@ class Session:
             if self.out.as_json:
                 self.out.json(answer.response)
             raise exits.Stop(exits.failure_line(self.name, answer.response, answer.code, hint), answer.status)
+        if answer.response.get("left_out"):
+            self._name_left_out(answer.response["left_out"])
         return answer
+
+    def _name_left_out(self, rows):
+        """Name on stderr the rows that belong into an answer and cannot be shown, each with the reason."""
+        named = ", ".join(f"{row['ref']} ({row['reason']})" for row in rows[:_NAMED])
+        more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+        self.out.warn(f"cpersona {self.name}: {'a row is' if len(rows) == 1 else f'{len(rows)} rows are'} left out: {named}{more}")
 
     def show(self, answer, **beside):
         """Print an answer as JSON if that was asked for, with rows under our names and what stands beside it, and tell whether it was."""

@@ -27,8 +27,8 @@ def health(session, fix, deep, check, of):
     problem is left. `doctor` looks at the installation.
 
     The checks are sqlite_integrity, schema, wal, disk, lexical_index, vector_index, missing_vectors, foreign_vectors,
-    damaged_vectors, permissions, duplicates, contamination, timestamps, associations, embedder, calibration, canaries
-    and spool.
+    damaged_vectors, contents, permissions, duplicates, contamination, timestamps, associations, embedder, calibration,
+    canaries and spool. contents compares every text with what was stored, with --deep.
 
     Example:
       cpersona health

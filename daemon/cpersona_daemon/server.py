@@ -16,6 +16,7 @@ import threading
 from . import __version__, memory_use
 from .boundary.access import Caller
 from .boundary.dispatch import dispatch, failure
+from .boundary.fitting import fit
 from .context import Context
 from .errors import InvalidParams
 from .settings import BY_NAME, DAEMON, RETRIEVAL
@@ -390,7 +391,10 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, id: int | str | None, response: dict, code: str | None) -> None:
         try:
-            self._send(Response(id, response, code))
+            try:
+                self._send(Response(id, response, code))
+            except Exception:
+                self._send(Response(id, fit(response), code))
         except InvalidParams as error:
             self._send(Response(id, failure("", str(error)), "refused"))
         except Exception:  # the answer holds what msgpack cannot carry: ours to mend, not the client's

@@ -71,7 +71,7 @@ def _compose(conn: apsw.Connection, settings: Settings, ask: Ask, result: Result
     all_items = bundles.bundle(candidates, relations, settings.reconstruct_adjacency_seconds)
     items = all_items[: ask.count]
     walked = evidence.gather(conn, ask.scope, items, rids, ask.max_hops, ask.max_evidence)
-    known = records.read(conn, ask.scope, [e.rid for item in walked.items for e in item])
+    known, without = records.read(conn, ask.scope, [e.rid for item in walked.items for e in item])
     evidences = [[(e, known[e.rid]) for e in item if e.rid in known] for item in walked.items]
     # Evidence may bear a declared role towards what it stands beside, so relations are read again where there is any.
     if known:
@@ -100,6 +100,8 @@ def _compose(conn: apsw.Connection, settings: Settings, ask: Ask, result: Result
     ) if left]
     if omitted:
         answer["bounds"] = {"omitted": omitted}
+    if result.left_out or without:
+        answer["left_out"] = result.left_out + without
     if result.gate_fallback:
         answer["gate_fallback"] = True
     if ask.trace:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import apsw
 
 from ..instants import parse_instant
-from ..recall.display import episode_text, episode_timestamp
+from ..recall.display import episode_text, episode_timestamp, left_out
 from ..recall.types import ref_of
 from ..storage import episodes, memories
+from ..storage.damaged import Unreadable
 from ..storage.episodes import Episode
 from ..storage.memories import Memory
 from ..storage.scope import Scope
@@ -72,13 +73,18 @@ def _source_key(source: str) -> str:
     """Return a source as comparable text, '' for one that says nothing."""
     try:
         value = json.loads(source)
-    except ValueError:
+    except (ValueError, RecursionError):
         return source.strip()
     return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else ""
 
 
-def read(conn: apsw.Connection, scope: Scope, rids: list[Rid]) -> dict[Rid, Record]:
-    """Return those of the records that are visible in a scope."""
-    found_memories = memories.by_ids(conn, [i for kind, i in rids if kind == MEMORY], scope=scope)
-    found_episodes = episodes.by_ids(conn, [i for kind, i in rids if kind == EPISODE], scope=scope)
-    return {record.rid: record for record in map(of_row, [*found_memories.values(), *found_episodes.values()])}
+def read(conn: apsw.Connection, scope: Scope, rids: list[Rid]) -> tuple[dict[Rid, Record], list[dict]]:
+    """Return those of the records that are visible in a scope, and name those of them that cannot be given out."""
+    records, without = {}, []
+    for kind, table in ((MEMORY, memories), (EPISODE, episodes)):
+        for row in table.by_ids(conn, [i for k, i in rids if k == kind], scope=scope).values():
+            if isinstance(row, Unreadable):
+                without.append(left_out(kind, row))
+            else:
+                records[kind, row.id] = of_row(row)
+    return records, without

@@ -12,12 +12,12 @@ import msgspec
 from ..associations import declare, listing, reconstruct, traverse
 from ..associations.layout import MOST_BUDGET
 from ..errors import InvalidParams, Refused
+from ..memory.text import check_axes
 from . import advisories
 from .common import bounded, paused, scope_of
 from .recall import MAX_QUERY_LENGTH, WAIT_SECONDS
 from .registry import Call, Method
 
-MAX_AXIS_LENGTH = 256
 LARGEST_ID = 2**63 - 1
 
 
@@ -72,9 +72,7 @@ async def declare_associations(call: Call) -> dict:
     if not p.agent_id:
         raise Refused("agent_id is empty; name the agent who declares this")
     project_id, channel = p.project_id or "", p.channel or ""
-    for name, value in (("agent_id", p.agent_id), ("project_id", project_id), ("channel", channel)):
-        if len(value) > MAX_AXIS_LENGTH or "\0" in value:
-            raise Refused(f"{name} has at most {MAX_AXIS_LENGTH} characters, none of them NUL")
+    check_axes(agent_id=p.agent_id, project_id=project_id, channel=channel)
 
     def job(tx) -> dict:
         return declare.declare(

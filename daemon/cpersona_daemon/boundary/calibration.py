@@ -12,6 +12,7 @@ import msgspec
 
 from ..calibration import run
 from ..health import canaries
+from ..memory.text import check_axes
 from .registry import Call, Method
 
 
@@ -70,6 +71,7 @@ async def _roll_back(call: Call, agent: str, compare: run.Compare) -> dict:
 
 async def set_recall_precision(call: Call) -> dict:
     p = call.params
+    check_axes(agent_id=p.agent_id)
     return await run.set_precision(call.ctx, call.settings, p.agent_id, (p.precision or "").strip().lower())
 
 

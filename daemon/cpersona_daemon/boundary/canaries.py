@@ -9,6 +9,7 @@ import msgspec
 
 from ..errors import EmbeddingFailure, InvalidParams, Refused
 from ..health import canaries as running
+from ..memory.text import check_axes
 from ..recall.types import parse_ref
 from ..storage import canaries as rows
 from ..storage.canaries import FOUND, Canary
@@ -58,6 +59,7 @@ async def add_canary(call: Call) -> dict:
         raise InvalidParams(f"the query is a text of 1 to {MAX_QUERY_LENGTH} characters without NUL")
     if not p.agent_id:
         raise InvalidParams("agent_id is empty; name the agent whose question this is")
+    check_axes(agent_id=p.agent_id, project_id=p.project_id or "", channel=p.channel or "")
     asked = (p.agent_id, p.project_id, p.channel or "", query, *rid)
 
     def save(tx: Transaction) -> dict:

@@ -5,6 +5,7 @@ Contract: contracts.md §2, §7 (get_contents), §13; seeds/behavior-contracts �
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,9 +13,10 @@ import msgspec
 from ..errors import InvalidParams, Refused
 from ..memory import archive, edit, secrets, undo
 from ..memory import store as storing
-from ..recall.display import episode_row, memory_row
+from ..recall.display import episode_row, left_out, memory_row
 from ..recall.types import parse_ref
 from ..storage import episodes, memories, profiles
+from ..storage.damaged import Unreadable
 from ..vectors.changes import EPISODE, MEMORY
 from ..wire import fields
 from .common import advise_of_history, bounded, paused, scope_of, stored_at
@@ -184,27 +186,36 @@ async def list_memories(call: Call) -> dict:
     p, scope = call.params, scope_of(call.params)
     since, until = stored_at(p.since, "since"), min(filter(None, (stored_at(p.until, "until"), scope.as_of)), default="")
     found = await call.ctx.db.read(memories.newest, p.agent_id, p.project_id, bounded(p.limit, 100, 0, 500), since, until, scope.channel)
-    rows = [{
+    answer = _listed("memories", MEMORY, found, lambda m: {
         "id": m.id, "ref": f"mem:{m.id}", "agent_id": m.agent_id, "project_id": m.project_id, "channel": m.channel, "msg_id": m.msg_id,
         "content": m.content, "source": memories.load_source(m.source), "timestamp": m.timestamp, "metadata": memories.load_json(m.metadata),
         "created_at": m.created_at, "locked": bool(m.locked), **({"cut": m.cut} if m.cut else {}),
-    } for m in found]
-    return await advise_of_history(call, {"memories": rows, "count": len(rows)}, scope, (MEMORY,), stored=(since, until), everyone=not p.agent_id)
+    })
+    return await advise_of_history(call, answer, scope, (MEMORY,), stored=(since, until), everyone=not p.agent_id)
 
 
 async def list_episodes(call: Call) -> dict:
     p = call.params
     found = await call.ctx.db.read(episodes.newest, p.agent_id, p.project_id, bounded(p.limit, 50, 0, 200), p.channel or "")
-    rows = [{
+    return _listed("episodes", EPISODE, found, lambda e: {
         "id": e.id, "ref": f"ep:{e.id}", "agent_id": e.agent_id, "project_id": e.project_id, "channel": e.channel, "summary": e.summary,
         "keywords": e.keywords, "start_time": e.start_time, "end_time": e.end_time, "resolved": bool(e.resolved), "created_at": e.created_at,
         **({"cut": e.cut} if e.cut else {}),
-    } for e in found]
-    return {"episodes": rows, "count": len(rows)}
+    })
+
+
+def _listed(name: str, kind: str, found: list, shown: Callable[[Any], dict]) -> dict:
+    """Return the answer of a list; rows that cannot be given out are named beside it."""
+    rows = [shown(row) for row in found if not isinstance(row, Unreadable)]
+    without = [left_out(kind, row) for row in found if isinstance(row, Unreadable)]
+    return {name: rows, "count": len(rows), **({"left_out": without} if without else {})}
 
 
 async def get_contents(call: Call) -> dict:
-    """Resolve refs to whole rows: in the order asked, duplicates twice, what cannot be served in `missing` as sent."""
+    """Resolve refs to whole rows: in the order asked, duplicates twice, what cannot be served in `missing` as sent.
+
+    `left_out` says why, where a row is there and cannot be given out.
+    """
     p = call.params
     if not p.agent_id:
         raise InvalidParams("agent_id is empty; name the agent whose rows these are")
@@ -214,12 +225,16 @@ async def get_contents(call: Call) -> dict:
 
     def read(conn):
         ids = {kind: sorted({rid[1] for _, rid in wanted if rid and rid[0] == kind}) for kind in (MEMORY, EPISODE)}
-        return {
-            **{(MEMORY, i): memory_row(m) for i, m in memories.by_ids(conn, ids[MEMORY], agent_id=p.agent_id).items()},
-            **{(EPISODE, i): episode_row(e) for i, e in episodes.by_ids(conn, ids[EPISODE], agent_id=p.agent_id).items()},
-        }
+        rows, without = {}, []
+        for kind, table, shown in ((MEMORY, memories, memory_row), (EPISODE, episodes, episode_row)):
+            for row in table.by_ids(conn, ids[kind], agent_id=p.agent_id).values():
+                if isinstance(row, Unreadable):
+                    without.append(left_out(kind, row))
+                else:
+                    rows[kind, row.id] = shown(row)
+        return rows, without
 
-    found = await call.ctx.db.read(read)
+    found, without = await call.ctx.db.read(read)
     items, missing = [], []
     for ref, rid in wanted:
         if rid in found:
@@ -227,7 +242,7 @@ async def get_contents(call: Call) -> dict:
             items.append(item)
         else:
             missing.append(ref)
-    return {"items": items, "missing": missing, "count": len(items)}
+    return {"items": items, "missing": missing, "count": len(items), **({"left_out": without} if without else {})}
 
 
 METHODS = {

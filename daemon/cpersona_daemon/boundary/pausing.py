@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ..memory.text import check_axes
 from .registry import Call, Method
 
 DEFAULT_TTL_SECONDS = 1800
@@ -24,6 +25,7 @@ class SessionParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def pause_persistence(call: Call) -> dict:
+    check_axes(session_key=call.params.session_key)
     return call.ctx.pauses.pause(call.params.ttl_seconds, call.params.session_key)
 
 

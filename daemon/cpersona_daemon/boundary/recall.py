@@ -114,6 +114,8 @@ def _answer(call: Call, result: Result, messages: list[dict]) -> dict:
     answer: dict[str, Any] = {"messages": messages}
     if trim(messages, call.settings.recall_preview_chars, call.params.full_content):
         answer["full_content_budget_chars"] = FULL_CONTENT_BUDGET
+    if result.left_out:
+        answer["left_out"] = result.left_out
     if result.gate_fallback:
         answer["gate_fallback"] = True
     for advice in result.advice:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..memory import undo
+from ..memory.text import check_axes
 from ..health.canaries import run_after
 from ..portability import export, forget, import_, merge, paths
 from ..wire import fields
@@ -82,6 +83,7 @@ async def import_memories(call: Call) -> dict:
 async def merge_memories(call: Call) -> dict:
     p = call.params
     merge.check(p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
+    check_axes(target_agent_id=p.target_agent_id)
     if p.dry_run:
         return await call.ctx.db.read(merge.dry_run, p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
     return await merge.merge(call.ctx, p.source_agent_id, p.target_agent_id, p.mode, p.strategy, call.key, call.progress)

@@ -196,6 +196,23 @@ def _is_usable(data: bytes) -> bool:
     return bool(np.isfinite(values).all() and values.any())
 
 
+def contents(view: View) -> list[Issue]:
+    """With deep: every text is what was stored, can be read, and can be given out."""
+    out = []
+    for kind, name in KINDS if view.deep else ():
+        unreadable, changed, uncarried = health.not_what_was_stored(view.conn, kind, view.agent_id)
+        changed = [row_id for row_id in changed if row_id not in set(unreadable)]
+        for ids, severity, what in (
+            (unreadable, CRITICAL, "hold bytes that are no text (not valid UTF-8), so lists and recall leave them out"),
+            (changed, CRITICAL, "hold another text than was stored: a disk or another program changed it"),
+            ([row_id for row_id, _ in uncarried], WARN, "are too large or nest too deeply for any answer, so lists and recall leave them out"),
+        ):
+            if ids:
+                named = ", ".join(f"{kind}:{row_id}" for row_id in ids[:MOST_MESSAGES]) + (", …" if len(ids) > MOST_MESSAGES else "")
+                out.append(_issue(severity, f"{len(ids)} {name} {what} ({named}); restore a backup, or delete them and store them anew", count=len(ids), kind=kind))
+    return out
+
+
 def permissions(view: View) -> list[Issue]:
     """The store's files are closed to others, and nobody else can write into their directory."""
     out = []
@@ -347,6 +364,7 @@ CHECKS: dict[str, Check] = {
     "missing_vectors": missing_vectors,
     "foreign_vectors": foreign_vectors,
     "damaged_vectors": damaged_vectors,
+    "contents": contents,
     "permissions": permissions,
     "duplicates": duplicates,
     "contamination": contamination,
@@ -361,5 +379,5 @@ CHECKS: dict[str, Check] = {
 # What concerns the rows of one agent, asked for that agent alone. The others tell of the store as a whole: how much of it
 # there is, where it lies, and who uses it.
 OF_AN_AGENT = frozenset({
-    "missing_vectors", "foreign_vectors", "damaged_vectors", "duplicates", "contamination", "timestamps", "associations", "canaries",
+    "missing_vectors", "foreign_vectors", "damaged_vectors", "contents", "duplicates", "contamination", "timestamps", "associations", "canaries",
 })

@@ -17,8 +17,8 @@ from ..storage.database import Transaction
 from ..storage.idempotency import Key
 from ..storage.memories import Whole
 from ..vectors.changes import EPISODE
-from .store import embed_or_none
-from .text import check_text, fit, remarks, sanitise
+from .store import MAX_TIMESTAMP_LENGTH, embed_or_none
+from .text import check_axes, check_text, fit, remarks, sanitise
 
 
 def history_bounds(history: Any) -> tuple[str | None, str | None]:
@@ -26,7 +26,7 @@ def history_bounds(history: Any) -> tuple[str | None, str | None]:
     stamps = []
     for entry in history if isinstance(history, list) else ():
         text = entry.get("timestamp") if isinstance(entry, dict) else None
-        instant = parse_instant(text)
+        instant = parse_instant(text) if isinstance(text, str) and len(text) <= MAX_TIMESTAMP_LENGTH else None
         if instant is not None:
             stamps.append((instant, text))
     if not stamps:
@@ -36,6 +36,7 @@ def history_bounds(history: Any) -> tuple[str | None, str | None]:
 
 async def archive(ctx: Context, settings: Settings, new: episodes.NewEpisode, key: Key | None, fail_if_cut: bool = False) -> dict:
     """Write an episode; there is no dedup. Raises Refused for an empty summary."""
+    check_axes(agent_id=new.agent_id, project_id=new.project_id, channel=new.channel)
     cleaned = sanitise(check_text(new.summary, "summary"))
     if not cleaned:
         raise Refused("summary is empty")
@@ -66,6 +67,7 @@ async def archive(ctx: Context, settings: Settings, new: episodes.NewEpisode, ke
 
 def put_profile(tx: Transaction, agent_id: str, profile: str, cap: int, fail_if_cut: bool = False) -> dict:
     """Write the agent's profile, replacing the one it had. Raises Refused for an empty one."""
+    check_axes(agent_id=agent_id)
     text = check_text(profile, "profile").strip()
     if not text:
         raise Refused("profile is empty")

@@ -20,13 +20,14 @@ from ..errors import EmbeddingFailure, Refused
 from ..instants import iso_now, parse_instant
 from ..settings import Settings
 from ..storage import backlog, batches, idempotency, memories
+from ..storage.damaged import nests_deeper
 from ..storage.database import Transaction
 from ..storage.idempotency import Key
 from ..vectors.changes import MEMORY
+from ..wire import fields
 from .source import normalise_source
-from .text import check_text, fit, remarks, sanitise
+from .text import check_axes, check_text, fit, remarks, sanitise
 
-MAX_AXIS_LENGTH = 256
 MAX_TIMESTAMP_LENGTH = 64
 CLOCK_ALLOWANCE_SECONDS = 300
 PATIENCE_SECONDS = 5.0  # what a store waits for its vector before the background takes over
@@ -66,9 +67,7 @@ def prepare(
     for name, value in (("id", msg_id), ("channel", channel), ("project_id", project_id), ("agent_id", agent_id)):
         if not isinstance(value, str):
             raise Refused(f"{name} is text, not {type(value).__name__}")
-        if len(value) > MAX_AXIS_LENGTH:
-            raise Refused(f"{name} has {len(value)} characters, at most {MAX_AXIS_LENGTH} are kept")
-        check_text(value, name)
+        check_axes(**{name: value})
     if not isinstance(timestamp, str):
         raise Refused(f"timestamp is text, not {type(timestamp).__name__}")
     if len(timestamp) > MAX_TIMESTAMP_LENGTH:
@@ -105,6 +104,10 @@ def _serialised(value: Any, what: str, settings: Settings) -> str:
         text = _as_json(value)
     except ValueError as error:
         raise Refused(f"{what} cannot be written as JSON: {error}") from None
+    except RecursionError:
+        text = None
+    if text is None or nests_deeper(text, fields.MAX_VALUE_NESTING):
+        raise Refused(f"{what} nests deeper than {fields.MAX_VALUE_NESTING} levels; nothing could give it out again")
     if len(text) > settings.max_metadata_length:
         raise Refused(f"{what} has {len(text)} characters as JSON, at most {settings.max_metadata_length} are kept (CPERSONA_MAX_METADATA_LENGTH)")
     return check_text(text, what)

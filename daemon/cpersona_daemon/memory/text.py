@@ -13,6 +13,17 @@ _MARK = "[Memory from "
 _ANNOTATION = re.compile(re.escape(_MARK) + r"[^\]]*\] ")
 
 
+MAX_AXIS_LENGTH = 256
+
+
+def check_axes(**values: str) -> None:
+    """Raise Refused for the name of an agent, project or channel that is too long to be one, or holds NUL."""
+    for name, value in values.items():
+        if len(value) > MAX_AXIS_LENGTH:
+            raise Refused(f"{name} has {len(value)} characters, at most {MAX_AXIS_LENGTH} are kept")
+        check_text(value, name)
+
+
 def check_text(value: str, what: str) -> str:
     """Return a text that can be stored as it is. Raises Refused for NUL, which would end it early in other programs."""
     if "\0" in value:

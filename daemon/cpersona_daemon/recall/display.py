@@ -5,11 +5,17 @@ Contract: contracts.md §3 "Displayed text", §7 "The answer".
 
 from __future__ import annotations
 
+from ..storage.damaged import Unreadable
 from ..storage.episodes import Episode
 from ..storage.memories import Memory, load_source
 
 EPISODE_SOURCE = {"System": "episode"}
 PROFILE_SOURCE = {"System": "profile"}
+
+
+def left_out(kind: str, row: Unreadable) -> dict:
+    """Return how an answer names a row that it leaves out: `{ref, reason}`."""
+    return {"ref": f"{kind}:{row.id}", "reason": row.reason}
 
 
 def episode_text(episode: Episode) -> str:

@@ -23,13 +23,14 @@ from ..settings import Settings
 from ..storage import candidates as candidate_facts
 from ..storage import episodes, memories, profiles, vector_counts
 from ..storage.candidates import Facts
+from ..storage.damaged import Unreadable
 from ..vectors.changes import EPISODE, MEMORY, Rid
 from . import autocut as cutting
 from . import blend, evidence, fusion, gate, penalty, prior, uncompared, versions
 from . import trace as tracing
 from .channels import Notes, VectorQuery, retrieve
 from .confidence import Frame, confidence
-from .display import EPISODE_SOURCE, PROFILE_SOURCE, episode_text, episode_timestamp, profile_text
+from .display import EPISODE_SOURCE, PROFILE_SOURCE, episode_text, episode_timestamp, left_out, profile_text
 from .missed import best_missed
 from .types import PROFILE, Candidate, Query, Ranked, Result, Row, ref_of
 
@@ -291,7 +292,7 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
     stages.final = rows[: query.limit]
 
     result = Result(gate_fallback=stages.rescued, considered=len(stages.fused), gated=sum(not c.is_profile for c in stages.below))
-    result.rows = _read_rows(conn, bench, vector, query, stages.final, look, profile)
+    result.rows, result.left_out = _read_rows(conn, bench, vector, query, stages.final, look, profile)
     if vector is not None and s.degraded_advisory:
         unusable = vector_counts.unusable(conn, query.scope, vector.vector.size, vector.model)
         said = uncompared.advice(unusable, vector_counts.waiting(conn, query.scope) if unusable else 0, query.scope)
@@ -315,8 +316,11 @@ def _admitted_as_written(
 
 def _read_rows(
     conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, final: list[Candidate], look: _Lookups, profile: str
-) -> list[Row]:
-    """Read the survivors once and dress them. A row deleted since the index saw it is left out."""
+) -> tuple[list[Row], list[dict]]:
+    """Read the survivors once and dress them; return beside them those that cannot be given out.
+
+    A row deleted since the index saw it is neither.
+    """
     found_memories = memories.by_ids(conn, [c.rid[1] for c in final if c.rid[0] == MEMORY], scope=query.scope)
     found_episodes = episodes.by_ids(conn, [c.rid[1] for c in final if c.rid[0] == EPISODE], scope=query.scope)
     frame = facts = None
@@ -324,20 +328,24 @@ def _read_rows(
         frame, facts = _frame(bench, query, look), look.facts(final)
     if bench.settings.confidence_enabled or query.absolute:
         final = _with_display_cosines(bench, vector, final)
-    rows = []
+    rows: list[Row] = []
+    without: list[dict] = []
     for c in final:
         values = None if frame is None else confidence(frame, facts.get(c.rid, Facts(None)), c.cosine)
         common = {"candidate": c, "ref": ref_of(c.rid), "match_reason": match_reason(c, bench.legacy), "confidence": values}
         kind, row_id = c.rid
-        if kind == MEMORY and row_id in found_memories:
-            m = found_memories[row_id]
+        found = (found_memories if kind == MEMORY else found_episodes).get(row_id)
+        if isinstance(found, Unreadable):
+            without.append(left_out(kind, found))
+        elif kind == MEMORY and found is not None:
+            m = found
             rows.append(Row(text=m.content, source=memories.load_source(m.source), timestamp=m.timestamp, msg_id=m.msg_id, record=m, **common))
-        elif kind == EPISODE and row_id in found_episodes:
-            e = found_episodes[row_id]
+        elif kind == EPISODE and found is not None:
+            e = found
             rows.append(Row(text=episode_text(e), source=dict(EPISODE_SOURCE), timestamp=episode_timestamp(e), record=e, **common))
         elif c.is_profile:
             rows.append(Row(text=profile_text(profile), source=dict(PROFILE_SOURCE), timestamp="", **common))
-    return rows
+    return rows, without
 
 
 def _with_display_cosines(bench: Bench, vector: VectorQuery | None, final: list[Candidate]) -> list[Candidate]:

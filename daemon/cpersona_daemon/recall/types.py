@@ -121,13 +121,14 @@ class Result:
     """What a recall found: ``rows`` best first. The boundary reverses, previews and caps.
 
     ``advice`` is what the answer must say about vectors that were missing, ``failure`` why the question had none: None where
-    it had one, needed none or no embedder is configured.
+    it had one, needed none or no embedder is configured. ``left_out`` names rows that belong here and cannot be given out.
     """
 
     rows: list[Row] = field(default_factory=list)
     gate_fallback: bool = False
     advice: list[Advice] = field(default_factory=list)
     failure: str | None = None
+    left_out: list[dict] = field(default_factory=list)
     considered: int = 0
     gated: int = 0
     best_missed: dict | None = None

@@ -15,6 +15,7 @@ from ..associations.names import Name
 from ..instants import created_text
 from ..vectors.changes import MEMORY, Rid
 from . import hidden
+from .damaged import texts
 from .database import Transaction
 from .hidden import seen
 from .scope import Scope
@@ -209,10 +210,10 @@ def entity_named(conn: apsw.Connection, scope: Scope, normalized: str) -> int | 
 def _nearest(conn: apsw.Connection, scope: Scope, condition: str, params: tuple) -> list[Name]:
     """Return the matching names, of one spelling only those in the bucket nearest to the axes that the scope gives."""
     axes, values = scope.axes_sql()
-    rows = conn.execute(
-        f"SELECT entity_id, normalized, alias, is_name, project_id, channel FROM entity_aliases WHERE {axes} AND {condition} AND {seen('entities', 'entity_id')} ORDER BY entity_id, normalized",
+    rows = texts(
+        conn, f"SELECT entity_id, normalized, alias, is_name, project_id, channel FROM entity_aliases WHERE {axes} AND {condition} AND {seen('entities', 'entity_id')} ORDER BY entity_id, normalized",
         (*values, *params),
-    ).fetchall()
+    )
 
     def distance(row: tuple) -> tuple[bool, bool]:
         return scope.project_id is not None and row[4] != scope.project_id, bool(scope.channel) and row[5] != scope.channel
@@ -226,8 +227,8 @@ def _nearest(conn: apsw.Connection, scope: Scope, condition: str, params: tuple)
 def names_of(conn: apsw.Connection, entity_ids: Iterable[int]) -> dict[int, list[Name]]:
     """Return every name of these entities by entity, the own name first, then by spelling."""
     out: dict[int, list[Name]] = {}
-    rows = conn.execute(
-        "SELECT entity_id, normalized, alias, is_name FROM entity_aliases WHERE entity_id IN (SELECT value FROM json_each(?))"
+    rows = texts(
+        conn, "SELECT entity_id, normalized, alias, is_name FROM entity_aliases WHERE entity_id IN (SELECT value FROM json_each(?))"
         " ORDER BY entity_id, is_name DESC, normalized",
         (json.dumps(list(entity_ids)),),
     )
@@ -239,8 +240,8 @@ def names_of(conn: apsw.Connection, entity_ids: Iterable[int]) -> dict[int, list
 def entities(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[int]) -> dict[int, Entity]:
     """Return those of the entities that are visible in a scope, by id."""
     axes, values = scope.axes_sql()
-    rows = conn.execute(
-        f"SELECT {_ENTITY} FROM entities NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {axes} AND {seen('entities')}", (json.dumps(list(entity_ids)), *values)
+    rows = texts(
+        conn, f"SELECT {_ENTITY} FROM entities NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {axes} AND {seen('entities')}", (json.dumps(list(entity_ids)), *values)
     )
     return {row[0]: Entity(*row) for row in rows}
 
@@ -254,8 +255,8 @@ def entity_relations(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[i
     """Return the visible relations between entities that start or end at one of these, newest declared first."""
     axes, values = _relation_axes(scope)
     ids = json.dumps(list(entity_ids))
-    rows = conn.execute(
-        f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.subject_kind = 'entity' AND r.subject_id = j.value"
+    rows = texts(
+        conn, f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.subject_kind = 'entity' AND r.subject_id = j.value"
         f" WHERE r.object_kind = 'entity' AND {axes}"
         f" UNION SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.object_kind = 'entity' AND r.object_id = j.value"
         f" WHERE r.subject_kind = 'entity' AND {axes} ORDER BY declared_at DESC, id DESC LIMIT ?",
@@ -268,8 +269,8 @@ def record_relations(conn: apsw.Connection, scope: Scope, rids: Iterable[Rid]) -
     """Return the visible relations whose both ends are among these records, newest declared first."""
     axes, values = _relation_axes(scope)
     wanted = set(rids)
-    rows = conn.execute(
-        f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r"
+    rows = texts(
+        conn, f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r"
         " ON r.subject_kind = json_extract(j.value, '$[0]') AND r.subject_id = json_extract(j.value, '$[1]')"
         f" WHERE {axes} ORDER BY r.declared_at DESC, r.id DESC",
         (json.dumps(sorted(wanted)), *values),
@@ -344,14 +345,14 @@ def records_mentioning(conn: apsw.Connection, scope: Scope, entity_ids: list[int
 def entities_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) -> tuple[list[Entity], bool]:
     """Return visible entities with an id above ``after``, and whether more follow."""
     axes, values = scope.axes_sql()
-    rows = conn.execute(f"SELECT {_ENTITY} FROM entities WHERE id > ? AND {axes} AND {seen('entities')} ORDER BY id LIMIT ?", (after, *values, limit + 1)).fetchall()
+    rows = texts(conn, f"SELECT {_ENTITY} FROM entities WHERE id > ? AND {axes} AND {seen('entities')} ORDER BY id LIMIT ?", (after, *values, limit + 1))
     return [Entity(*row) for row in rows[:limit]], len(rows) > limit
 
 
 def relations_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) -> tuple[list[Relation], bool]:
     """Return visible relations with an id above ``after``, and whether more follow."""
     axes, values = scope.axes_sql()
-    rows = conn.execute(f"SELECT {_RELATION} FROM relations WHERE id > ? AND {axes} AND {seen('relations')} ORDER BY id LIMIT ?", (after, *values, limit + 1)).fetchall()
+    rows = texts(conn, f"SELECT {_RELATION} FROM relations WHERE id > ? AND {axes} AND {seen('relations')} ORDER BY id LIMIT ?", (after, *values, limit + 1))
     return [_relation(row) for row in rows[:limit]], len(rows) > limit
 
 

@@ -15,6 +15,7 @@ import apsw
 from ..embedding.base import may_change_width
 from ..embedding.texts import episode_text, memory_text
 from ..vectors.changes import EPISODE, MEMORY, VectorPut
+from . import damaged
 from .database import Transaction
 
 if TYPE_CHECKING:
@@ -55,12 +56,12 @@ def next_batch(conn: apsw.Connection, most: int, skip: frozenset[tuple[str, int]
     Episodes, of which there are few, come before memories. Rows in ``skip`` are left out.
     """
     reach = most + len(skip)
-    episodes = conn.execute(
-        "SELECT b.id, e.summary, e.keywords FROM embedding_backlog b JOIN episodes e ON e.id = b.id"
+    episodes = damaged.texts(
+        conn, "SELECT b.id, e.summary, e.keywords FROM embedding_backlog b JOIN episodes e ON e.id = b.id"
         " WHERE b.kind = ? ORDER BY b.id DESC LIMIT ?", (EPISODE, reach))
     found = [Waiting(EPISODE, i, episode_text(summary, keywords), (summary, keywords)) for i, summary, keywords in episodes]
-    memories = conn.execute(
-        "SELECT b.id, m.content, m.content_key FROM embedding_backlog b JOIN memories m ON m.id = b.id"
+    memories = damaged.texts(
+        conn, "SELECT b.id, m.content, m.content_key FROM embedding_backlog b JOIN memories m ON m.id = b.id"
         " WHERE b.kind = ? ORDER BY b.id DESC LIMIT ?", (MEMORY, reach))
     found += [Waiting(MEMORY, i, memory_text(content), key) for i, content, key in memories]
     return [row for row in found if (row.kind, row.id) not in skip][:most]
@@ -91,11 +92,11 @@ def attach_vector(tx: Transaction, kind: str, row_id: int, model: str, vector: n
     place in the list. A row that is gone is refused too and leaves the list.
     """
     select, insert = _ATTACH[kind]
-    row = tx.execute(select, (row_id,)).fetchone()
-    if row is None:
+    found = damaged.texts(tx.conn, select, (row_id,))
+    if not found:
         forget(tx, kind, row_id)
         return False
-    created_at, agent_id, project_id, channel, source_id, *now = row
+    created_at, agent_id, project_id, channel, source_id, *now = found[0]
     if origin is not None and origin != (tuple(now) if kind == EPISODE else now[0]):
         return False
     unit = vector.astype("<f4", order="C", copy=False)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import apsw
 import numpy as np
 
-from . import tables
+from . import damaged, tables
 from .hidden import seen
 
 _NEIGHBOURS_LOOKED_AT = 32  # rows without a vector that may stand between two neighbours in time
@@ -140,4 +140,4 @@ def _with_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
 
 def contents(conn: apsw.Connection, ids: list[int]) -> dict[int, str]:
     """Return the texts of memories by id."""
-    return dict(conn.execute("SELECT id, content FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)).fetchall())
+    return dict(damaged.texts(conn, "SELECT id, content FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)))

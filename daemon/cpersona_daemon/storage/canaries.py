@@ -11,6 +11,7 @@ import apsw
 
 from ..instants import created_text
 from ..vectors.changes import MEMORY
+from . import damaged
 from .database import Transaction
 from .hidden import seen
 
@@ -45,7 +46,7 @@ _COLUMNS = "id, agent_id, project_id, channel, query, kind, record_id, created_a
 def listed(conn: apsw.Connection, agent_id: str = "") -> list[Canary]:
     """Return the canaries of an agent ('' = all) in the order they were saved."""
     where, params = ("WHERE agent_id = ?", (agent_id,)) if agent_id else ("", ())
-    return [Canary(*row) for row in conn.execute(f"SELECT {_COLUMNS} FROM canaries {where} ORDER BY id", params)]
+    return [Canary(*row) for row in damaged.texts(conn, f"SELECT {_COLUMNS} FROM canaries {where} ORDER BY id", params)]
 
 
 def counts(conn: apsw.Connection, agent_id: str = "") -> dict[str, int]:

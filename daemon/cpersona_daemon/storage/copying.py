@@ -12,6 +12,7 @@ import apsw
 
 from ..vectors.changes import EPISODE, MEMORY
 from . import episodes, memories
+from .damaged import Unreadable, rows
 from .database import Transaction
 from .hidden import seen
 
@@ -43,9 +44,13 @@ _EPISODES = (
 
 
 def read(conn: apsw.Connection, kind: str, ids: list[int], source: str, target: str) -> list[Copyable]:
-    """Return those of the source's rows that are there, in the order of ``ids``, as rows of the target: with age, lock and counters."""
-    rows = conn.execute(_MEMORIES if kind == MEMORY else _EPISODES, (json.dumps(ids), source))
-    return [Copyable(row[0], (_memory if kind == MEMORY else _episode)(target, row), row[-3] or "", row[-2], bool(row[-1])) for row in rows]
+    """Return those of the source's rows that are there, in the order of ``ids``, as rows of the target: with age, lock and counters.
+
+    A row whose text is damaged cannot be copied; it is as if it were not there.
+    """
+    found = rows(conn, _MEMORIES if kind == MEMORY else _EPISODES, (json.dumps(ids), source))
+    made = _memory if kind == MEMORY else _episode
+    return [Copyable(row[0], made(target, row), row[-3] or "", row[-2], bool(row[-1])) for row in found if not isinstance(row, Unreadable)]
 
 
 def _memory(agent_id: str, row: tuple) -> memories.NewMemory:

@@ -11,7 +11,8 @@ import apsw
 
 from ..instants import created_text
 from ..vectors.changes import EPISODE, VectorDrop
-from . import backlog, hidden, history, lexical, tables
+from . import backlog, damaged, hidden, history, lexical, tables
+from .damaged import Unreadable
 from .database import Transaction
 from .memories import Whole, forget_associations
 from .scope import Scope
@@ -90,10 +91,18 @@ def owner(conn: apsw.Connection, episode_id: int) -> str | None:
     return None if row is None else row[0]
 
 
-def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Episode]:
+def _read(row: tuple | Unreadable) -> Episode | Unreadable:
+    if isinstance(row, Unreadable):
+        return row
+    episode = Episode(*row)
+    reason = damaged.unfit(episode.summary + episode.keywords)
+    return episode if reason is None else Unreadable(episode.id, reason)
+
+
+def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Episode | Unreadable]:
     """Return the episodes with these ids that are visible in the scope (or owned by the agent), by id."""
     seen = None if scope is None else scope.row_sql("episodes")
-    return {row[0]: Episode(*row) for row in tables.by_ids(conn, "episodes", _FULL, ids, seen, agent_id)}
+    return {row.id: row for row in map(_read, tables.by_ids(conn, "episodes", _FULL, ids, seen, agent_id))}
 
 
 def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
@@ -101,9 +110,10 @@ def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
     return tables.without_vector(conn, "episode_vectors", ids)
 
 
-def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, channel: str = "") -> list[Episode]:
+def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, channel: str = "") -> list[Episode | Unreadable]:
     """Return episodes created_at DESC, id DESC; agent '' lists all agents."""
-    return [Episode(*row) for row in tables.newest(conn, "episodes", _FULL, agent_id, project_id, limit, channel=channel)]
+    found = map(_read, tables.newest(conn, "episodes", _FULL, agent_id, project_id, limit, channel=channel))
+    return tables.within_a_frame(found, lambda episode: len(episode.summary) + len(episode.keywords))
 
 
 def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:

@@ -9,6 +9,7 @@ import apsw
 
 from ..recall.lexical import LexicalQuery, Term, normalise, quoted
 from ..vectors.changes import EPISODE, MEMORY, Rid
+from .damaged import texts
 from .scope import Scope
 
 LOOKED_AT = 50  # the newest rows with all words, among which one that holds the text itself is preferred
@@ -29,9 +30,9 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
     for kind in scope.kinds:
         fts, table, body = _TABLES[kind]
         axes, params = scope.sql(kind, "m.")
-        rows = conn.execute(
-            f"SELECT m.id, {body} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes} ORDER BY f.rowid DESC LIMIT ?",
-            (expression, *params, LOOKED_AT)).fetchall()
+        rows = texts(
+            conn, f"SELECT m.id, {body} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes} ORDER BY f.rowid DESC LIMIT ?",
+            (expression, *params, LOOKED_AT))
         for row_id, content in rows:
             if needle in _folded(content):
                 return (kind, row_id), True

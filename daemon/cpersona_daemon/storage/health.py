@@ -8,9 +8,11 @@ from __future__ import annotations
 import apsw
 
 from ..vectors.changes import EPISODE, MEMORY, VectorDrop
-from . import lexical, schema
+from . import damaged, lexical, schema
+from .damaged import Unreadable
 from .database import Transaction
 from .frequencies import rewritten
+from .memories import key_of_bytes
 
 TABLES = {MEMORY: ("memories", "memory_vectors", "memory_fts"), EPISODE: ("episodes", "episode_vectors", "episode_fts")}
 _MERGE_PAGES = 256
@@ -98,14 +100,14 @@ def put_postings(tx: Transaction, kind: str, ids: list[int]) -> int:
     done = 0
     for row_id in ids:
         if kind == MEMORY:
-            row = tx.execute("SELECT content FROM memories WHERE id = ?", (row_id,)).fetchone()
-            if row is not None:
-                lexical.put_memory(tx.conn, row_id, *row)
+            row = damaged.texts(tx.conn, "SELECT content FROM memories WHERE id = ?", (row_id,))
+            if row:
+                lexical.put_memory(tx.conn, row_id, *row[0])
         else:
-            row = tx.execute("SELECT summary, keywords FROM episodes WHERE id = ?", (row_id,)).fetchone()
-            if row is not None:
-                lexical.put_episode(tx.conn, row_id, *row)
-        done += row is not None
+            row = damaged.texts(tx.conn, "SELECT summary, keywords FROM episodes WHERE id = ?", (row_id,))
+            if row:
+                lexical.put_episode(tx.conn, row_id, *row[0])
+        done += bool(row)
     return done
 
 
@@ -238,8 +240,8 @@ def duplicate_episodes(conn: apsw.Connection, agent_id: str) -> int:
 def echoes(conn: apsw.Connection, agent_id: str = "") -> list[tuple[int, bool, str]]:
     """Return (id, locked, content) of memories that may hold the mark of a recalled memory; SQL finds more than are."""
     where, params = _of(agent_id)
-    return [(i, bool(locked), text) for i, locked, text in conn.execute(
-        f"SELECT id, locked, content FROM memories m WHERE instr(content, '[Memory from ') AND {where} ORDER BY id", params)]
+    found = damaged.rows(conn, f"SELECT id, locked, content FROM memories m WHERE instr(content, '[Memory from ') AND {where} ORDER BY id", params)
+    return [(row[0], bool(row[1]), row[2]) for row in found if not isinstance(row, Unreadable)]
 
 
 def stamps(conn: apsw.Connection, agent_id: str, after: float) -> tuple[int, int]:
@@ -257,9 +259,34 @@ def odd_created(conn: apsw.Connection, agent_id: str = "") -> int:
 
 
 def timestamps(conn: apsw.Connection, agent_id: str = ""):
-    """Yield (id, timestamp, instant) of every memory."""
+    """Yield (id, timestamp, instant) of every memory whose timestamp can be read."""
     where, params = _of(agent_id)
-    return conn.execute(f"SELECT id, timestamp, instant FROM memories m WHERE {where} ORDER BY id", params)
+    found = damaged.rows(conn, f"SELECT id, timestamp, instant FROM memories m WHERE {where} ORDER BY id", params)
+    return (row for row in found if not isinstance(row, Unreadable))
+
+
+def not_what_was_stored(conn: apsw.Connection, kind: str, agent_id: str = "") -> tuple[list[int], list[int], list[tuple[int, str]]]:
+    """Read every text of a kind and return the ids whose text is no valid UTF-8, those whose content is not what its key was
+    made of (memories alone have one), and (id, reason) of rows that no answer carries."""
+    where, params = _of(agent_id)
+    if kind == MEMORY:
+        texts, key = "content, source, metadata, agent_id || project_id || channel || msg_id || timestamp || created_at", "coalesce(kept_key, content_key)"
+    else:
+        texts, key = "summary || keywords, '', '', agent_id || project_id || channel || coalesce(start_time, '') || coalesce(end_time, '') || created_at", "NULL"
+    blobs = ", ".join(f"CAST({text} AS BLOB)" for text in texts.split(", ", 3))
+    unreadable, changed, uncarried = [], [], []
+    for row_id, content, source, metadata, beside, made_of in conn.execute(f"SELECT id, {blobs}, {key} FROM {TABLES[kind][0]} m WHERE {where} ORDER BY id", params):
+        if made_of is not None and key_of_bytes(content) != made_of:
+            changed.append(row_id)
+        try:
+            beside.decode()
+            reason = damaged.unfit(content.decode(), source.decode(), metadata.decode())
+        except UnicodeDecodeError:
+            unreadable.append(row_id)
+        else:
+            if reason is not None:
+                uncarried.append((row_id, reason))
+    return unreadable, changed, uncarried
 
 
 def set_instant(tx: Transaction, memory_id: int, instant: float | None) -> None:

@@ -16,7 +16,8 @@ import apsw
 
 from ..instants import created_text, parse_instant
 from ..vectors.changes import MEMORY, VectorDrop
-from . import backlog, hidden, history, lexical, tables
+from . import backlog, damaged, hidden, history, lexical, tables
+from .damaged import Unreadable
 from .database import Transaction
 from .scope import Scope
 
@@ -120,14 +121,19 @@ class Prepared:
 
 def content_key(content: str) -> bytes:
     """Return the 128-bit digest that stands for a content in the unique index and in comparisons."""
-    return hashlib.blake2b(content.encode("utf-8"), digest_size=KEY_BYTES).digest()
+    return key_of_bytes(content.encode("utf-8"))
+
+
+def key_of_bytes(content: bytes) -> bytes:
+    """Return the same digest of a content as its bytes stand in the database."""
+    return hashlib.blake2b(content, digest_size=KEY_BYTES).digest()
 
 
 def source_id(source: str) -> str | None:
     """Return `source.id` as text, or None where the JSON is malformed or names none; a number compares as text."""
     try:
         value = json.loads(source)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     found = value.get("id") if isinstance(value, dict) else None
     if isinstance(found, bool) or found is None or isinstance(found, (dict, list)):
@@ -350,7 +356,7 @@ def load_json(text: str) -> Any:
     """Return what a JSON column holds, or the text itself where an import brought something malformed."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -360,10 +366,18 @@ def load_source(text: str) -> dict:
     return source if isinstance(source, dict) else {}
 
 
-def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Memory]:
+def _read(row: tuple | Unreadable) -> Memory | Unreadable:
+    if isinstance(row, Unreadable):
+        return row
+    memory = Memory(*row)
+    reason = damaged.unfit(memory.content, memory.source, memory.metadata)
+    return memory if reason is None else Unreadable(memory.id, reason)
+
+
+def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Memory | Unreadable]:
     """Return the rows with these ids that are visible in the scope (or owned by the agent), by id."""
     seen = None if scope is None else scope.memory_sql()
-    return {row[0]: Memory(*row) for row in tables.by_ids(conn, "memories", _FULL, ids, seen, agent_id)}
+    return {row.id: row for row in map(_read, tables.by_ids(conn, "memories", _FULL, ids, seen, agent_id))}
 
 
 def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
@@ -373,9 +387,10 @@ def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
 
 def newest(
     conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, since: str = "", until: str = "", channel: str = ""
-) -> list[Memory]:
+) -> list[Memory | Unreadable]:
     """Return rows created_at DESC, id DESC; agent '' lists all agents. ``since`` and ``until``, in created_at's form, are inclusive; '' = open."""
-    return [Memory(*row) for row in tables.newest(conn, "memories", _FULL, agent_id, project_id, limit, since, until, channel)]
+    found = map(_read, tables.newest(conn, "memories", _FULL, agent_id, project_id, limit, since, until, channel))
+    return tables.within_a_frame(found, lambda memory: len(memory.content) + len(memory.source) + len(memory.metadata))
 
 
 def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:

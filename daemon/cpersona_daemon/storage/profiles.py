@@ -8,6 +8,7 @@ from __future__ import annotations
 import apsw
 
 from ..instants import created_text
+from . import damaged
 from .database import Transaction
 
 
@@ -22,8 +23,8 @@ def put(tx: Transaction, agent_id: str, content: str) -> None:
 
 def get(conn: apsw.Connection, agent_id: str, as_of: str = "") -> str:
     """Return an agent's profile, '' when it has none, or none yet at ``as_of`` (in updated_at's form; '' = now)."""
-    row = conn.execute("SELECT content FROM profiles WHERE agent_id = ? AND user_id = '' AND (? = '' OR updated_at <= ?)", (agent_id, as_of, as_of)).fetchone()
-    return "" if row is None else row[0]
+    found = damaged.texts(conn, "SELECT content FROM profiles WHERE agent_id = ? AND user_id = '' AND (? = '' OR updated_at <= ?)", (agent_id, as_of, as_of))
+    return found[0][0] if found else ""
 
 
 def written_after(conn: apsw.Connection, agent_id: str, as_of: str) -> bool:

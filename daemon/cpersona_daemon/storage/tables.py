@@ -6,21 +6,27 @@ Contract: contracts.md §1 (axes), §13 (lists).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import apsw
 
+from ..wire import fields
 from . import hidden
+from .damaged import Unreadable, rows
 from .scope import Scope
 
+_Row = TypeVar("_Row")
 
-def by_ids(conn: apsw.Connection, table: str, columns: str, ids: list[int], seen: tuple[str, list] | None, agent_id: str | None) -> Iterable[tuple]:
+
+def by_ids(conn: apsw.Connection, table: str, columns: str, ids: list[int], seen: tuple[str, list] | None,
+           agent_id: str | None) -> Iterable[tuple | Unreadable]:
     """Return the rows with these ids for which the condition ``seen`` holds, or that the agent owns where it is None."""
     condition, params = seen or (hidden.seen(table), [])
     if seen is None and agent_id is not None:
         condition, params = f"agent_id = ? AND {condition}", [agent_id]
     # Left to itself SQLite would walk through the whole index of the agent and look each row up in the list.
-    return conn.execute(f"SELECT {columns} FROM {table} NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {condition}", (json.dumps(ids), *params))
+    return rows(conn, f"SELECT {columns} FROM {table} NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {condition}", (json.dumps(ids), *params))
 
 
 def agents(conn: apsw.Connection, table: str, at_most: int = -1) -> list[str]:
@@ -41,12 +47,23 @@ def without_vector(conn: apsw.Connection, vectors: str, ids: list[int]) -> set[i
 
 
 def newest(conn: apsw.Connection, table: str, columns: str, agent_id: str, project_id: str | None, limit: int, since: str = "", until: str = "",
-           channel: str = "") -> Iterable[tuple]:
+           channel: str = "") -> Iterable[tuple | Unreadable]:
     """Return rows created_at DESC, id DESC; agent '' means all agents, ``since`` and ``until`` are inclusive, and '' is open, as is channel ''."""
     asked = [("agent_id = ?", agent_id or None), ("project_id IN (?, '')", project_id), ("channel IN (?, '')", channel or None), ("created_at >= ?", since or None), ("created_at <= ?", until or None)]
     conditions = [(condition, value) for condition, value in asked if value is not None]
     where = " AND ".join([hidden.seen(table), *(condition for condition, _ in conditions)])
-    return conn.execute(f"SELECT {columns} FROM {table} WHERE {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*(value for _, value in conditions), limit))
+    return rows(conn, f"SELECT {columns} FROM {table} WHERE {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*(value for _, value in conditions), limit))
+
+
+def within_a_frame(found: Iterable[_Row | Unreadable], size: Callable[[_Row], int]) -> list[_Row | Unreadable]:
+    """Return rows until their characters are more than one answer carries; of those behind, all but the name is let go."""
+    out, room = [], fields.MAX_FRAME_BYTES
+    for row in found:
+        if not isinstance(row, Unreadable):
+            room -= size(row)
+            row = row if room >= 0 else Unreadable(row.id, "the answer is full without it; ask for fewer rows at a time")
+        out.append(row)
+    return out
 
 
 def count_in_scope(conn: apsw.Connection, table: str, scope: Scope, at_most: int) -> int:

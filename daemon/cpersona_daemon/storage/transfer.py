@@ -13,6 +13,7 @@ import numpy as np
 from ..instants import created_text
 from ..vectors.changes import MEMORY, VectorPut
 from . import associations, episodes, memories
+from .damaged import Unreadable, rows
 from .database import Transaction
 from .hidden import seen, some
 
@@ -41,23 +42,23 @@ def counts(conn: apsw.Connection, agent_id: str) -> dict[str, int]:
     return out
 
 
-def memory_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple]:
+def memory_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple | Unreadable]:
     """Yield (id, agent, msg_id, content, source, timestamp, metadata, created_at, project, channel, locked, recall_count,
     last_recalled_at, whole_length, content_key, vector, model) by id; the last two None without a vector, the two before for a whole text."""
     where, params = _owned(agent_id, "m.agent_id")
     extra, join = (", v.vector, v.model", "LEFT JOIN memory_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
-    return conn.execute(
-        "SELECT m.id, m.agent_id, m.msg_id, m.content, m.source, m.timestamp, m.metadata, m.created_at, m.project_id, m.channel, m.locked,"
+    return rows(
+        conn, "SELECT m.id, m.agent_id, m.msg_id, m.content, m.source, m.timestamp, m.metadata, m.created_at, m.project_id, m.channel, m.locked,"
         f" m.recall_count, m.last_recalled_at, m.whole_length, iif(m.whole_length IS NULL, NULL, m.content_key){extra} FROM memories m {join}"
         f" WHERE {where} AND {seen('memories', 'm.id')} ORDER BY m.id", params)
 
 
-def episode_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple]:
+def episode_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple | Unreadable]:
     """Yield (id, agent, summary, keywords, start, end, created_at, resolved, project, channel, whole_length, whole_key, vector, model) by id."""
     where, params = _owned(agent_id, "m.agent_id")
     extra, join = (", v.vector, v.model", "LEFT JOIN episode_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
-    return conn.execute(
-        "SELECT m.id, m.agent_id, m.summary, m.keywords, m.start_time, m.end_time, m.created_at, m.resolved, m.project_id, m.channel, m.whole_length, m.whole_key"
+    return rows(
+        conn, "SELECT m.id, m.agent_id, m.summary, m.keywords, m.start_time, m.end_time, m.created_at, m.resolved, m.project_id, m.channel, m.whole_length, m.whole_key"
         f"{extra} FROM episodes m {join} WHERE {where} AND {seen('episodes', 'm.id')} ORDER BY m.id", params)
 
 

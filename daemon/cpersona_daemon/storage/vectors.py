@@ -19,6 +19,7 @@ from ..errors import translate
 from ..vectors.changes import EPISODE, MEMORY, VectorPut, VectorRows
 from ..vectors.codes import created_column
 from . import connection
+from .damaged import texts
 from .scope import Scope
 
 CHUNK = 512
@@ -89,7 +90,7 @@ def scan_order(conn: apsw.Connection, kind: str, scope: Scope | None = None) -> 
     """Return the ids of all rows in scope, with a vector or not, in scan order: created_at DESC, id ASC. int64."""
     rows = _TABLES[kind][0]
     where, params = ("1", []) if scope is None else scope.sql(kind)
-    found = conn.execute(f"SELECT id, created_at FROM {rows} WHERE {where}", tuple(params)).fetchall()
+    found = texts(conn, f"SELECT id, created_at FROM {rows} WHERE {where}", tuple(params))
     ids = np.array([row_id for row_id, _ in found], np.int64)
     return ids[np.lexsort((ids, -created_column([text for _, text in found])))]
 
@@ -107,9 +108,9 @@ def in_bulk(conn: apsw.Connection, kind: str, ids: np.ndarray) -> VectorRows | N
 
 def _found(conn: apsw.Connection, kind: str, ids: np.ndarray) -> list[tuple]:
     rows, vectors, source = _TABLES[kind]
-    return conn.execute(
-        f"SELECT v.id, m.created_at, m.agent_id, m.project_id, m.channel, {source}, v.model, v.vector"
+    return texts(
+        conn, f"SELECT v.id, m.created_at, m.agent_id, m.project_id, m.channel, {source}, v.model, v.vector"
         f" FROM json_each(?) j CROSS JOIN {vectors} v ON v.id = j.value CROSS JOIN {rows} m ON m.id = v.id"
         " WHERE length(v.vector) > 0 AND length(v.vector) % 4 = 0",
         (json.dumps(ids.tolist()),),
-    ).fetchall()
+    )

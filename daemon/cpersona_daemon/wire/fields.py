@@ -14,6 +14,7 @@ LENGTH_BYTES = 4
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 MAX_HELLO_BYTES = 64 * 1024
 MAX_NESTING = 64
+MAX_VALUE_NESTING = 58  # of a source or metadata, which stand some levels deep in an answer
 MAX_VALUES = 500_000  # values of one request, keys included: each takes many times its bytes once it is decoded
 PARTIAL_FRAME_SECONDS = 10.0
 HELLO_SECONDS = 10.0
