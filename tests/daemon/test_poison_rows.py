@@ -20,9 +20,9 @@ NOT_UTF8 = b"a walnut harvest day \xff\xfe \xc3"
 POISONS = {
     "bytes": ("content", NOT_UTF8), "source bytes": ("source", b'{"id": "\xff"}'), "stamp bytes": ("timestamp", b"2026-01-05\xff"),
     "deep source": ("source", '{"a":' * 900 + "1" + "}" * 900), "deep metadata": ("metadata", "[" * 100_000 + "]" * 100_000),
-    "large number": ("metadata", '{"n": 18446744073709551616}'), "half a pair": ("metadata", '{"s": "\\ud800"}'),
+    "half a pair": ("metadata", '{"s": "\\ud800"}'),
 }
-SENT_WITHOUT_METADATA = {"large number", "half a pair"}
+SENT_WITHOUT_METADATA = {"half a pair"}
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +76,17 @@ def test_every_answer_names_the_row_and_gives_the_others(environ, connection, po
     assert code is None and answer["items"]
     assert connection.call("exists", asked | {"text": "walnut harvest"})[0]["exists"]
     exported, code = connection.call("export_memories", {"agent_id": agent, "output_path": str(tmp_path / "e.jsonl")})
-    assert code is None and exported["memories"] == (3 if poison == "large number" else 2)
-    assert [row["ref"] for row in exported.get("left_out", [])] == ([] if poison == "large number" else [bad])
+    assert code is None and exported["memories"] == 2 and refs(exported["left_out"]) == [bad]
     assert connection.call("delete_memory", {"memory_id": int(bad[4:])})[1] is None
     assert "left_out" not in connection.call("list_memories", asked)[0]
+
+
+@pytest.mark.parametrize(("written", "given"), [(2**63 - 1, 2**63 - 1), (2**64, 1.8446744073709552e19), (-(2**70), -1.1805916207174113e21), ("9" * 350, "9" * 350), ("9" * 5000, "9" * 5000)])
+def test_a_whole_number_of_more_digits_than_an_answer_carries_is_given_as_near_as_it_can(environ, connection, written, given):
+    agent = f"numbers {len(str(written))} {str(written)[:3]}"
+    poisoned(environ, connection, agent, "metadata", f'{{"n": {written}}}')
+    listed = connection.call("list_memories", {"agent_id": agent})[0]
+    assert listed["count"] == 3 and "left_out" not in listed and listed["memories"][1]["metadata"] == {"n": given}
 
 
 def test_what_names_a_row_that_an_export_leaves_out_stays_out_too_and_the_file_imports_whole(environ, connection, tmp_path):

@@ -72,6 +72,15 @@ def test_content_is_cleaned_like_that_of_a_store(house):
     assert contents(house) == ["hello"]
 
 
+def nested(levels):
+    return {} if levels == 1 else {"in": nested(levels - 1)}
+
+
+def test_what_an_answer_can_carry_is_imported(house):
+    assert load(house, memory("x", metadata=nested(58) | {"n": 2**63 - 1}))["imported_memories"] == 1
+    assert house.ask("list_memories", agent_id="a")["memories"][0]["metadata"] == nested(58) | {"n": 2**63 - 1}
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
@@ -81,6 +90,8 @@ def test_content_is_cleaned_like_that_of_a_store(house):
         ('{"_type": "memory", "agent_id": "a", "content": "a\\u0000b"}', "NUL"), (memory("x", agent_id=None), "no agent_id"), (memory(""), "content is empty"),
         (memory(7), "content is text"), (memory("x", msg_id="i" * 257), "msg_id has 257"), (memory("x", channel=3), "channel is text"),
         (memory("x", timestamp="t" * 65), "timestamp has 65"), (memory("x", metadata={"k": "v" * 9000}), "CPERSONA_MAX_METADATA_LENGTH"),
+        (memory("x", source=nested(900)), "source nests deeper"), (memory("x", metadata=nested(59)), "metadata nests deeper"),
+        (memory("x", source_text="[" * 900), "source nests deeper"),
         (memory("x", locked="yes"), "locked is"), ({"_type": "mention", "entity": 1, "ref": "mem:1"}, "no entity"),
         ({"_type": "mention", "entity": 1, "ref": "who"}, "names no record"), ({"_type": "entity", "agent_id": "a", "name": " "}, "without a name"),
         ({"_type": "entity", "agent_id": "a", "name": "n", "aliases": "no"}, "aliases"),

@@ -15,8 +15,10 @@ from ..instants import normal_created
 from ..memory.text import fit, sanitise
 from ..recall.types import parse_ref
 from ..settings import Settings
+from ..storage.damaged import nests_deeper
 from ..storage.episodes import NewEpisode
 from ..storage.memories import NewMemory, Prepared, Whole, read_mark
+from ..wire import fields
 
 VERSION = "cpersona-export/1.1"
 MAX_AXIS_LENGTH = 256
@@ -177,6 +179,8 @@ def _memory(record: dict, target: str, settings: Settings) -> Row:
             raise BadLine(f"{name} has {len(text)} characters as JSON, at most {settings.max_metadata_length} are kept (CPERSONA_MAX_METADATA_LENGTH)")
         if "\0" in text:
             raise BadLine(f"{name} holds a NUL character")
+        if nests_deeper(text, fields.MAX_VALUE_NESTING):
+            raise BadLine(f"{name} nests deeper than {fields.MAX_VALUE_NESTING} levels; nothing could give it out again")
     recalled = record.get("last_recalled_at")
     new = NewMemory(
         agent, content, _text(record, "project_id"), _text(record, "channel"), _text(record, "msg_id"), source, timestamp, metadata,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -352,10 +353,23 @@ class Memory:
         return None if self.whole_length is None or self.whole_key is None else Whole(self.whole_length, self.whole_key).told(self.content)
 
 
+_LONG_NUMBER = re.compile("[0-9]{19}")
+
+
+def _carried(digits: str) -> int | float | str:
+    number = int(digits) if len(digits) < 400 else None
+    if number is None:
+        return digits
+    return number if -(1 << 63) <= number < 1 << 63 else float(number) if abs(number) < 10**300 else digits
+
+
 def load_json(text: str) -> Any:
-    """Return what a JSON column holds, or the text itself where an import brought something malformed."""
+    """Return what a JSON column holds, or the text itself where an import brought something malformed.
+
+    A whole number of more digits than an answer carries is the nearest number that it does; exports keep every digit.
+    """
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=_carried if _LONG_NUMBER.search(text) else None)
     except (ValueError, RecursionError):
         return text
 
