@@ -50,8 +50,8 @@ def stop_daemon(settings, timeout=STOP_SECONDS, environ=None, unless_others=Fals
     """Stop the daemon and wait until it is really gone; true when none runs afterwards (or ever did).
 
     One that is alive but does not answer gets SIGTERM, if its socket proves which process it is. Raises
-    CallFailed("permission_denied") when this client may not stop it and, with ``unless_others``, CallFailed("busy") that
-    names who else is connected.
+    CallFailed("permission_denied") when this client may not stop it and, with ``unless_others``, CallFailed("busy")
+    that names who else is connected.
     """
     environ = os.environ if environ is None else environ
     where = places(settings, environ)
@@ -66,7 +66,8 @@ def stop_daemon(settings, timeout=STOP_SECONDS, environ=None, unless_others=Fals
             return True
         with connection:
             pid = connection.hello.get("pid")
-            response, code = connection.call("daemon_stop", {"unless_others": True} if unless_others else {}, deadline_ms=5000)
+            params = {"unless_others": True} if unless_others else {}
+            response, code = connection.call("daemon_stop", params, deadline_ms=5000)
             if code in ("permission_denied", "busy"):
                 raise CallFailed(code, error_text({"response": response}))
     except CallFailed as error:

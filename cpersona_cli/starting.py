@@ -32,7 +32,8 @@ def start_daemon(where, settings, environ, deadline):
         new = not os.path.lexists(where.start_lock)
         lock = files.opened(where.start_lock, os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise _not_started("storage", f"{error.filename or where.start_lock} cannot be opened: {error.strerror}") from None
+        path = error.filename or where.start_lock
+        raise _not_started("storage", f"{path} cannot be opened: {error.strerror}") from None
     finally:
         os.umask(mask)
     try:
@@ -121,7 +122,8 @@ def _spawn(where, settings, environ, deadline):
     except ValueError:
         line = {"error": f"the daemon ended before it was ready; its log is {where.log}", "code": "unreachable"}
     if not line.get("ready"):
-        raise _not_started(line.get("code") if line.get("code") in fields.ERRORS else "unreachable", f"the daemon did not start: {line.get('error')}")
+        code = line.get("code")
+        raise _not_started(code if code in fields.ERRORS else "unreachable", f"the daemon did not start: {line.get('error')}")
 
 
 def _not_started(code, message):

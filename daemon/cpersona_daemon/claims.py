@@ -77,7 +77,8 @@ def _raise_if_served(places: Places) -> None:
         return  # systemd's socket accepts even while the daemon behind it leaves, so it proves nothing
     pid, there = note.get("pid", "unknown"), note.get("socket")
     if isinstance(there, str) and there != places.socket and answers(there):
-        raise SettingsConflict(f"a daemon (pid {pid}) serves this database at {there}; stop it, or set CPERSONA_SOCKET to that path")
+        raise SettingsConflict(f"a daemon (pid {pid}) serves this database at {there}; "
+                               "stop it, or set CPERSONA_SOCKET to that path")
     if answers(places.socket):
         raise Busy(f"a daemon (pid {pid}) serves this database already")
 
@@ -108,7 +109,10 @@ def answers(path: str) -> bool:
 
 
 def check_place(path: str) -> bool:
-    """Tell whether a socket stands at a path. Raises SettingsConflict where something else does, StorageFailure where that cannot be told."""
+    """Tell whether a socket stands at a path.
+
+    Raises SettingsConflict where something else does, StorageFailure where that cannot be told.
+    """
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -117,7 +121,8 @@ def check_place(path: str) -> bool:
         raise StorageFailure(f"the socket {path} cannot be looked at: {error.strerror}") from None
     if not stat.S_ISSOCK(mode):
         what = files.kind(path) or "a file"
-        raise SettingsConflict(f"{what} stands at {path}, where the daemon's socket belongs; move it, or set CPERSONA_SOCKET to another path")
+        raise SettingsConflict(f"{what} stands at {path}, where the daemon's socket belongs; "
+                               "move it, or set CPERSONA_SOCKET to another path")
     return True
 
 
@@ -201,8 +206,8 @@ def read_note(places: Places) -> dict | None:
 def write_note(places: Places, note: dict) -> str | None:
     """Write `<db>.daemon.json`, 0600, whole or not at all, and return None, or what went wrong.
 
-    It only helps others to find us, so nothing that is wrong with it is a failure. What stands in its place and is no file
-    gets another name, and a note that cannot be replaced goes: it would speak of a daemon that is gone.
+    It only helps others to find us, so nothing that is wrong with it is a failure. What stands in its place and is no
+    file gets another name, and a note that cannot be replaced goes: it would speak of a daemon that is gone.
     """
     try:
         aside = files.make_way(places.daemon_json)
@@ -211,7 +216,9 @@ def write_note(places: Places, note: dict) -> str | None:
         with contextlib.suppress(OSError):
             os.unlink(places.daemon_json)
         return f"{places.daemon_json}, which says where this daemon is, cannot be written: {error.strerror}"
-    return None if aside is None else f"{files.kind(aside)} stood at {places.daemon_json}, where this daemon writes where it is; it was moved to {aside}"
+    if aside is None:
+        return None
+    return f"{files.kind(aside)} stood at {places.daemon_json}, where this daemon writes where it is; it was moved to {aside}"
 
 
 def remove_note(places: Places) -> None:

@@ -1,7 +1,8 @@
-"""Opening, reading and replacing files of our own, whatever else was put in their place. Standard library only: the client reads this module too.
+"""Opening, reading and replacing files of our own, whatever else was put in their place.
 
-A link is not followed: what it leads to is somebody else's. A named pipe or a device is not waited for, and nothing but a
-regular file is read or written. What is replaced is replaced whole and durably, or not at all.
+A link is not followed: what it leads to is somebody else's. A named pipe or a device is not waited for, and nothing but
+a regular file is read or written. What is replaced is replaced whole and durably, or not at all. Standard library only:
+the client reads this module too.
 
 Contract: quality.md, "Never lose, never hang, never leak".
 """
@@ -15,6 +16,9 @@ _GUARDED = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _FIRST, _LAST = ".cpersona-", ".tmp"     # what the name of a temporary file begins and ends with
 _STALE_SECONDS = 3600
 _BUFFER = 1 << 17
+_NAMES = {
+    stat.S_IFDIR: "a directory", stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket",
+}
 
 
 class InTheWay(OSError):
@@ -22,9 +26,10 @@ class InTheWay(OSError):
 
 
 def opened(path, flags=os.O_RDONLY, mode=0o600, follow=False, directory=None):
-    """Return a descriptor of a regular file; with O_CREAT in ``flags`` it is made with ``mode``. Raises InTheWay, OSError.
+    """Return a descriptor of a regular file; O_CREAT in ``flags`` makes it with ``mode``. Raises InTheWay, OSError.
 
-    ``follow`` is for a file that a person named, who may name a link. ``directory`` is a descriptor that ``path`` is relative to.
+    ``follow`` is for a file that a person named, who may name a link. ``directory`` is a descriptor that ``path`` is
+    relative to.
     """
     flags |= _GUARDED if follow else _GUARDED | os.O_NOFOLLOW
     try:
@@ -48,9 +53,10 @@ def read(path, most, follow=False, directory=None):
 
 
 class Replacing:
-    """A file that takes its name when the ``with`` block ends: whole, on disk and under a durable name; else nothing changed.
+    """A file that takes its name when the ``with`` block ends: whole, on disk, its name durable; or nothing changes.
 
-    The block is given a binary handle; ``draft`` is the path that the file has meanwhile. Whatever ends it early, a full disk too, leaves neither a change nor a temporary file.
+    The block is given a binary handle; ``draft`` is the path that the file has meanwhile. Whatever ends it early, a full
+    disk too, leaves neither a change nor a temporary file.
     ``mode`` holds from the first byte on. Raises InTheWay where a directory stands, OSError.
     """
 
@@ -111,13 +117,19 @@ class Replacing:
 
 
 def replace(path, data, mode=0o600, directory=None):
-    """Put a file in place whole and durably, private unless ``mode`` says otherwise. Raises InTheWay, OSError with nothing changed."""
+    """Put a file in place whole and durably, or change nothing; it is private unless ``mode`` says otherwise.
+
+    Raises InTheWay, OSError.
+    """
     with Replacing(path, mode, directory) as handle:
         handle.write(data)
 
 
 def make_way(path):
-    """Give what stands at a path and is no regular file another name, and return that; None where nothing is in the way. Raises OSError."""
+    """Give what stands at a path and is no regular file another name, and return that; None where nothing is in the way.
+
+    Raises OSError.
+    """
     return None if kind(path) is None else set_aside(path)
 
 
@@ -145,7 +157,7 @@ def tidy(directory):
 
 
 def kind(path, follow=False, directory=None):
-    """Return what stands at a path when that is no regular file ("a directory", "a named pipe" and so on), else None."""
+    """Return what stands at a path when that is no regular file ("a directory", "a named pipe" …), else None."""
     try:
         mode = os.stat(path, dir_fd=directory, follow_symlinks=follow).st_mode
     except OSError:
@@ -154,10 +166,7 @@ def kind(path, follow=False, directory=None):
 
 
 def _named(mode):
-    for tells, name in ((stat.S_ISDIR, "a directory"), (stat.S_ISLNK, "a symbolic link"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket")):
-        if tells(mode):
-            return name
-    return "a device"
+    return _NAMES.get(stat.S_IFMT(mode), "a device")
 
 
 def _in_the_way(number, what, path):

@@ -1,6 +1,7 @@
-"""What the first bytes of a file say: whether it can be the database. Standard library only: the client reads this module too.
+"""What the first bytes of a file say: whether it can be the database.
 
 It is asked before anything is made beside the file, so that one that was named by mistake stays as it is, and alone.
+Standard library only: the client reads this module too.
 """
 
 from . import files
@@ -18,7 +19,8 @@ def foreign(path):
     except OSError:
         return None  # there is none, or whoever opens it says why it cannot be read
     if head and not head.startswith(MAGIC):
-        return f"{path} is no SQLite database and stays as it is; {ELSEWHERE}, or put a backup in its place with `cpersona restore`"
+        return (f"{path} is no SQLite database and stays as it is; {ELSEWHERE}, "
+                "or put a backup in its place with `cpersona restore`")
     if application(head) not in (0, APPLICATION_ID):
         return f"{path} is the database of another program and stays as it is; {ELSEWHERE}"
     return None

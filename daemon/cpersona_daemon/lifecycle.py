@@ -97,7 +97,8 @@ class Daemon:
         """Return what is known of the process as a whole."""
         return {
             "socket": self.own.path, "activated": self.own.activated, "idle_timeout": self.settings.idle_timeout,
-            "connections": len(self.server.connections), "clients": self.server.clients(), "in_flight": len(self.server.tasks), "stopping": self._stop.is_set(),
+            "connections": len(self.server.connections), "clients": self.server.clients(),
+            "in_flight": len(self.server.tasks), "stopping": self._stop.is_set(),
             "read_only": self.server.ctx.db.read_only,
         }
 
@@ -127,7 +128,8 @@ class Daemon:
             ctx = await opening.open_early(self.settings, self.places, self.clock, self._opened)
         except BaseException:
             if new:
-                os.unlink(self.places.lock)  # it is ours until it is let go, and whoever waits for it looks whether it still has its name
+                # It is ours until it is let go, and whoever waits for it looks whether it still has its name.
+                os.unlink(self.places.lock)
             self._let_go()
             raise
         try:
@@ -149,8 +151,8 @@ class Daemon:
 
     def _write_note(self) -> None:
         problem = claims.write_note(self.places, {
-            "pid": os.getpid(), "started_at": iso_now(self.clock.now()), "version": __version__, "protocol": fields.PROTOCOL,
-            "socket": self.own.path, "activated": self.own.activated,
+            "pid": os.getpid(), "started_at": iso_now(self.clock.now()), "version": __version__,
+            "protocol": fields.PROTOCOL, "socket": self.own.path, "activated": self.own.activated,
         })
         if problem is not None:
             log.warning("%s", problem)

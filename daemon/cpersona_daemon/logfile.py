@@ -21,7 +21,7 @@ BYTES, KEPT = 2_000_000, 3
 
 
 class _File(logging.handlers.RotatingFileHandler):
-    """A rotated file that is opened like every file of ours: what stands in its place is neither followed nor waited for."""
+    """A rotated file, opened like every file of ours: what stands in its place is neither followed nor waited for."""
 
     def __init__(self, path: str):
         super().__init__(path, maxBytes=BYTES, backupCount=KEPT, encoding="utf-8")
@@ -56,7 +56,8 @@ def start(level: str, path: str | None) -> str | None:
             handler = _File(path)
         except OSError as error:
             problem = f"no log is written to {path}: {error.strerror}"
-    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(process)d %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+    line = "%(asctime)s.%(msecs)03dZ %(process)d %(levelname)s %(name)s: %(message)s"
+    formatter = logging.Formatter(line, "%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
     root = logging.getLogger()

@@ -27,7 +27,10 @@ SIGTERM, `cpersona daemon stop`, or CPERSONA_IDLE_TIMEOUT seconds without work.
 
 
 def main(argv=None):
-    """Run the daemon; return its exit status: 0, that of the error that kept it from starting, or 130 for Ctrl-C before it could serve."""
+    """Run the daemon and return its exit status.
+
+    0, that of the error that kept it from starting, or 130 for a Ctrl-C before it could serve.
+    """
     try:
         return _run(argv)
     except KeyboardInterrupt:
@@ -104,7 +107,8 @@ def _serve(foreground, ready_fd):
 
     async def live():
         problem = logfile.start(settings.log_level, None if foreground else where.log)
-        await lifecycle.Daemon(settings, where, warnings=[problem] if problem else []).run(lambda line: _tell(ready_fd, line))
+        daemon = lifecycle.Daemon(settings, where, warnings=[problem] if problem else [])
+        await daemon.run(lambda line: _tell(ready_fd, line))
 
     try:
         asyncio.run(live())

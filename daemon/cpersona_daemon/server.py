@@ -98,12 +98,13 @@ class Server:
             self.loop.run_in_executor(None, memory_use.give_back)
 
     def clients(self, besides: Connection | None = None) -> list[dict]:
-        """Return `{pid, uid, method, seconds}` of each client (besides one): what it has asked for longest, or None, and since when.
+        """Return `{pid, uid, method, seconds}` of each client (besides one), those at work first.
 
-        Those at work come first. One that is gone is none, though the daemon may not have heard of it yet.
+        That is what it has asked for longest, or None, and since when. One that is gone is none, though the daemon may
+        not have heard of it yet.
         """
-        now = self.ctx.clock.monotonic()
-        told = [connection.told(now) for connection in list(self.connections) if connection is not besides and connection.is_there()]
+        now, others = self.ctx.clock.monotonic(), self.connections - {besides}
+        told = [connection.told(now) for connection in others if connection.is_there()]
         return sorted(told, key=lambda entry: (entry["method"] is None, -entry["seconds"]))
 
     def asking(self) -> Connection | None:
@@ -317,7 +318,9 @@ class Connection(asyncio.Protocol):
 
     def is_there(self) -> bool:
         """Tell whether the client still holds its end of the connection."""
-        return self._transport is not None and not self._transport.is_closing() and not hung_up(self._transport.get_extra_info("socket"))
+        if self._transport is None or self._transport.is_closing():
+            return False
+        return not hung_up(self._transport.get_extra_info("socket"))
 
     def told(self, now: float) -> dict:
         """Return who this is and what it has asked for longest."""

@@ -160,7 +160,7 @@ def test_what_stands_in_a_files_place_is_moved_aside(path):
     assert "a named pipe" in book.problem and ".aside-1" in book.problem
     fill(book)
     book.update(lambda held: held.for_model("m2", 8, "1-fusion"))
-    assert book.problem is None and os.path.isfile(path) and os.path.isfile(path + ".previous") and os.path.isfile(path + ".bak")
+    assert book.problem is None and all(os.path.isfile(path + suffix) for suffix in ("", ".previous", ".bak"))
     with open(path, "wb") as handle:
         handle.write(b"damaged")
     assert CalibrationFile(path).problem and os.path.isfile(path + ".damaged")

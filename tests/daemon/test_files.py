@@ -59,10 +59,15 @@ def a_socket(place: Path) -> None:
         os.chdir(here)
 
 
-OTHERS = [(a_link, "a symbolic link"), (a_dangling_link, "a symbolic link"), (a_link_to_itself, "a symbolic link"), (a_pipe, "a named pipe"),
-          (a_directory, "a directory"), (a_socket, "a socket")]
+OTHERS = [
+    (a_link, "a symbolic link"), (a_dangling_link, "a symbolic link"), (a_link_to_itself, "a symbolic link"),
+    (a_pipe, "a named pipe"), (a_directory, "a directory"), (a_socket, "a socket"),
+]
 others = pytest.mark.parametrize(("put", "name"), OTHERS, ids=[put.__name__ for put, _ in OTHERS])
-FLAGS = {"read": os.O_RDONLY, "write": os.O_WRONLY, "both": os.O_RDWR, "make": os.O_RDWR | os.O_CREAT, "append": os.O_WRONLY | os.O_CREAT | os.O_APPEND}
+FLAGS = {
+    "read": os.O_RDONLY, "write": os.O_WRONLY, "both": os.O_RDWR, "make": os.O_RDWR | os.O_CREAT,
+    "append": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+}
 
 
 @others
@@ -71,7 +76,8 @@ def test_nothing_but_a_regular_file_is_opened_and_it_is_said_what_stands_there(p
     put(place)
     with pytest.raises(files.InTheWay) as failure:
         files.opened(str(place), FLAGS[flags])
-    assert failure.value.strerror == f"{name} stands there, where a file belongs; move it away" and failure.value.filename == str(place)
+    assert failure.value.strerror == f"{name} stands there, where a file belongs; move it away"
+    assert failure.value.filename == str(place)
     assert not (place.parent.parent / "nothing").exists()
 
 
@@ -166,7 +172,7 @@ def test_what_ends_a_replacement_early_leaves_the_old_file_and_nothing_else(plac
     assert place.read_bytes() == WORDS and os.listdir(place.parent) == ["file"]
 
 
-@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="another limit of this process cannot be set back everywhere")
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="the limit cannot be set back everywhere")
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(place, size):
     place.write_bytes(WORDS)
@@ -189,7 +195,12 @@ def test_a_replacement_needs_no_name_longer_than_the_file_systems(place):
 
 def test_many_at_once_leave_one_whole_file(place):
     bodies = [bytes([65 + number]) * 50_000 for number in range(8)]
-    threads = [threading.Thread(target=lambda body=body: [files.replace(str(place), body) for _ in range(5)]) for body in bodies]
+
+    def work(body: bytes) -> None:
+        for _ in range(5):
+            files.replace(str(place), body)
+
+    threads = [threading.Thread(target=work, args=(body,)) for body in bodies]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -199,8 +210,10 @@ def test_many_at_once_leave_one_whole_file(place):
 
 def test_no_kill_leaves_half_a_file_and_what_it_leaves_is_tidied_once_it_is_old(place):
     place.write_bytes(WORDS)
-    script = "import sys; from cpersona_daemon import files\nwith files.Replacing(sys.argv[1]) as handle:\n handle.write(b'half'); handle.flush(); print(flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", script, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    script = ("import sys; from cpersona_daemon import files\nwith files.Replacing(sys.argv[1]) as handle:\n"
+              " handle.write(b'half'); handle.flush(); print(flush=True); sys.stdin.read()")
+    command, pipe = [sys.executable, "-c", script, str(place)], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
         process.stdout.readline()
         process.send_signal(signal.SIGKILL)
     assert place.read_bytes() == WORDS
@@ -232,7 +245,8 @@ def test_a_file_is_not_in_the_way(place):
 
 
 def test_nothing_heavy_is_imported():
-    script = "import sys; before = set(sys.modules); from cpersona_daemon import files; print(*sorted(set(sys.modules) - before))"
+    script = ("import sys; before = set(sys.modules); from cpersona_daemon import files; "
+              "print(*sorted(set(sys.modules) - before))")
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert set(out) <= {"cpersona_daemon", "cpersona_daemon.files", "errno"}
 

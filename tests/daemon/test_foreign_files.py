@@ -1,4 +1,4 @@
-"""A file that is somebody else's, named as the database: it is said what it is, and neither it nor its directory changes."""
+"""A file that is somebody else's, named as the database, is named as that; neither it nor its directory changes."""
 
 from __future__ import annotations
 
@@ -30,19 +30,22 @@ def foreign(path: Path, kind: str) -> Path:
 
 
 def state(directory: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(directory)): path.read_bytes() if path.is_file() else b"" for path in directory.rglob("*")}
+    return {str(path): path.read_bytes() if path.is_file() else b"" for path in directory.rglob("*")}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_foreign_file_named_as_the_database_is_left_as_it_is_and_so_is_its_directory(home, run_cli, kind):
-    path = foreign(Path(home["HOME"]) / "theirs" / "file", kind) if (Path(home["HOME"]) / "theirs").mkdir() is None else None
+    directory = Path(home["HOME"]) / "theirs"
+    directory.mkdir()
+    path = foreign(directory / "file", kind)
     before = state(path.parent)
     for words in (["store", "x"], ["list"], ["daemon", "start"]):
         done = run_cli([*words, "--db", str(path)])
-        assert done.returncode == 4 and KINDS[kind] in done.stderr and str(path) in done.stderr and done.stderr.count("\n") == 1, done
+        assert done.returncode == 4 and done.stderr.count("\n") == 1, done
+        assert KINDS[kind] in done.stderr and str(path) in done.stderr
         assert state(path.parent) == before
-    daemon = subprocess.run([sys.executable, "-m", "cpersona_daemon.main", "--foreground"], env=home | {"CPERSONA_DB_PATH": str(path)},
-                            capture_output=True, text=True, timeout=60)
+    daemon = subprocess.run([sys.executable, "-m", "cpersona_daemon.main", "--foreground"], capture_output=True, text=True,
+                            env=home | {"CPERSONA_DB_PATH": str(path)}, timeout=60)
     assert daemon.returncode != 0 and KINDS[kind] in daemon.stderr
     for words in (["daemon", "status"], ["daemon", "stop"], ["daemon", "socket"]):
         run_cli([*words, "--db", str(path)])

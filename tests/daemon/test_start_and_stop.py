@@ -257,14 +257,14 @@ def test_the_first_calls_after_a_sockets_end_wait_for_the_new_one(home, connect,
 
 @pytest.mark.parametrize("ask_for", ["find", "stop"])
 def test_a_daemon_whose_socket_is_gone_is_found_and_stopped(home, connect, ask_for):
-    daemon = connect(CPERSONA_IDLE_TIMEOUT="12")   # it looks at its socket every three seconds
+    daemon = connect(CPERSONA_IDLE_TIMEOUT="8")   # it looks at its socket every two seconds
     daemon.close()
     pid = daemon.hello["pid"]
     os.unlink(daemon.places.socket)
     if ask_for == "find":
         found = client.find_daemon(load(home), home)
         assert found["answers"] is True and found["pid"] == pid
-    assert client.stop_daemon(load(home), 8, home) is True
+    assert client.stop_daemon(load(home), 6, home) is True
     wait_for(lambda: has_left(pid))
 
 
@@ -296,9 +296,10 @@ def test_a_link_that_leads_to_no_socket_of_ours_is_said_at_once(home, connect, r
     root, path = Path(home["HOME"]), Path(home["CPERSONA_DB_PATH"] + ".sock")
     path.parent.mkdir(mode=0o700)
     if running:
-        connect()  # stays connected: the daemon will not leave by itself
+        connect(CPERSONA_IDLE_TIMEOUT="2")  # stays connected, so that the daemon stays
         path.unlink()
-    there = {"file": root / "file", "directory": root / "directory", "itself": path, "foreign": root / "foreign" / "t.sock"}[target]
+    places_of = {"itself": path, "foreign": root / "foreign" / "t.sock"}
+    there = places_of.get(target, root / target)
     if target == "file":
         there.write_text("theirs")
     elif target != "itself":

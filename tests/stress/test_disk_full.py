@@ -105,7 +105,7 @@ def small(with_model) -> Iterator[Callable[[], None]]:
 
 
 def test_after_a_kill_on_a_full_disk_everything_can_be_read(small, with_model):
-    """Not a byte can be written: neither the note that says where the daemon is, nor an index, nor a lock's first byte."""
+    """Not a byte can be written, neither of the note that says where the daemon is nor of an index."""
     kept: dict[int, str] = {}
     with client.connect(load(with_model), with_model) as connection:
         while True:

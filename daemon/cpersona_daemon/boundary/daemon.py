@@ -55,7 +55,10 @@ async def daemon_status(call: Call) -> dict:
 
 
 async def daemon_stop(call: Call) -> dict:
-    """Ask the daemon to leave; it answers this, finishes what runs and is gone when the database's lock is free. Raises Busy."""
+    """Ask the daemon to leave; it answers this, finishes what runs and is gone when the database's lock is free.
+
+    Raises Busy with the names of others, where it is to spare them.
+    """
     server = call.ctx.daemon.server
     others = server.clients(besides=server.asking()) if call.params.unless_others else []
     if others:
@@ -65,13 +68,19 @@ async def daemon_stop(call: Call) -> dict:
 
 
 def _named(clients: list[dict]) -> str:
-    names = [f"process {c['pid'] or 'unknown'} ({c['method'] or 'connected'} for {_age(c['seconds'])})" for c in clients[:_NAMED]]
+    names = [
+        f"process {one['pid'] or 'unknown'} ({one['method'] or 'connected'} for {_age(one['seconds'])})"
+        for one in clients[:_NAMED]
+    ]
     rest = len(clients) - _NAMED
     return ", ".join(names) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _age(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min")):
+        if seconds < limit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds / 3600:.0f} h"
 
 
 def _counts(conn: apsw.Connection) -> dict[str, int]:

@@ -250,7 +250,8 @@ class CalibrationFile:
         try:
             aside = files.make_way(self.path)
             if aside is not None:
-                self.problem = f"{files.kind(aside)} stood in the calibration file's place; it was moved to {os.path.basename(aside)}"
+                name = os.path.basename(aside)
+                self.problem = f"{files.kind(aside)} stood in the calibration file's place; it was moved to {name}"
             raw = files.read(self.path, LARGEST_FILE + 1)
         except FileNotFoundError:
             return Measured()

@@ -99,6 +99,9 @@ def _maps(measured: Any) -> dict[str, dict]:
 
 
 def put(path: str, data: bytes) -> None:
-    """Put a file in place whole, private and durably; what stands there and is no file gets another name. Raises OSError."""
+    """Put a file in place whole, private and durably; what stands there and is no file gets another name.
+
+    Raises OSError.
+    """
     files.make_way(path)
     files.replace(path, data)

@@ -45,7 +45,8 @@ def make(places: Places, settings: Settings, target: str, now: float, progress: 
         finally:
             shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
-        raise of_file(error, f"nothing was changed, since the backup cannot be written to {os.path.dirname(target)}") from error
+        where = os.path.dirname(target)
+        raise of_file(error, f"nothing was changed, since the backup cannot be written to {where}") from error
     except apsw.Error as error:
         raise translate(error) from error
 
@@ -71,7 +72,8 @@ def _make(places: Places, settings: Settings, target: str, now: float, tell: Pro
     facts = {"created_at": iso_now(now), "version": __version__, "schema": schema, "rows": rows}
     replacing = files.Replacing(target)
     with replacing as handle:
-        shape.pack(handle, target.endswith("gz"), facts, parts, now, lambda done, total: tell({"stage": "packing", "done": done, "total": total}))
+        packed = lambda done, total: tell({"stage": "packing", "done": done, "total": total})  # noqa: E731
+        shape.pack(handle, target.endswith("gz"), facts, parts, now, packed)
         handle.flush()
         if stop.is_set():
             raise TimedOut("the backup was given up; nothing was written")

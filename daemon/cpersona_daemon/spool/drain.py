@@ -305,7 +305,9 @@ def _tidy(directory: str) -> None:
     """Remove what writers that were killed left behind; nobody was told that it was kept."""
     with os.scandir(directory) as entries:
         for entry in entries:
-            if entry.name.startswith(".") and entry.is_file(follow_symlinks=False) and time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE_TEMPORARY_SECONDS:
+            if not (entry.name.startswith(".") and entry.is_file(follow_symlinks=False)):
+                continue
+            if time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE_TEMPORARY_SECONDS:
                 _unlink(entry.path)
 
 
