@@ -25,6 +25,8 @@ _ATTEMPTS = 3
 def backup(session, file):
     """Write database, calibration and settings as one file, while everybody goes on reading and writing.
 
+    Which database was saved, and how much is in it, is said; that it is empty is said with --quiet too.
+
     The file appears whole, private and checked, or not at all; the copy is the store of one moment. Tokens are
     left out. `restore` brings it back, on an empty machine too.
 
@@ -41,7 +43,10 @@ def backup(session, file):
     if not session.show(answer):
         response = answer.response
         session.out.line(response.get("path", params["output_path"]))
-        session.out.note(f"{_counted(response)}, {response.get('bytes')} bytes, verified; `cpersona restore {file}` brings it back")
+        saved = response.get("database", session.connection.places.db)
+        session.out.note(f"saved {saved}: {_counted(response)}; {response.get('bytes')} bytes, verified; `cpersona restore {file}` brings it back")
+        if not any(response.get(name) for name in _ROWS):
+            session.out.warn(f"cpersona backup: the database that was saved, {saved}, is empty; --db FILE or CPERSONA_DB_PATH names another one")
     return answer.status
 
 

@@ -34,15 +34,16 @@ class _Gone(Exception):
     """The daemon at the other end went away."""
 
 
-def connect(settings=None, environ=None, start=True):
+def connect(settings=None, environ=None, start=True, create=True):
     """Return a Connection to the daemon of the database that the settings name, starting it if there is none.
 
-    With ``start`` false a missing daemon raises CallFailed("unreachable"). Every other failure is a
+    With ``start`` false a missing daemon raises CallFailed("unreachable"), with ``create`` false a missing database
+    CallFailed("no_database"). Every other failure is a
     CallFailed too: a daemon that is alive but silent is "timed_out".
     """
     environ = os.environ if environ is None else environ
     settings = load(environ) if settings is None else settings
-    return Connection(settings, places(settings, environ), environ, start)
+    return Connection(settings, places(settings, environ), environ, start, create)
 
 
 def find_daemon(settings, environ=None):
@@ -67,8 +68,8 @@ class Connection:
     something else is given up: every later use raises the failure that ended it.
     """
 
-    def __init__(self, settings, where, environ, start):
-        self.settings, self.places, self._environ, self._start = settings, where, environ, start
+    def __init__(self, settings, where, environ, start, create=True):
+        self.settings, self.places, self._environ, self._start, self._create = settings, where, environ, start, create
         self.wait = None            # (descriptor, seconds) -> whether it can be read: who waits for answers otherwise (see ``interrupting``)
         self._sock = None
         self._buffer = bytearray()
@@ -184,8 +185,10 @@ class Connection:
             except Absent:
                 if not start:
                     raise Nobody("unreachable", f"no daemon serves {self.places.db}") from None
-                from .starting import start_daemon
+                from .starting import nothing_is_stored, start_daemon
 
+                if not self._create and nothing_is_stored(self.places):
+                    raise CallFailed("no_database", f"there is no database at {self.places.db}") from None
                 self._sock = start_daemon(self.places, self.settings, self._environ, deadline)
             try:
                 self._greet()

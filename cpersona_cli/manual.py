@@ -25,7 +25,7 @@ _EXITS = (
     (fields.EXIT_FAILED, "refused or failed; in a batch: any line was rejected"),
     (fields.EXIT_USAGE, "the command line is wrong"),
     (fields.EXIT_NOTHING, "nothing found (--fail-empty), or skipped (--fail-if-skipped)"),
-    (fields.EXIT_UNREACHABLE, "the daemon cannot be started or reached"),
+    (fields.EXIT_UNREACHABLE, "the daemon cannot be started or reached, or there is no database"),
     (fields.EXIT_DENIED, "permission denied"),
     (fields.EXIT_RETRY, "timed out or busy: try again"),
     (fields.EXIT_CRITICAL, "health found a critical problem"),

@@ -9,6 +9,11 @@ _OPTION_OF = {"db": "db_path", "agent": "agent", "project": "project", "channel"
 _NAMED = 5  # rows of an answer that are named one by one
 
 
+# What may be the first command of a database. Every other one asks of what is stored, and an empty answer from a store that
+# it made itself, in the wrong place perhaps, would look like one.
+FOUNDING = frozenset({"store", "import", "episode archive", "profile set", "associate declare", "git note", "git backfill", "pause", "call", "daemon start", "daemon restart"})
+
+
 class Answer:
     """A daemon's answer to ``method(params)``: ``response`` is the contract's map, ``code`` the error code beside it, ``status`` the exit status."""
 
@@ -42,11 +47,14 @@ class Session:
 
     @property
     def connection(self):
-        """The connection to the database's daemon, which is started where none runs. Raises client.CallFailed."""
+        """The connection to the database's daemon, which is started where none runs; raises client.CallFailed.
+
+        Where there is no database, only a command that may be the first one makes it.
+        """
         if self._connection is None:
             from . import client
 
-            self._connection = client.connect(self.settings)
+            self._connection = client.connect(self.settings, create=self.name in FOUNDING)
         return self._connection
 
     def close(self):

@@ -20,6 +20,14 @@ from .reaching import POLL_SECONDS, Absent, CallFailed, reach
 _READY_FD = 3
 
 
+def nothing_is_stored(where):
+    """Tell whether a database is still to be made: it is not there, and no write is queued for it."""
+    try:
+        return not os.path.lexists(where.db) and not any(name.endswith(".json") for name in os.listdir(where.spool))
+    except OSError:
+        return True
+
+
 def start_daemon(where, settings, environ, deadline):
     """Start a daemon under the start-up lock, or find that another client just did; return a connected socket."""
     foreign = header.foreign(where.db)

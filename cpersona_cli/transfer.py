@@ -40,6 +40,7 @@ def export(session, file, all_agents, embeddings):
         if not session.show(answer):
             session.out.line(answer.response.get("path", params["output_path"]))
             session.out.note(_counts(answer.response, "exported"))
+            _say_empty(session, answer.response, all_agents)
         return answer.status
     if session.out.as_json:
         raise exits.Usage("export - writes the records themselves; leave --json out, or name a file")
@@ -50,7 +51,15 @@ def export(session, file, all_agents, embeddings):
             while data := handle.read(1 << 20):
                 session.out.write(data)
     session.out.note(_counts(answer.response, "exported"))
+    _say_empty(session, answer.response, all_agents)
     return answer.status
+
+
+def _say_empty(session, response, all_agents):
+    """Say of an export without a record that it is one, and of what."""
+    if not any(response.get(name) for name in ("memories", "episodes", "profiles", "associations")):
+        whose = "nothing" if all_agents else f"nothing for an agent {session.agent!r}"
+        session.out.warn(f"cpersona export: {whose} is stored in {session.connection.places.db}, so the export is empty; check --agent and --db")
 
 
 @command(

@@ -42,7 +42,7 @@ def at(shared_daemon, module_home):
     (["call", "recall", "{}", "--deadline", "nan"], 2, "--deadline takes seconds"), (["call", "recall", "[1]"], 2, "not a JSON object"),
     (["associate", "retract", "--mention", "x"], 2, "ENTITY=REF"), (["git", "backfill"], 1, "run it inside a repository"), (["config", "path", "nothing"], 2, "it takes config, db"),
     (["list", "--db", "d"], 4, "no regular file"), (["list", "--db", "/dev/null"], 4, "no regular file"), (["list", "--db", "bad"], 4, "no SQLite database"),
-    (["list", "--db", "bad/t.db"], 4, "Not a directory"), (["store", "x", "--queue", "--db", "bad/t.db"], 1, "cannot be"), (["undo", ""], 1, "name the run"), (["exists", ""], 1, "`cpersona exists --help`"),
+    (["store", "x", "--db", "bad/t.db"], 4, "Not a directory"), (["store", "x", "--queue", "--db", "bad/t.db"], 1, "cannot be"), (["undo", ""], 1, "name the run"), (["exists", ""], 1, "`cpersona exists --help`"),
 ], ids=lambda value: " ".join(value)[:60].encode("ascii", "backslashreplace").decode() if isinstance(value, list) else "")
 def test_what_cannot_be_is_one_line_with_a_reason_and_the_right_exit_code(at, words, status, said):
     done = at(words)

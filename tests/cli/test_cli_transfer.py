@@ -112,6 +112,7 @@ def test_reindex_ends_with_what_it_did(run_cli):
 
 def test_a_calibration_that_cannot_be_made_fails_and_changes_nothing(run_cli):
     seeds = {"CPERSONA_RECALL_MODE": "rrf"}
+    run_cli(["store", "one"])
     assert run_cli(["calibrate"], env=seeds).returncode == 1
     refused = run_cli(["precision", "set", "strict"], env=seeds)
     assert refused.returncode == 1 and "nothing was changed" in refused.stderr
@@ -120,4 +121,5 @@ def test_a_calibration_that_cannot_be_made_fails_and_changes_nothing(run_cli):
 
 
 def test_a_precision_of_the_blend_needs_nothing_to_measure(run_cli):
+    run_cli(["store", "one"])
     assert run_cli(["precision", "set", "strict"]).stdout == "strict\n" == run_cli(["precision"]).stdout

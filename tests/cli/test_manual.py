@@ -107,6 +107,7 @@ def test_zsh_is_offered_the_same(words, offered):
 def test_every_example_of_a_topic_runs(name, run_cli, tmp_path):
     examples = [line.strip()[2:] for line in topics.TOPICS[name][1].splitlines() if line.strip().startswith("$ ")]
     assert examples
+    run_cli(["store", "something to ask about"])
     for example in examples:
         words = [w.replace("/tmp/", f"{tmp_path}/") for w in shlex.split(example)]
         assert words[0] == "cpersona"

@@ -20,7 +20,7 @@ class BackupParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def backup_database(call: Call) -> dict:
-    """Answer `{ok, path, bytes, memories, episodes, profiles, schema}` once the file is whole, verified and durable."""
+    """Answer `{ok, path, database, bytes, memories, episodes, profiles, schema}` once the file is whole, verified and durable."""
     ctx = call.ctx
     target = paths.output_file(call.params.output_path, call.settings, ctx.places)
     stop = threading.Event()

@@ -32,7 +32,7 @@ Progress = Callable[[dict], None]
 
 
 def make(places: Places, settings: Settings, target: str, now: float, progress: Progress | None, stop: threading.Event) -> dict:
-    """Write the backup to ``target`` and return `{ok, path, bytes, memories, episodes, profiles, schema}`.
+    """Write the backup to ``target`` and return `{ok, path, database, bytes, memories, episodes, profiles, schema}`.
 
     A name that ends in `gz` is compressed. Raises CorruptDatabase when the copy is not sound, StorageFailure when it cannot
     be written; ``target`` is then as it was. Call it on a thread of its own.
@@ -79,7 +79,7 @@ def _make(places: Places, settings: Settings, target: str, now: float, tell: Pro
             raise TimedOut("the backup was given up; nothing was written")
         tell({"stage": "verifying"})
         shape.verify(replacing.draft)
-    return {"ok": True, "path": target, "bytes": os.path.getsize(target), **rows, "schema": schema}
+    return {"ok": True, "path": target, "database": places.db, "bytes": os.path.getsize(target), **rows, "schema": schema}
 
 
 def _copy(source_path: str, copy_path: str, tell: Progress, stop: threading.Event) -> None:

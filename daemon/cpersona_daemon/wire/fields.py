@@ -65,6 +65,7 @@ ERRORS = {
     "settings": (EXIT_UNREACHABLE, False, "run `cpersona config show` and correct the value"),
     "embedding": (EXIT_FAILED, True, "check the embedding backend with `cpersona daemon status`"),
     "unreachable": (EXIT_UNREACHABLE, True, "run `cpersona daemon start` and read what it says"),
+    "no_database": (EXIT_UNREACHABLE, False, "name another one with --db FILE or CPERSONA_DB_PATH; `cpersona store` makes a new one"),
     "protocol": (EXIT_UNREACHABLE, False, "run `cpersona daemon restart` so that both sides are the same version"),
     "permission_denied": (EXIT_DENIED, False, "ask for a grant in the file that CPERSONA_ACL_FILE names"),
     "timed_out": (EXIT_RETRY, True, "try again, or allow more time"),
