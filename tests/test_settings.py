@@ -7,7 +7,7 @@ import re
 import pytest
 
 from cpersona_daemon.settings import (
-    BY_NAME, CLIENT, CONFIG, DAEMON, DEFAULT, ENVIRONMENT, OPTION, PLACE, RETRIEVAL, SCOPED, TABLE, BadValue, config_path, load, parse,
+    BY_NAME, CLIENT, CONFIG, DAEMON, DEFAULT, ENVIRONMENT, OPTION, PLACE, RETRIEVAL, SCOPED, TABLE, LARGEST_NUMBER, BadValue, config_path, load, parse,
 )
 
 
@@ -185,6 +185,13 @@ def test_the_digest_follows_what_a_daemon_uses_and_neither_places_nor_secrets(re
 def test_what_a_scope_carries_is_what_was_set_in_it(read):
     settings = read(rrf_k="60", idle_timeout="5", agent="me")
     assert (settings.carried(RETRIEVAL), settings.carried(DAEMON), settings.carried(CLIENT)) == ({"rrf_k": 60}, {"idle_timeout": 5.0}, {"agent": "me"})
+
+
+@pytest.mark.parametrize("name", [s.name for s in TABLE if s.kind == "int"])
+def test_no_whole_number_is_larger_than_what_is_worked_out_from_it_may_be(read, name):
+    for digits in (str(LARGEST_NUMBER + 1), "9" * 40, "9" * 5000):
+        settings = read(**{name: digits})
+        assert getattr(settings, name) == BY_NAME[name].default and len(settings.warnings) == 1 and len(settings.warnings[0]) < 400
 
 
 def test_what_opens_something_is_marked_as_secret():

@@ -18,6 +18,8 @@ RETRIEVAL = "retrieval"    # may travel with one request as an override
 
 DEFAULT, CONFIG, ENVIRONMENT, OPTION = "default", "config", "environment", "option"
 MASK = "***"
+LARGEST_NUMBER = 10**15  # of a whole number: far beyond any use, and what is worked out from it still fits into 64 bits
+_SHOWN = 80
 
 
 class Setting:
@@ -207,7 +209,8 @@ def parse(setting, raw):
     if text == "":
         # An empty project is a value of its own: the global pool.
         return "" if setting.name == "project" else setting.default
-    bad = BadValue(f"{setting.variable}={text!r} is not {setting.range_text}")
+    shown = repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
+    bad = BadValue(f"{setting.variable}={shown} is not {setting.range_text}")
     if setting.kind in ("text", "path", "address"):
         return text
     folded = text.lower()
@@ -225,6 +228,8 @@ def parse(setting, raw):
         raise bad from None
     if value != value or value in (float("inf"), float("-inf")):
         raise bad
+    if setting.kind == "int" and value > LARGEST_NUMBER:
+        raise BadValue(f"{setting.variable}={shown} is above {LARGEST_NUMBER}, the largest number that is taken")
     if setting.clamp:
         return min(max(value, setting.low), setting.high)
     if (setting.low is not None and value < setting.low) or (setting.high is not None and value > setting.high):
