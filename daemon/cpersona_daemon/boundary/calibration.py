@@ -47,7 +47,7 @@ async def calibrate_threshold(call: Call) -> dict:
         plan = run.Plan(agent, p.sample_size, p.method, p.percentile, p.z_factor)
         answer = await run.calibrate(ctx, call.settings, plan, dry_run=p.dry_run, compare=compare)
     if not p.dry_run:
-        ctx.in_background(canaries.run_after(ctx, "a calibration"))
+        ctx.in_background(canaries.run_after(ctx, "a calibration", agent))
     return answer
 
 

@@ -110,15 +110,16 @@ def comparison(ctx: Context, settings: Settings, agent_id: str) -> Callable[[Mea
 # -- by itself
 
 
-async def run_after(ctx: Context, what: str) -> None:
-    """Run all canaries after something that may have moved them; for the background. Raises only CancelledError."""
+async def run_after(ctx: Context, what: str, agent_id: str = "") -> None:
+    """Run the canaries of an agent ('' = all) after something that may have moved them; for the background. Raises only CancelledError."""
     try:
-        if not await ctx.db.read(rows.listed):
+        if not await ctx.db.read(rows.listed, agent_id):
             return
         with ctx.status.at_work("canaries"):
             await ctx.backlog.wait_until_drained(EVERY_ROW, SETTLING_SECONDS)
-            outcomes = await run(ctx, ctx.settings)
-            await ctx.db.write(lambda tx: rows.keep_ran_with(tx, stamp(ctx)))
+            outcomes = await run(ctx, ctx.settings, agent_id)
+            if not agent_id:
+                await ctx.db.write(lambda tx: rows.keep_ran_with(tx, stamp(ctx)))
     except CPersonaError as error:
         log.warning("the canaries could not run after %s: %s", what, error)
         return
