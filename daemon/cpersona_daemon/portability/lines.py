@@ -5,6 +5,7 @@ Contract: contracts.md §10 (the file), §13 (content stripped like store, a bad
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -312,10 +313,19 @@ def _source(record: dict) -> str:
     value = record.get("source")
     verbatim = record.get("source_text")
     if not value and type(verbatim) is str and verbatim:
-        return verbatim
+        value = verbatim
     if value is None:
         return "{}"
-    return value if type(value) is str else _encode(value).decode()
+    if type(value) is not str:
+        return _encode(value).decode()
+    if "\\u" in value:
+        try:
+            _encode(json.loads(value))
+        except UnicodeEncodeError:
+            raise BadLine("source holds half of a surrogate pair, which is no text") from None
+        except (ValueError, RecursionError):
+            pass  # no JSON: a text like any other
+    return value
 
 
 def _metadata(record: dict) -> str:

@@ -28,6 +28,7 @@ from ..errors import Busy, CPersonaError, Refused, StorageFailure
 from ..storage import associations, backlog, copying, episodes, hidden, history, idempotency, memories, transfer
 from ..storage.associations import ENTITY
 from ..storage.copying import Copyable
+from ..storage.damaged import Unreadable
 from ..storage.database import Transaction
 from ..storage.idempotency import Key
 from ..vectors.changes import EPISODE, MEMORY, Hidden
@@ -38,6 +39,7 @@ MODES = ("copy", "move")
 STRATEGIES = ("skip",)
 READ_TOGETHER = 500
 ROWS_TOGETHER = 64  # what one statement writes
+MOST_NAMED = 100    # rows that an answer names as left out
 FEW_CHANGED = 200   # what the last transaction copies anew itself
 
 _Outcome = tuple[int, int, bool]  # a row of the source, the one of the target in its place (0: none), and whether it was written for it
@@ -53,12 +55,13 @@ class Plan:
     episodes: list[tuple[int, int | None]]
     copies_profile: bool
     skips_profile: bool
+    left_out: dict[str, dict[int, str]]  # by kind, the rows that no answer can carry, and why
 
     def copied(self, kind: str) -> list[int]:
-        return [old for old, there in self._of(kind) if there is None]
+        return [old for old, there in self._of(kind) if there is None and old not in self.left_out[kind]]
 
     def skipped(self, kind: str) -> int:
-        return sum(there is not None for _, there in self._of(kind))
+        return sum(there is not None for old, there in self._of(kind) if old not in self.left_out[kind])
 
     def _of(self, kind: str) -> list[tuple[int, int | None]]:
         return self.memories if kind == MEMORY else self.episodes
@@ -80,14 +83,22 @@ def plan(conn: apsw.Connection, source: str, target: str) -> Plan:
     """Return what a merge does, reading only: the same for a dry run and for the merge itself."""
     twice = [(old, there if there is not None else None if first == old else first) for old, there, first in transfer.episode_plan(conn, source, target)]
     has, had = transfer.profile_of(conn, source) is not None, transfer.profile_of(conn, target) is not None
-    return Plan(transfer.memory_plan(conn, source, target), twice, has and not had, has and had)
+    left_out = {kind: _left_out_of(conn, kind, source, target) for kind in _TABLE}
+    return Plan(transfer.memory_plan(conn, source, target), twice, has and not had, has and had, left_out)
+
+
+def _left_out_of(conn: apsw.Connection, kind: str, source: str, target: str) -> dict[int, str]:
+    ids, found = transfer.ids_of(conn, _TABLE[kind], source), {}
+    for at in range(0, len(ids), READ_TOGETHER):
+        found |= {row.id: row.reason for row in copying.read(conn, kind, ids[at:at + READ_TOGETHER], source, target) if isinstance(row, Unreadable)}
+    return found
 
 
 def dry_run(conn: apsw.Connection, source: str, target: str, mode: str, strategy: str) -> dict:
     """Return what merge_memories would answer, reading only."""
     what = plan(conn, source, target)
     counts = {kind: (len(what.copied(kind)), what.skipped(kind)) for kind in (MEMORY, EPISODE)}
-    return _answer(source, target, mode, strategy, True, counts, what.copies_profile, what.skips_profile) | _unknown(conn, source)
+    return _answer(source, target, mode, strategy, True, counts, what.copies_profile, what.skips_profile, what.left_out) | _unknown(conn, source)
 
 
 def _unknown(conn: apsw.Connection, agent_id: str) -> dict:
@@ -96,9 +107,10 @@ def _unknown(conn: apsw.Connection, agent_id: str) -> dict:
 
 
 def _answer(
-    source: str, target: str, mode: str, strategy: str, dry_run: bool, counts: dict[str, tuple[int, int]], profile_copied: bool, profile_skipped: bool
+    source: str, target: str, mode: str, strategy: str, dry_run: bool, counts: dict[str, tuple[int, int]], profile_copied: bool, profile_skipped: bool,
+    left_out: dict[str, dict[int, str]],
 ) -> dict:
-    """Return merge_memories' answer; ``counts`` are (copied, skipped) by kind."""
+    """Return merge_memories' answer; ``counts`` are (copied, skipped) by kind, ``left_out`` the rows that stay because no answer can carry them."""
     (copied, skipped), (episodes_copied, episodes_skipped) = counts[MEMORY], counts[EPISODE]
     answer: dict[str, Any] = {
         "ok": True, "dry_run": dry_run, "source_agent_id": source, "target_agent_id": target, "strategy": strategy, "mode": mode,
@@ -110,7 +122,10 @@ def _answer(
             answer["source_deleted"] = {
                 "ok": True, "agent_id": source, "deleted_memories": copied, "deleted_profiles": int(profile_copied), "deleted_episodes": episodes_copied,
             }
-        answer["left_at_source"] = {"memories": skipped, "episodes": episodes_skipped, "profiles": int(profile_skipped)}
+        answer["left_at_source"] = {
+            "memories": skipped + len(left_out[MEMORY]), "episodes": episodes_skipped + len(left_out[EPISODE]), "profiles": int(profile_skipped)}
+    if named := [{"ref": f"{kind}:{row_id}", "reason": reason} for kind, rows in left_out.items() for row_id, reason in rows.items()]:
+        answer["left_out"] = named[:MOST_NAMED]
     return answer
 
 
@@ -196,6 +211,7 @@ class _Merge:
         self._db, self._source, self._target, self._mode, self._strategy = ctx.db, source, target, mode, strategy
         self._progress = progress or (lambda step: None)
         self._copies = {MEMORY: _Copies(), EPISODE: _Copies()}
+        self._left_out: dict[str, dict[int, str]] = {MEMORY: {}, EPISODE: {}}
         self._first: dict[bytes, int] = {}  # of episodes that say the same only the first is copied
 
     async def run(self, key: Key | None) -> dict:
@@ -221,7 +237,8 @@ class _Merge:
         following = None
         try:
             for number, chunk in enumerate(chunks):
-                rows = await (following or self._read(kind, chunk))
+                rows, left_out = await (following or self._read(kind, chunk))
+                self._left_out[kind] |= left_out
                 following = self._read(kind, chunks[number + 1]) if number + 1 < len(chunks) else None
                 start = 0
                 while start < len(rows):
@@ -235,10 +252,15 @@ class _Merge:
                 await asyncio.gather(following, return_exceptions=True)
 
     def _read(self, kind: str, ids: list[int]) -> asyncio.Task:
-        def job(conn: apsw.Connection) -> list[_Ready]:
-            return [_ready(row) for row in copying.read(conn, kind, ids, self._source, self._target)]
+        def job(conn: apsw.Connection) -> tuple[list[_Ready], dict[int, str]]:
+            return self._readied(conn, kind, ids)
 
         return asyncio.create_task(self._db.read(job))
+
+    def _readied(self, conn: apsw.Connection, kind: str, ids: list[int]) -> tuple[list[_Ready], dict[int, str]]:
+        """Return the rows to copy, and those that no answer can carry with the reason."""
+        found = copying.read(conn, kind, ids, self._source, self._target)
+        return [_ready(row) for row in found if isinstance(row, Copyable)], {row.id: row.reason for row in found if isinstance(row, Unreadable)}
 
     def _writer(self, kind: str, rows: list[_Ready], start: int) -> Callable[[Transaction], tuple[int, list[_Outcome], dict[bytes, int]]]:
         """Return the job that copies rows from ``start`` on for as long as a transaction may last; it answers where the next one goes on."""
@@ -300,7 +322,7 @@ class _Merge:
                     _delete(tx, kind, copy)
                     stale |= set(copies.concerned(copy))
             outcomes[kind] = dict.fromkeys(stale, (0, False))
-            there = [_ready(row) for row in copying.read(tx.conn, kind, sorted(stale), self._source, self._target)]
+            there, _ = self._readied(tx.conn, kind, sorted(stale))
             gone = {copies.get(old) for old in stale}
             first = {} if kind == MEMORY else {key: new for key, new in self._first.items() if new not in gone}
             for ready in there:
@@ -336,7 +358,8 @@ class _Merge:
             if profile is not None and not had:
                 transfer.delete_profile(tx, self._source)
         tx.changes += [Hidden(kind, ids) for kind, ids in doomed.items()]
-        answer = _answer(self._source, self._target, self._mode, self._strategy, False, counts, profile is not None and not had, profile is not None and had)
+        answer = _answer(self._source, self._target, self._mode, self._strategy, False, counts, profile is not None and not had, profile is not None and had,
+                         self._left_out)
         return answer | unknown
 
 

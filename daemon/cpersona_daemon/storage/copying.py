@@ -12,7 +12,7 @@ import apsw
 
 from ..vectors.changes import EPISODE, MEMORY
 from . import episodes, memories
-from .damaged import Unreadable, rows
+from .damaged import Unreadable, rows, unfit
 from .database import Transaction
 from .hidden import seen
 
@@ -43,14 +43,20 @@ _EPISODES = (
 )
 
 
-def read(conn: apsw.Connection, kind: str, ids: list[int], source: str, target: str) -> list[Copyable]:
+def read(conn: apsw.Connection, kind: str, ids: list[int], source: str, target: str) -> list[Copyable | Unreadable]:
     """Return those of the source's rows that are there, in the order of ``ids``, as rows of the target: with age, lock and counters.
 
-    A row whose text is damaged cannot be copied; it is as if it were not there.
+    A row that no answer can carry is an Unreadable: it is not to be there twice.
     """
-    found = rows(conn, _MEMORIES if kind == MEMORY else _EPISODES, (json.dumps(ids), source))
-    made = _memory if kind == MEMORY else _episode
-    return [Copyable(row[0], made(target, row), row[-3] or "", row[-2], bool(row[-1])) for row in found if not isinstance(row, Unreadable)]
+    statement, made = (_MEMORIES, _memory) if kind == MEMORY else (_EPISODES, _episode)
+    found: list[Copyable | Unreadable] = []
+    for row in rows(conn, statement, (json.dumps(ids), source)):
+        if not isinstance(row, Unreadable):
+            new = made(target, row)
+            reason = unfit(new.content, new.source, new.metadata) if kind == MEMORY else unfit(new.summary + new.keywords)
+            row = Unreadable(row[0], reason) if reason is not None else Copyable(row[0], new, row[-3] or "", row[-2], bool(row[-1]))
+        found.append(row)
+    return found
 
 
 def _memory(agent_id: str, row: tuple) -> memories.NewMemory:
