@@ -9,6 +9,7 @@ import os
 import stat
 from typing import BinaryIO
 
+from .. import files
 from ..errors import Refused
 from ..paths import Places
 from ..settings import Settings
@@ -33,13 +34,12 @@ def open_input(path: object, settings: Settings) -> BinaryIO:
     """
     real = _resolved(path, "input_path", settings)
     try:
-        descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        descriptor = files.opened(real)
+    except files.InTheWay:
+        raise Refused(f"input_path: {real} is not a regular file") from None
     except OSError as error:
         raise Refused(f"input_path: {real} cannot be read ({error.strerror})") from None
     info = os.fstat(descriptor)
-    if not stat.S_ISREG(info.st_mode):
-        os.close(descriptor)
-        raise Refused(f"input_path: {real} is not a regular file")
     if settings.max_import_bytes and info.st_size > settings.max_import_bytes:
         os.close(descriptor)
         raise Refused(f"input_path: {real} has {info.st_size} bytes, at most {settings.max_import_bytes} are read (CPERSONA_MAX_IMPORT_BYTES)")
