@@ -87,10 +87,13 @@ def _connected(where, settings, environ, deadline):
         try:
             return Connection(settings, where, environ, start=False)
         except Nobody:
-            if time.monotonic() > deadline:
-                raise
+            pass
         if not _lock_is_held(where):
             return None
+        if os.path.lexists(where.socket) and files.kind(where.socket) != "a socket":
+            raise CallFailed("unreachable", f"it cannot be reached: what stands at {where.socket} is not its socket")
+        if time.monotonic() > deadline:
+            raise CallFailed("unreachable", f"it cannot be reached: nobody answers at {where.socket}")
         time.sleep(POLL_SECONDS)
 
 
@@ -101,14 +104,19 @@ def _follow(where, note):
 
 
 def _terminate(where, settings):
-    """Send SIGTERM to the process that listens at the socket; return its id, or None when it cannot be told."""
+    """Send SIGTERM to the process that listens at the socket; return its id, or None when it cannot be told.
+
+    Its note or the lock that it has open proves that it is the daemon.
+    """
+    from cpersona_daemon.health.holders import holders
+
     try:
         sock = reach(where, settings, time.monotonic() + fields.HELLO_SECONDS)
     except (CallFailed, Absent):
         return None
     try:
         pid = peer_pid(sock)
-        if pid > 1 and pid == _note(where).get("pid"):
+        if pid > 1 and (pid == _note(where).get("pid") or pid in [holder for holder, _ in holders(where.lock)]):
             os.kill(pid, signal.SIGTERM)
             return pid
     except OSError:

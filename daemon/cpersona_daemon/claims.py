@@ -16,6 +16,7 @@ import time
 
 from . import files
 from .errors import Busy, SettingsConflict, StorageFailure, of_file
+from .health.holders import holders
 from .paths import Places, check_socket_directory, make_private_directory
 
 LOCK_WAIT_SECONDS = 20.0     # what a leaving daemon may need to fold its WAL
@@ -67,7 +68,7 @@ def take_lock(places: Places, wait_seconds: float = LOCK_WAIT_SECONDS) -> int:
             continue
         _raise_if_served(places)
         if time.monotonic() > deadline:
-            raise Busy(f"another process holds {places.lock} and does not answer; end it and try again")
+            raise Busy(f"process {_holder(places)} holds {places.lock} and does not answer; end it and try again")
         time.sleep(_RETRY_SECONDS)
 
 
@@ -75,12 +76,19 @@ def _raise_if_served(places: Places) -> None:
     note = read_note(places) or {}
     if note.get("activated") or _passed_by_systemd():
         return  # systemd's socket accepts even while the daemon behind it leaves, so it proves nothing
-    pid, there = note.get("pid", "unknown"), note.get("socket")
+    there = note.get("socket")
     if isinstance(there, str) and there != places.socket and answers(there):
-        raise SettingsConflict(f"a daemon (pid {pid}) serves this database at {there}; "
+        raise SettingsConflict(f"a daemon (pid {_holder(places)}) serves this database at {there}; "
                                "stop it, or set CPERSONA_SOCKET to that path")
     if answers(places.socket):
-        raise Busy(f"a daemon (pid {pid}) serves this database already")
+        raise Busy(f"a daemon (pid {_holder(places)}) serves this database already")
+
+
+def _holder(places: Places) -> str:
+    """Return the id of the process that holds the lock, as far as the note and the system tell."""
+    others = [pid for pid, _ in holders(places.lock)]
+    noted = (read_note(places) or {}).get("pid")
+    return str(noted if noted in others or not others and noted else others[0] if len(others) == 1 else "unknown")
 
 
 def _passed_by_systemd() -> bool:

@@ -8,11 +8,14 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import msgpack
 import pytest
 
 import cpersona_cli.client as client
+from cpersona_daemon import claims
+from cpersona_daemon.errors import Busy
 from cpersona_daemon.settings import load
 from cpersona_daemon.wire import fields
 
@@ -108,6 +111,36 @@ def test_a_daemon_that_is_alive_but_silent_is_timed_out_and_can_be_stopped(home,
     finally:
         os.kill(pid, signal.SIGCONT)
     assert client.stop_daemon(load(home), 30, home) is True
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="only /proc tells who has a file open")
+def test_a_silent_daemon_is_named_and_can_be_stopped_without_its_note(home, daemon, monkeypatch):
+    """As where a full disk kept the note from being written: the lock that it has open proves the process."""
+    daemon.close()
+    pid = daemon.hello["pid"]
+    os.unlink(daemon.places.daemon_json)
+    monkeypatch.setattr(fields, "HELLO_SECONDS", 0.3)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(Busy, match=rf"a daemon \(pid {pid}\) serves"):
+            claims.take_lock(daemon.places, 0)
+        assert client.stop_daemon(load(home), 0.5, home) is False
+        os.unlink(daemon.places.socket)
+        with pytest.raises(Busy, match=rf"process {pid} holds .* and does not answer"):
+            claims.take_lock(daemon.places, 0)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert client.stop_daemon(load(home), 30, home) is True
+
+
+def test_a_daemon_at_whose_place_something_else_stands_is_said_to_be_unreachable_at_once(home, daemon):
+    os.unlink(daemon.places.socket)
+    with open(daemon.places.socket, "w"):
+        pass
+    began = time.monotonic()
+    found = client.find_daemon(load(home), home)
+    assert found["answers"] is False and time.monotonic() - began < 4
+    assert found["problem"] == f"it cannot be reached: what stands at {daemon.places.socket} is not its socket"
 
 
 def test_a_connection_whose_answer_came_too_late_is_not_used_again(daemon, connect, monkeypatch):
