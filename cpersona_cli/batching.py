@@ -58,7 +58,7 @@ def store_lines(session, name, defaults, queue, fail_if_skipped):
                 known = batch.settle(interrupts)
                 least = "" if known else "at least "
                 lost = "" if known else f"; {batch.waiting} more were under way, what became of the others is not known"
-                session.out.warn(f"cpersona: ended early: {least}{batch.totals()}{lost}; run the same command again, what is stored already is skipped")
+                session.out.warn(f"cpersona: ended early: {least}{batch.totals(' that were read')}{lost}; run the same command again, what is stored already is skipped")
                 raise
     finally:
         if name != "-":
@@ -263,11 +263,11 @@ class Batch:
                 out[name] = getattr(self, name)
         return out
 
-    def totals(self):
-        """Return the totals in a few words."""
+    def totals(self, read=""):
+        """Return the totals in a few words; ``read`` is what to say of the lines where there may be more of them."""
         counts = self.counts
         parts = [f"{counts[name]:,} {name}" for name in _COUNTED if counts[name] or name in ("stored", "skipped", "rejected")]
-        whole = f"{self.lines:,} lines" if self._last == self.lines else f"{self._last:,} rows"
+        whole = f"{self.lines:,} lines{read}" if self._last == self.lines else f"{self._last:,} rows"
         cut = f"; {self.cut:,} of the texts {'is' if self.cut == 1 else 'are'} cut" if self.cut else ""
         paused = f"; {self.paused:,} of the skipped are kept nowhere, persistence is paused; `cpersona resume` keeps again" if self.paused else ""
         return f"{', '.join(parts)} of {whole}{cut}{paused}"

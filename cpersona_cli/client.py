@@ -225,6 +225,8 @@ class Connection:
             self._drop()
             raise CallFailed("protocol", f"what answers at {self.places.socket} is no cpersona daemon")
         if hello.get("db") != self.places.db:
+            if not os.path.exists(str(hello.get("db"))):
+                raise _Gone  # its database was moved here with its socket: it leaves as soon as it notices
             self._drop()
             raise CallFailed("settings", f"the daemon at {self.places.socket} serves {hello.get('db')}, not {self.places.db}")
         self.hello = hello

@@ -4,7 +4,7 @@ Off a terminal the whole account is printed. On one it fits the width: the rows 
 they were compared with, and how many more there are. Ranks count from 1 here; on the wire from 0, as the formulas do.
 """
 
-from .output import one_line, to_json
+from .output import counted, one_line, to_json
 
 NEXT = 5  # rows below the returned ones that a terminal shows
 _FIRST = ("mode", "limit", "depth", "window", "reach", "vector_floor", "pool")
@@ -94,7 +94,7 @@ def _missed(channel):
 
 
 def _channel(channel):
-    said, words = f"{channel.get('channel')} {channel.get('rows')} rows", channel.get("words")
+    said, words = f"{channel.get('channel')} {counted(channel.get('rows'), 'rows')}", channel.get("words")
     rest = {key: value for key, value in channel.items() if key not in ("channel", "rows", "words")}
     if isinstance(words, dict):
         words = dict(words)

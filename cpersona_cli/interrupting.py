@@ -18,7 +18,7 @@ class Interrupts:
     """What Ctrl-C does within the block. ``check`` and ``for_input`` raise KeyboardInterrupt once it came, ``for_answer`` when the grace is over."""
 
     def __init__(self):
-        self.asked = False
+        self.asked = self._twice = False
         self._until = None
         self._waits = False
 
@@ -43,8 +43,10 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def hurry(self):
-        """Begin the time that answers still have: the run ends, for whatever reason."""
-        if self._until is None:
+        """Begin the time that answers still have: the run ends, for whatever reason. None after a second Ctrl-C."""
+        if self._twice:
+            self._until = time.monotonic()
+        elif self._until is None:
             self._until = time.monotonic() + GRACE_SECONDS
 
     def for_input(self, descriptor):
@@ -89,6 +91,7 @@ class Interrupts:
 
     def _said(self, number, frame):
         if self.asked:
+            self._twice = True  # wherever this one ends, no answer is waited for any more
             raise KeyboardInterrupt
         self.asked = True
         self.hurry()

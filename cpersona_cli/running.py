@@ -14,7 +14,8 @@ from cpersona_daemon.paths import places
 from cpersona_daemon.wire import fields
 from cpersona_daemon.wire.peer import peer_pid
 
-from .client import Connection, error_text
+from .client import Connection
+from .exits import reason_of
 from .reaching import POLL_SECONDS, Absent, CallFailed, Nobody, reach
 
 STOP_SECONDS = 60.0
@@ -69,7 +70,7 @@ def stop_daemon(settings, timeout=STOP_SECONDS, environ=None, unless_others=Fals
             params = {"unless_others": True} if unless_others else {}
             response, code = connection.call("daemon_stop", params, deadline_ms=5000)
             if code in ("permission_denied", "busy"):
-                raise CallFailed(code, error_text({"response": response}))
+                raise CallFailed(code, reason_of(response))
     except CallFailed as error:
         if error.code in ("permission_denied", "busy"):
             raise
@@ -108,7 +109,7 @@ def _terminate(where, settings):
 
     Its note or the lock that it has open proves that it is the daemon.
     """
-    from cpersona_daemon.health.holders import holders
+    from cpersona_daemon.holders import holders
 
     try:
         sock = reach(where, settings, time.monotonic() + fields.HELLO_SECONDS)

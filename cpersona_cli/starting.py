@@ -15,6 +15,7 @@ from cpersona_daemon.paths import make_private_directory
 from cpersona_daemon.settings import BY_NAME, DAEMON, OPTION, PLACE
 from cpersona_daemon.wire import fields
 
+from .output import to_stderr
 from .reaching import POLL_SECONDS, Absent, CallFailed, reach
 
 _READY_FD = 3
@@ -55,8 +56,11 @@ def start_daemon(where, settings, environ, deadline):
         sock = _reached(where, settings, deadline)
         if sock is not None:
             return sock
+        gone = not os.path.lexists(where.db) and os.path.lexists(where.lock)
         try:
             _spawn(where, settings, environ, deadline)
+            if gone:
+                to_stderr(f"cpersona: {where.db} was moved away or deleted; a new, empty database was begun in its place")
         except CallFailed as failure:
             # One that serves already had lost its socket's file, and has made it again.
             sock = _reached(where, settings, deadline) if failure.code == "busy" else None

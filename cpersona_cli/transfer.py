@@ -94,6 +94,8 @@ def import_(session, file, dry_run, to_agent, batch, fail_if_cut):
     if fail_if_cut:
         params["fail_if_cut"] = True
     if file != "-":
+        if os.path.isdir(file):
+            raise exits.Stop(f"import: {file!r} is a directory; give the path of a file that export wrote")
         if not os.path.isfile(file):
             raise exits.Stop(f"import: there is no file {file!r}; give the path of a file that export wrote")
         return _import(session, {**params, "input_path": os.path.abspath(file)}, file)
@@ -146,7 +148,8 @@ def _import(session, params, file=None):
             import shlex
 
             response["error"] = response["error"].replace(" FILE", f" {shlex.quote(file)}")
-        hint = "correct the file and import it again, what is stored already is skipped"
+        imported = any(response.get(name) for name in ("imported_memories", "imported_episodes", "skipped_memories", "skipped_episodes"))
+        hint = "correct the file and import it again, what is stored already is skipped" if imported else ""
         raise exits.Stop(exits.failure_line("import", response, answer.code, hint), answer.status)
     if response.get("dry_run"):
         out.note("a dry run: nothing was written")

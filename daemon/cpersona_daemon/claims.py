@@ -16,7 +16,7 @@ import time
 
 from . import files
 from .errors import Busy, SettingsConflict, StorageFailure, of_file
-from .health.holders import holders
+from .holders import holders
 from .paths import Places, check_socket_directory, make_private_directory
 
 LOCK_WAIT_SECONDS = 20.0     # what a leaving daemon may need to fold its WAL

@@ -26,7 +26,7 @@ def at(shared_daemon, module_home):
 
 
 @pytest.mark.parametrize("words, status, said", [
-    (["store", "--jsonl", "d"], 1, "d: Is a directory; name a file"), (["store", "--jsonl", "none"], 1, "none: No such file"), (["import", "d"], 1, "there is no file"),
+    (["store", "--jsonl", "d"], 1, "d: Is a directory; name a file"), (["store", "--jsonl", "none"], 1, "none: No such file"), (["import", "d"], 1, "is a directory"),
     (["restore", "d"], 1, "there is no file"), (["restore", "bad"], 1, "no backup"), (["backup", "d"], 1, "not a regular file"), (["export", "d"], 1, "not a regular file"),
     (["export", "/dev/full"], 1, "not a regular file"), (["backup", "none/x.tar"], 1, "does not exist"), (["context", "q", "--history", "d"], 1, "d: Is a directory"),
     (["context", "q", "--history", "bad"], 1, "not valid UTF-8 (byte 1 is 0xff)"), (["context", "q", "--history", "nan"], 1, "no JSON value"),

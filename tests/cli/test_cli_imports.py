@@ -11,7 +11,7 @@ ROOM = Path(cpersona_cli.__file__).parent
 # The daemon's light tables (its stop words too), and the operating system's answer to who is at the other end of a socket.
 OF_THE_DAEMON = {"cpersona_daemon", "cpersona_daemon.recall.stopwords", "cpersona_daemon.settings", "cpersona_daemon.paths", "cpersona_daemon.wire.fields", "cpersona_daemon.wire.peer"}
 # What a start and the spool look at before they make anything; no command beside a running daemon loads it.
-WITHOUT_DAEMON = {"cpersona_daemon.header", "cpersona_daemon.files"}
+WITHOUT_DAEMON = {"cpersona_daemon.header", "cpersona_daemon.files", "cpersona_daemon.holders"}
 FOREIGN = {"msgpack": {"client.py", "codec.py"}, "typer": {"app.py"}, "rich": {"render.py", "rows.py"}}
 
 

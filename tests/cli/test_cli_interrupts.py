@@ -23,16 +23,16 @@ CPERSONA = [sys.executable, "-m", "cpersona_cli"]
 def start(home):
     started = []
 
-    def start(*arguments, stdin=subprocess.DEVNULL):
-        started.append(subprocess.Popen([*CPERSONA, *arguments], env=home, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    def start(*arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE):
+        started.append(subprocess.Popen([*CPERSONA, *arguments], env=home, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True))
         return started[-1]
 
     yield start
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.stdout.close()
-        process.stderr.close()
+        for stream in filter(None, (process.stdout, process.stderr)):
+            stream.close()
         process.wait()
 
 
@@ -50,7 +50,7 @@ def many(home, rows: int) -> str:
 
 def ended(process) -> tuple[str, str]:
     """Return what is left of the two streams; ``communicate`` would lose what a readline has read ahead."""
-    out, complaint = process.stdout.read(), process.stderr.read()
+    out, complaint = process.stdout.read() if process.stdout else "", process.stderr.read()
     process.wait(60)
     return out, complaint
 
@@ -86,9 +86,11 @@ def test_an_interrupt_while_the_next_line_is_awaited_ends_at_once(start, home, d
 
 
 def test_answers_that_do_not_come_make_the_number_the_least_and_a_second_interrupt_leaves_at_once(start, home, daemon):
-    process = start("store", "--jsonl", many(home, 20_000))
-    for _ in range(100):
-        process.stdout.readline()
+    # Into a file: a pipe that nobody empties would hold the program up before a store could be under way.
+    with open(os.path.join(home["HOME"], "outcomes"), "w+", encoding="utf-8") as outcomes:
+        process = start("store", "--jsonl", many(home, 20_000), stdout=outcomes)
+        while count(home) < 100 and process.poll() is None:
+            pass
     with closing(sqlite3.connect(home["CPERSONA_DB_PATH"], isolation_level=None, timeout=60)) as other:
         other.execute("BEGIN IMMEDIATE")  # so that no store ends any more
         before = count(home)
@@ -101,12 +103,14 @@ def test_answers_that_do_not_come_make_the_number_the_least_and_a_second_interru
         assert time.monotonic() - began < 2 and process.returncode == 130
         other.execute("ROLLBACK")
     exact, stored = said(complaint)
-    assert not exact and 100 <= stored <= before and "what became of the others is not known" in complaint
+    assert not exact and stored <= before and "what became of the others is not known" in complaint
 
 
 def test_the_wait_for_answers_is_bounded(start, home, daemon):
-    process = start("store", "--jsonl", many(home, 20_000))
-    process.stdout.readline()
+    with open(os.path.join(home["HOME"], "outcomes"), "w+", encoding="utf-8") as outcomes:
+        process = start("store", "--jsonl", many(home, 20_000), stdout=outcomes)
+        while count(home) < 100 and process.poll() is None:
+            pass
     with closing(sqlite3.connect(home["CPERSONA_DB_PATH"], isolation_level=None, timeout=60)) as other:
         other.execute("BEGIN IMMEDIATE")
         process.send_signal(signal.SIGINT)

@@ -147,6 +147,8 @@ class Agent:
         ])
 
     def _import(self, lines: list[dict]) -> None:
+        if not lines:
+            return  # a file without a line is no export
         path = self._directory / f"{self.name}-{next(_numbers)}.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         answer = self.ask("import_memories", input_path=str(path))

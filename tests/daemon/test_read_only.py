@@ -38,8 +38,8 @@ def written(bound, home):
 
 def reads(bound):
     """Ask in every way that reads, and return the errors."""
-    asked = {"recall": ["recall", "pump", "--json"], "list": ["list", "--json"], "get": ["get", "mem:1", "--json"], "export": ["export", "-"]}
-    return {name: run.stderr for name, args in asked.items() if (run := bound(args)).returncode or "cellar" not in run.stdout}
+    asked = {"health": ["health"], "recall": ["recall", "pump", "--json"], "list": ["list", "--json"], "get": ["get", "mem:1", "--json"], "export": ["export", "-"]}
+    return {name: run.stderr for name, args in asked.items() if (run := bound(args)).returncode or ("cellar" not in run.stdout and name != "health")}
 
 
 def assert_refused(run):
@@ -94,3 +94,19 @@ def test_a_directory_in_which_nothing_can_be_made_is_named(bound, home):
 def test_places_apart_are_used_only_where_nothing_can_be_written_beside_the_database(home):
     where = places(load(home), home)
     assert {os.path.dirname(path) for path in (where.lock, where.daemon_json, where.start_lock, where.socket)} == {os.path.dirname(where.db)}
+
+
+def test_a_database_that_vanished_is_not_replaced_by_an_empty_one_without_a_word(home, daemon, run_cli):
+    assert run_cli(["store", "before"]).stderr == ""
+    os.rename(home["CPERSONA_DB_PATH"], home["HOME"] + "/elsewhere.db")
+    after = run_cli(["store", "after"])
+    assert after.returncode == 0 and "was moved away or deleted; a new, empty database" in after.stderr
+    assert run_cli(["store", "later"]).stderr == ""
+
+
+def test_a_database_moved_with_its_directory_is_served_at_its_new_place(home, daemon, run_cli):
+    run_cli(["store", "before"])
+    directory = Path(home["CPERSONA_DB_PATH"]).parent
+    directory.rename(directory.with_name("moved"))
+    there = run_cli(["list"], env={"CPERSONA_DB_PATH": str(directory.with_name("moved") / "t.db")})
+    assert there.returncode == 0 and "before" in there.stdout, there.stderr

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..calibration.file import scoring_version
 from ..context import Context
+from ..holders import holders
 from ..instants import parse_instant
 from ..memory.store import CLOCK_ALLOWANCE_SECONDS
 from ..memory.text import sanitise
@@ -26,7 +27,6 @@ from ..storage import canaries as saved
 from ..storage.database import WAL_KEPT_BYTES
 from ..vectors.changes import EPISODE, MEMORY
 from ..vectors.files import SUFFIXES
-from .holders import holders
 
 CRITICAL, WARN, INFO = "critical", "warn", "info"
 SEVERITIES = (CRITICAL, WARN, INFO)

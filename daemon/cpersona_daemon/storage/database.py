@@ -320,6 +320,10 @@ class Database:
                 outcomes, changes = self._run_all(group, apart=True)
             reached = generations.advance(conn, changes) if changes else None
             self._prune(conn, len(group))
+            if self._ground.lost() == "":
+                # Seen before the commit, it keeps the group out of a file that has gone elsewhere; seen after, it is only said.
+                conn.execute("ROLLBACK")
+                return self._on_firm_ground([(None, None)] * len(group))
             conn.execute("COMMIT")
         except Exception as error:  # nothing of this group was written; every caller is told
             if conn.in_transaction:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import apsw
 
 from ..vectors.changes import EPISODE, MEMORY, VectorDrop
-from . import damaged, lexical, schema
+from . import connection, damaged, lexical, schema
 from .damaged import Unreadable
 from .database import Transaction
 from .frequencies import rewritten
@@ -37,9 +37,8 @@ def damage(conn: apsw.Connection, thorough: bool, most: int) -> list[str]:
 def _pragma_check(conn: apsw.Connection, pragma: str) -> list[str]:
     # On a connection of its own: FTS5 checks against the structure that a connection remembers, and one that has not
     # searched since the last merge would report damage that is not there. It also reads the disk, not a warm cache.
-    fresh = apsw.Connection(conn.filename, flags=apsw.SQLITE_OPEN_READONLY)
+    fresh = connection.open_reading(conn.filename)
     try:
-        fresh.set_busy_timeout(10_000)
         found = [text for (text,) in fresh.execute(pragma)]
     except apsw.CorruptError as error:
         return [str(error)]
