@@ -93,7 +93,7 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
 
         view.legend(session.out, shown)
     if not shown:
-        if limit != 0:
+        if limit != 0 and not answer.response.get("no_words"):  # which the advisory has said
             session.out.note(_nothing(answer.response))
         return EXIT_NOTHING if fail_empty else answer.status
     return answer.status
@@ -128,9 +128,9 @@ def context(session, query, history, limit, source_id, full, deep, as_of, set, n
         return answer.status
     shape.print(out, rows, _context_field, ("from", "ref", "time", "content"), whole=full)
     render.warnings(out, answer.response)
-    if not rows:
+    if not rows and not answer.response.get("no_words"):
         out.note(_nothing(answer.response))
-    elif out.draws:
+    elif rows and out.draws:
         out.note("in chronological order: the last row is the latest, not the best")
     return answer.status
 

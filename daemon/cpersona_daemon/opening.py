@@ -137,6 +137,7 @@ class Opening:
         from .calibration.file import CalibrationFile
         from .embedding.backlog import BacklogWorker
         from .embedding.service import EmbeddingService
+        from .memory.respelling import write_words_anew
 
         ctx.calibration = CalibrationFile(ctx.places.calibration)
         ctx.embedding = EmbeddingService(ctx.settings, ctx.clock)
@@ -147,6 +148,7 @@ class Opening:
         from .portability.sweep import leftovers
 
         ctx.in_background(leftovers(ctx))
+        ctx.in_background(write_words_anew(ctx))
 
     def _open_vectors(self) -> None:
         """Load numpy and the index's files, and everything that is imported next, beside the event loop."""

@@ -16,9 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "portability"))
 
 from house_kit import house, make_house  # noqa: E402, F401
 
-# What of an answer is a number of this very store or moment, or weighs words: each is told apart elsewhere.
-VARYING = {"score", "cosine", "coverage", "rrf", "match_reason", "best_missed", "trace", "created_at", "ran_at", "declared_at", "updated_at", "expires_at", "episode_id"}
-WEIGHED = {"messages", "items", "considered", "gated", "returned_count", "shortfall_reason", "bounds"}
+# What of an answer is a number of this very store or moment: each is told apart elsewhere.
+VARYING = {"trace", "created_at", "ran_at", "declared_at", "updated_at", "expires_at", "episode_id"}
 LATER = 16  # from here on the numbers of rows tell how many others there are
 
 
@@ -105,7 +104,7 @@ def told(value, key=""):
     if key in VARYING:
         return "…"
     if isinstance(value, dict):
-        return {name: told(inner, name) for name, inner in value.items() if name not in WEIGHED}
+        return {name: told(inner, name) for name, inner in value.items()}
     if isinstance(value, list):
         return [told(one, key) for one in value]
     if key == "id" and isinstance(value, int):

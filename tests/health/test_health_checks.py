@@ -186,16 +186,16 @@ def test_associations_of_rows_that_are_gone_are_found_and_removed(house):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc to name the reader")
 def test_a_reader_that_keeps_the_log_growing_is_named_with_its_size(house, monkeypatch):
-    monkeypatch.setattr(checks, "WAL_BYTES", 500_000)
+    monkeypatch.setattr(checks, "WAL_BYTES", 700_000)
     load(house, memory("walnut"))
     assert found(house, "wal") == ("healthy", [])
     reader = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN'); c.execute('SELECT count(*) FROM memories').fetchone(); print(flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", reader, house.places.db], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parked:
         parked.stdout.readline()
-        load(house, *[memory(f"row {i} " + "x" * 4000) for i in range(150)])
+        load(house, *[memory(f"row {i} " + "x" * 4000) for i in range(200)])
         answer = house.ask("check_health", checks=["wal"])
         (issue,) = answer["issues"]
-        assert answer["status"] == "degraded" and issue["bytes"] == os.path.getsize(house.places.db + "-wal") > 500_000
+        assert answer["status"] == "degraded" and issue["bytes"] == os.path.getsize(house.places.db + "-wal") > 700_000
         assert f"(pid {parked.pid})" in issue["message"] and "fixable" not in issue
         parked.communicate(b"\n")
     house.ctx.db._writer_conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

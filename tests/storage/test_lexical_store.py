@@ -277,14 +277,15 @@ def test_looking_at_few_of_the_newest_rows_of_a_common_word_finds_what_ranking_a
     for _ in range(150):
         query = parse_query(" ".join(pick.sample(WORDS[:8], pick.randrange(1, 6))))
         scope, depth = pick.choice((KIT, Scope("kit", "a"), Scope("other", ""))), pick.choice((1, 3, 10, 40))
-        frequencies = lexical.Frequencies(store.conn, "mem", 30)
-        plan = lexical._Plan(frequencies, query, 400, 10_000)
+        table = lexical.Frequencies(store.conn, "mem", 30)
+        own = lexical.Own(table, scope.agent_id)
+        plan = lexical._Plan(table, own, query, 400, 10_000)
         if plan.rare or not plan.newest:
             continue
         driver, votes, lowest = plan.newest
         everything = lexical._driven([driver.expression], [vote.expression for vote in votes])
         found = lexical.search(store.conn, "mem", query, scope, depth, common_rows=30, voting_rows=400, half_from=10_000)
-        one, other = same_hits(found, lexical._ranked(store.conn, frequencies, everything, lowest, scope, depth))
+        one, other = same_hits(found, lexical._ranked(lexical._View(store.conn, table, own, scope, depth, False), everything, lowest))
         assert one == other, (query, scope, depth)
         looked_at += 1
     assert looked_at > 20

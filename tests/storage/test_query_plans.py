@@ -49,13 +49,15 @@ def store(tmp_path_factory):
     rows = [(f"id{i}", projects[i % 3], channels[i % 4], f"user:{i % 50}", stamp(i), float(i), i.to_bytes(16, "big"), f"note {i} word{i % 700}") for i in range(ROWS)]
     conn.executemany(
         "INSERT INTO memories (agent_id, msg_id, project_id, channel, source_id, created_at, instant, content_key, content) VALUES ('kit',?,?,?,?,?,?,?,?)", rows)
-    conn.executemany("INSERT INTO memory_fts (rowid, body) VALUES (?, ?)", [(i + 1, row[-1]) for i, row in enumerate(rows)])
+    for i, row in enumerate(rows):
+        lexical.add_memories(conn, [(i + 1, "kit", row[-1])])
     conn.executemany("INSERT INTO memory_vectors VALUES (?, 'm', ?)", [(i + 1, b"\0\0\x80?") for i in range(0, ROWS, 2)])
     conn.executemany("INSERT INTO embedding_backlog VALUES (?, ?)", [("mem", i + 1) for i in range(1, ROWS, 2)] + [("ep", i + 1) for i in range(EPISODES)])
     conn.executemany(
         "INSERT INTO episodes (agent_id, project_id, channel, created_at, summary) VALUES ('kit',?,?,?,?)",
         [(projects[i % 3], channels[i % 4], stamp(i), f"episode {i}") for i in range(EPISODES)])
-    conn.executemany("INSERT INTO episode_fts (rowid, summary, keywords) VALUES (?, ?, '')", [(i + 1, f"episode {i}") for i in range(EPISODES)])
+    for i in range(EPISODES):
+        lexical.add_episode(conn, i + 1, "kit", f"episode {i}", "")
     conn.executemany("INSERT INTO idempotency (key, answered_at, answer) VALUES (?, ?, x'00')", [(f"key{i}", NOW + i) for i in range(9_000)])
     conn.execute("COMMIT")
     assert not conn.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'").fetchall()
@@ -165,7 +167,7 @@ def test_words_are_looked_up_and_their_rows_are_found_by_id(store, scope):
             lexical.search(tx.conn, kind, parse_query(text), scope, 10, common_rows=500)
 
     looked = bounded_in_words(store, search)
-    assert looked.uses("SEARCH m USING INTEGER PRIMARY KEY")
+    assert looked.uses("SEARCH m USING INTEGER PRIMARY KEY") == (scope.agent_id == "kit")  # of nobody's rows none is looked up
 
 
 def bounded_in_words(conn, act):

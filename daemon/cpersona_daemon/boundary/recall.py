@@ -124,6 +124,8 @@ def _answer(call: Call, result: Result, messages: list[dict]) -> dict:
         answer["depth"] = "deep"
     if not result.rows:
         answer |= {"considered": result.considered, "gated": result.gated}
+        if result.wordless:
+            answer["no_words"] = True
         if result.best_missed is not None:
             answer["best_missed"] = result.best_missed
     if result.trace is not None:

@@ -48,6 +48,9 @@ def retrieve(conn: apsw.Connection, vectors: Any, settings: Settings, query: Que
     """Return the ranked lists in fusion order: near, part, far, episode, memory (or recent, for a blank query). Empty lists are left out."""
     if query.blank:
         lists = [Ranked(RECENT, _rids(MEMORY, lexical.recent(conn, query.scope, query.limit)), None)]
+    elif query.wordless:
+        # What has no word has no meaning either. A blend answers with nothing; the others know rows by their very characters.
+        lists = [] if settings.recall_mode == "blend" else _word_lists(conn, settings, query, depth_of(settings, query), notes)
     else:
         depth = depth_of(settings, query)
         lists = [*_vector_lists(vectors, settings, query, vector, depth), *_word_lists(conn, settings, query, depth, notes)]

@@ -1,8 +1,8 @@
 """How much of a question a row holds: the IDF-weighted share of its content words, absolute and between 0 and 1.
 
-Pure functions of texts. A row is read the way the full-text index reads it: the same stems, the same pairs of CJK
-characters, the same whole identifiers; so that a row counts as holding what a search for it would have found. Beyond
-that a row holds a date of the question when it was written on it.
+Pure functions of texts. A row is read as what the full-text index was fed for it: the same words in the same spelling, the
+same stems, the same runs, the same whole identifiers; so that a row holds exactly what a search for it would have found.
+Beyond that a row holds a date of the question when it was written on it.
 
 Contract: issue "Honest recall", items 2 and 3; contracts.md §3 (what matches), §13 "blend".
 """
@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 
-from .lexical import CJK_RUN, LEADING, TRAILING, LexicalQuery, Term, normalise
+from .lexical import IDENTIFIER_LENGTH, LexicalQuery, Term, beside
+from .spelling import normalise, spelled, words, written
 
+# A store does not know how common its words are elsewhere: what stands in half of an agent's rows, a name, may stand nowhere
+# else. Each of its rows counts as that many more without any of the words, a few more in any store, and so many at most.
+ELSEWHERE, ELSEWHERE_LEAST, ELSEWHERE_MOST = 4, 10, 2_500
 # An identifier that stands in more rows than either of these names no row in particular.
 TELLING_ROWS, TELLING_SHARE = 10, 0.01
 # A name in so many rows, as a share of the agent's, and no fewer than three, is that of one whom the store is about.
@@ -35,11 +37,12 @@ _SPOKEN = re.compile(rf"(?:(?<!\d){_DAY}\s+)?\b({'|'.join(m.capitalize() for m i
 _YEAR = re.compile(r"(?<![\w.:/#-])((?:19|20)\d\d)(?![\w:/#-])")
 _ISO = re.compile(r"(?<![\w.:/-])((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?(?![\w:/-])")
 _AMBIGUOUS = ("may", "march")  # words of their own where neither a day nor a year stands beside them
-_DIACRITICS = re.compile("[\u0300-\u036f]+")
+_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_REPEATED, _USUAL_LENGTH = 1.2, 400  # as bm25 damps repetition, in a row of so many characters
+_PLACES = 20  # of a part in a text that are looked at
 _EDGES = re.compile(r"^\W+|\W+$")
 _ENDING = re.compile(r"['’](?:s|ll|d|re|ve|m)$")
 _WEEKDAYS = frozenset("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
-_BETWEEN = re.compile(r"[\W_]")
 _PLAIN_COMPOUND = re.compile(r"[^\W\d_]+(?:(?:[-'][^\W\d_]+)*|/[^\W\d_]+)")  # dry-run, and/or
 
 
@@ -69,25 +72,20 @@ class Unmet:
 
 
 class Reading:
-    """A row as the matching sees it: its text in the forms that the kinds of terms are looked for in, each made when first needed."""
+    """A row as the matching sees it: its words between blanks, and with what the index holds of it beside them; that is made when first needed."""
 
-    __slots__ = ("body", "_folded", "_pieces", "_instant")
+    __slots__ = ("words", "_text", "_whole", "_instant")
 
     def __init__(self, text: str, instant: float | None):
-        self.body, self._instant = normalise(text), instant
-        self._folded = self._pieces = self.body.lower() if self.body.isascii() else None
+        self.words, self._text, self._instant = words(text), text, instant
+        self._whole: str | None = None
 
     @property
-    def folded(self) -> str:
-        if self._folded is None:
-            self._folded = fold(self.body)
-        return self._folded
-
-    @property
-    def pieces(self) -> str:
-        if self._pieces is None:
-            self._pieces = CJK_RUN.sub(" ", self.body).lower()
-        return self._pieces
+    def whole(self) -> str:
+        if self._whole is None:
+            tokens = beside(normalise(self._text))
+            self._whole = f"{self.words}{tokens} " if tokens else self.words
+        return self._whole
 
     @property
     def day(self) -> tuple[int, int, int] | None:
@@ -98,19 +96,19 @@ class Reading:
 class Question:
     """The terms of one question with their weights, ready to be looked for in many rows.
 
-    ``rows`` is the number of rows in the store and ``found`` in how many of them each term stands; both may be
-    empty (0 and ()), every term then weighs the same. ``also`` holds terms that are not in the question as written:
+    ``rows`` is the number of rows that were counted, the asker's own, and ``found`` in how many of them each term stands;
+    both may be empty (0 and ()), every term then weighs the same. ``all``: the asker has no other rows. ``also`` holds terms that are not in the question as written:
     they add to what a row covers and never to what there is to cover.
     """
 
-    def __init__(self, text: str, query: LexicalQuery, stem: Stem, rows: int = 0, found: Sequence[int] = (), also: Sequence[Term] = (), also_found: Sequence[int] = ()):
-        self.rows = rows
+    def __init__(self, text: str, query: LexicalQuery, stem: Stem, rows: int = 0, found: Sequence[int] = (), also: Sequence[Term] = (), also_found: Sequence[int] = (), all: bool = True):
+        self.rows, self._all = rows, all
         dates = dates_of(text)
         terms = (*query.terms, *also)
         counts = (*found, *also_found) if rows else (0,) * len(terms)
         self._sought = [_Sought(term, dates.get(term.text), stem) for term in terms]
-        # One row more than there is, without any of the words: in a store of one memory all would be common.
-        self._weights = [idf(count, rows + 1) for count in counts]
+        world = rows + ELSEWHERE_LEAST + min(ELSEWHERE_MOST, ELSEWHERE * rows)
+        self._weights = [idf(count, world) for count in counts]
         self._whole = sum(self._weights[:len(query.terms)])
         few = max(TELLING_ROWS, rows * TELLING_SHARE)
         self._telling = [s.telling and count <= few for s, count in zip(self._sought, counts, strict=True)]
@@ -129,11 +127,11 @@ class Question:
         written = list(enumerate(zip(self._sought, self._counts, self._weights, strict=False)))
 
         def missing(place: int, sought: _Sought, count: int) -> bool:
-            return sought.date is None and not (count and (held >> place & 1 or holds(self._terms[place])))
+            return sought.date is None and not ((count or not self._all) and (held >> place & 1 or holds(self._terms[place])))
 
         if any((s.telling or s.text in self._names) and missing(place, s, count) for place, (s, count, _) in written):
             return Unmet(name=True)
-        if not any(s.text in self._names and count >= max(FAMILIAR_ROWS, FAMILIAR_SHARE * rows) for _, (s, count, _) in written):
+        if not any(s.text in self._names and count >= max(FAMILIAR_ROWS, FAMILIAR_SHARE * min(rows, self.rows)) for _, (s, count, _) in written):
             return Unmet()
         return Unmet(familiar=True, share=sum(weight for place, (s, count, weight) in written if missing(place, s, count)) / self._whole)
 
@@ -152,48 +150,65 @@ class Question:
         return Held(min(1.0, total / self._whole), identified, terms)
 
 
-class _Sought:
-    """One term and how it is looked for."""
+    def said(self, reading: Reading) -> float:
+        """Return how much a row says the words of the question, for its length: what chooses between rows that hold the same ones."""
+        damped = _REPEATED * (0.25 + 0.75 * len(reading.words) / _USUAL_LENGTH)
+        return sum(weight * (n := sought.times(reading)) / (n + damped) for sought, weight in zip(self._sought, self._weights, strict=True))
 
-    __slots__ = ("text", "date", "telling", "_pair", "_literal", "_whole", "_sequence", "_stems", "_first", "_stem")
+
+class _Sought:
+    """One term and how it is looked for: as a pair inside a run, or in any of the forms that the index is asked for."""
+
+    __slots__ = ("text", "date", "telling", "_pair", "_hint", "_prefix", "_forms", "_is_one_word", "_stem")
 
     def __init__(self, term: Term, date: Date | None, stem: Stem):
         self.text, self.date, self._stem = term.text, date, stem
         self.telling = date is None and term.kind == "identifier" and not _PLAIN_COMPOUND.fullmatch(term.text) and not (term.text.isdigit() and len(term.text) < 4)
-        self._pair = term.text if term.kind == "bigram" else None
-        self._literal = self._whole = self._sequence = None
-        self._stems: tuple[str, ...] = ()
-        if self._pair is not None:
-            return
-        if term.prefix:
-            self._literal, self._whole = term.text, _piece(term.text, True)
-        if term.kind == "word" or term.phrase or term.text.isalnum() or _PLAIN_COMPOUND.fullmatch(term.text):
-            self._stems = tuple(stem(term.text))
-            self._sequence = _sequence(self._stems) if self._stems else None
-            self._first = _beginning(self._stems[0]) if self._stems else ""
-        elif not term.prefix:
-            self._literal, self._whole = term.text, _piece(term.text, False)
+        self._pair = written(term.text) if term.kind == "bigram" else None
+        self._prefix = f" {term.prefix}"
+        self._forms = [(f" {_beginning(stems[0])}", stems) for form in (term.token, term.phrase) if (stems := tuple(stem(form)))]
+        self._is_one_word = term.text.isalpha() or term.text.isdecimal()
+        self._hint = "" if self._pair is not None else _beginning(self._forms[0][1][0]) if self._is_one_word else spelled(term.text[:IDENTIFIER_LENGTH]).strip()
 
     def in_text(self, reading: Reading) -> bool:
         if self._pair is not None:
-            return self._pair in reading.body
-        if self._literal is not None and self._literal in reading.pieces and self._whole.search(reading.pieces):
-            return True
-        return self._sequence is not None and self._stands_in(reading.folded)
-
-    def _stands_in(self, text: str) -> bool:
-        """Tell whether the words stand in a folded text. The beginning is sought by itself: far quicker than by the pattern."""
-        at = text.find(self._first)
-        while at >= 0:
-            if at and text[at - 1].isalnum():
-                # Inside a word: on from its end, however often it repeats what is sought.
-                end = _BETWEEN.search(text, at)
-                at = text.find(self._first, end.start()) if end else -1
-                continue
-            if (words := self._sequence.match(text, at)) and self._stem(words[0]) == self._stems:
+            return self._pair in reading.words
+        for first, stems in self._forms:
+            if self._stands_in(reading.words, first, stems):
                 return True
-            at = text.find(self._first, at + 1)
+        # What stands beside a row's words stands among them too, if only glued to others.
+        if not (self._is_glued_in(reading.words) if self._is_one_word else self._hint in reading.words or " ".join(self._hint.split()) in reading.words):
+            return False
+        whole = reading.whole
+        return len(self._prefix) > 1 and self._prefix in whole or whole is not reading.words and any(self._stands_in(whole, *form) for form in self._forms)
+
+    def _is_glued_in(self, text: str) -> bool:
+        """Tell whether the word may stand beside a digit, or a number beside a letter, in one run of them."""
+        at = text.find(self._hint)
+        while at >= 0:
+            begin, end = text.rfind(" ", 0, at), text.find(" ", at)
+            if not (run := text[begin + 1:end]).isalpha() and not run.isdecimal():
+                return True
+            at = text.find(self._hint, end)
         return False
+
+    def times(self, reading: Reading) -> int:
+        """Return how often a row holds the beginning of the term, which is about how often it holds the term."""
+        return reading.words.count(self._pair or self._forms[0][0]) if self._pair or self._forms else 0
+
+    def _stands_in(self, text: str, first: str, stems: tuple[str, ...]) -> bool:
+        """Tell whether words with these stems follow each other in a text. The beginning of the first is sought by itself: few words have it."""
+        at, stem = text.find(first), self._stem
+        while at >= 0:
+            end = text.find(" ", at + 1)
+            if stem(text[at + 1:end]) == stems[:1] and (len(stems) == 1 or self._goes_on(text, end, stems[1:])):
+                return True
+            at = text.find(first, end)
+        return False
+
+    def _goes_on(self, text: str, at: int, stems: tuple[str, ...]) -> bool:
+        following = text[at:].split(maxsplit=len(stems))[:len(stems)]
+        return len(following) == len(stems) and all(self._stem(word) == (stem,) for word, stem in zip(following, stems, strict=True))
 
 
 def _beginning(stem: str) -> str:
@@ -201,30 +216,28 @@ def _beginning(stem: str) -> str:
     return stem[:-1] if len(stem) > 2 else stem
 
 
-@lru_cache(1024)
-def _sequence(stems: tuple[str, ...]) -> re.Pattern:
-    """Return a pattern for the words in a row, each by its beginning; the stems are compared afterwards."""
-    return re.compile(r"[\W_]+".join(f"{re.escape(_beginning(s))}[^\\W_]*" for s in stems))
-
-
-@lru_cache(1024)
-def _piece(text: str, open_ended: bool) -> re.Pattern:
-    """Return a pattern for a whole piece between blanks, less the punctuation of the sentence; or for one that begins so."""
-    end = "" if open_ended else f"[{re.escape(TRAILING)}]*(?!\\S)"
-    return re.compile(f"(?<!\\S)[{re.escape(LEADING)}]*{re.escape(text)}{end}")
-
-
-def fold(text: str) -> str:
-    """Return the text in lower case and without diacritics."""
-    if text.isascii():
-        return text.lower()
-    return _DIACRITICS.sub("", unicodedata.normalize("NFD", text.lower()))
-
-
 def idf(count: int, rows: int) -> float:
     """Return what a term found in ``count`` of ``rows`` rows weighs: ln(1 + (N - df + .5) / (df + .5)), most where none holds it."""
     count = min(count, rows)
     return math.log(1 + (rows - count + 0.5) / (count + 0.5))
+
+
+def share_of_words(text: str, part: str) -> float:
+    """Return the share of the words that a part of them stands in, ASCII letters in either case: 1 for whole words, 0 for no part."""
+    needle, body = part.strip().translate(_LOWER), text.translate(_LOWER)
+    at, best = body.find(needle) if needle else -1, 0.0
+    for _ in range(_PLACES):
+        if at < 0:
+            break
+        end = at + len(needle)
+        begin = at
+        while begin and body[begin].isalnum() and body[begin - 1].isalnum():
+            begin -= 1
+        while end < len(body) and body[end].isalnum() and body[end - 1].isalnum():
+            end += 1
+        best = max(best, len(needle) / (end - begin))
+        at = body.find(needle, at + 1)
+    return best
 
 
 def inner_names(text: str, query: LexicalQuery) -> frozenset[str]:

@@ -15,25 +15,27 @@ from ..storage import existence, lexical
 from ..storage.scope import Scope
 from ..vectors.changes import MEMORY, Rid
 from . import blend, versions
-from .coverage import Question, Reading
+from .coverage import Question, Reading, share_of_words
 from .exclusion import matcher
 from .language import is_english
 from .lexical import parse_query
-from .types import FAR, NEAR, PART, Candidate, Query, Ranked
+from .types import FAR, KEYWORD, NEAR, PART, Candidate, Query, Ranked
 
 if TYPE_CHECKING:
     from .channels import Notes, VectorQuery
     from .pipeline import Bench
 
 WHOLE = 0.999  # the coverage of a row that holds the whole question, whatever rounding left of it
+PART_POWER = 3  # a part of a word says less than its share: postgresq says nearly all that postgresql does, art nothing of start
 _VECTOR_LISTS = (NEAR, PART, FAR)
 
 
 def weigh(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, lists: Sequence[Ranked], notes: Notes) -> list[Candidate]:
     """Return the rows of the lists, and the neighbours that the best of them lift, with their blend, best first.
 
-    Equal scores keep first-seen order; a row that scores nothing is no candidate. ``notes`` is told which those are, and
-    how much better the question must be met for its unfamiliar words.
+    Where there is no vector, of equal scores the row that says most of the question's words comes first; of what is equal then,
+    the newest. (The order of the full-text lists hangs on what other agents store.) A row that scores nothing and that no word
+    found is no candidate. ``notes`` is told which those are, and how much better the question must be met for its unfamiliar words.
     """
     return _Weighing(conn, bench, vector, query, lists, notes).run()
 
@@ -61,15 +63,15 @@ def _background(bench: Bench, vector: VectorQuery, query: Query) -> blend.Backgr
 
 
 def _asked(conn: apsw.Connection, bench: Bench, query: Query) -> Question:
-    """Read the question against the statistics of the store; other names that were given for it only add."""
+    """Read the question against the statistics of the agent's rows; other names that were given for it only add."""
     written = parse_query(query.text)
     known = {term.text for term in written.terms}
     also = [term for text in query.also_lexical for term in parse_query(text).terms if term.text not in known]
     if not bench.settings.fts_enabled:
         return Question(query.text, written, lexical.stemmer(conn), also=also)
-    rows, counts = lexical.holding(conn, query.scope.kinds, (*written.terms, *also))
+    found = lexical.counted(conn, query.scope.agent_id, query.scope.kinds, (*written.terms, *also))
     at = len(written.terms)
-    return Question(query.text, written, lexical.stemmer(conn), rows, counts[:at], also, counts[at:])
+    return Question(query.text, written, lexical.stemmer(conn), found.rows, found.terms[:at], also, found.terms[at:], found.all)
 
 
 class _Weighing:
@@ -80,7 +82,9 @@ class _Weighing:
         self._english = is_english(query.text)
         self._background = None if vector is None else _background(bench, vector, query)
         self._scored: dict[Rid, blend.Scored] = {}
+        self._said: dict[Rid, float] = {}
         self._held = 0  # the terms that some row weighed holds
+        self._literal = {rid for ranked in lists if ranked.channel == KEYWORD for rid in ranked.rids}  # hold the question's very text
 
     def run(self) -> list[Candidate]:
         rids = dict.fromkeys(rid for ranked in self._lists for rid in ranked.rids if rid not in ranked.excluded)
@@ -88,7 +92,8 @@ class _Weighing:
         self._score(rids)
         self._notes.unfamiliarity = self._unfamiliarity()
         lent = self._lent()
-        self._notes.weightless = frozenset(rid for rid, scored in self._scored.items() if scored.own <= 0 and rid not in lent)
+        weightless = (rid for rid, scored in self._scored.items() if scored.own <= 0 and rid not in lent)
+        self._notes.weightless = frozenset(weightless) - lexical_rids
         found = []
         for rid, scored in self._scored.items():
             if rid in self._notes.weightless:
@@ -97,7 +102,7 @@ class _Weighing:
             found.append(Candidate(
                 rid, cosine=scored.cosine, blend=scored.score, coverage=scored.coverage, identified=scored.identified, scored=scored, lexical=rid in lexical_rids,
             ))
-        found.sort(key=lambda c: -c.blend)
+        found.sort(key=lambda c: (-c.blend, -self._said.get(c.rid, 0.0), -c.rid[1]))
         return found
 
     def _score(self, rids: Iterable[Rid]) -> None:
@@ -106,9 +111,13 @@ class _Weighing:
         readings = {rid: readings[rid] for rid in rids if rid in readings and not self._is_excluded(rid, readings[rid][0])}
         meant = self._similarities(readings)
         for rid, (text, instant) in readings.items():
-            held = self._question.held(Reading(text, instant))
+            reading = Reading(text, instant)
+            held = self._question.held(reading)
+            if self._vector is None:
+                self._said[rid] = self._question.said(reading)
+            coverage = max(held.coverage, share_of_words(text, self._query.text) ** PART_POWER) if rid in self._literal else held.coverage
             cosine, similarity = meant.get(rid, (None, None))
-            self._scored[rid] = blend.scored(cosine, similarity, held.coverage, held.identified)
+            self._scored[rid] = blend.scored(cosine, similarity, coverage, held.identified)
             self._held |= held.terms
 
     def _unfamiliarity(self) -> float:

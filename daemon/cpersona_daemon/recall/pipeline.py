@@ -26,7 +26,7 @@ from ..storage.candidates import Facts
 from ..storage.damaged import Unreadable
 from ..vectors.changes import EPISODE, MEMORY, Rid
 from . import autocut as cutting
-from . import blend, evidence, fusion, gate, penalty, prior, uncompared, versions
+from . import blend, evidence, fusion, gate, penalty, prior, uncompared, versions, wordless
 from . import trace as tracing
 from .channels import Notes, VectorQuery, retrieve
 from .confidence import Frame, confidence
@@ -80,7 +80,7 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     if query.limit <= 0:
         return Result()
     with ctx.embedding.turns.claim(QUESTION) as turn:  # what is embedded in the background waits until the rows are read
-        made, lack = (None, None) if query.blank else await _embedded(ctx, query, turn)
+        made, lack = (None, None) if query.blank or query.wordless else await _embedded(ctx, query, turn)
         result = await ctx.db.read(_run, _bench(ctx, settings, query), _vector_query(ctx, settings, query, made), query)
     if lack is not None:
         if settings.degraded_advisory:
@@ -92,7 +92,7 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
 async def candidates(ctx: Context, settings: Settings, query: Query, vector: np.ndarray | None = None) -> list[Candidate]:
     """Return what a recall would put before the gate: retrieved, fused, weighed. ``vector``, of the present model, spares embedding the query."""
     made = None if vector is None else Embedded(vector, ctx.embedding.identity)
-    if made is None and not query.blank:
+    if made is None and not query.blank and not query.wordless:
         with ctx.embedding.turns.claim(QUESTION) as turn:
             made, _ = await _embedded(ctx, query, turn)
     bench, vector_query = _bench(ctx, settings, query), _vector_query(ctx, settings, query, made)
@@ -262,7 +262,7 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
     _gather(conn, bench, vector, query, stages, look)
     profile = profiles.get(conn, query.scope.agent_id, query.scope.as_of)
     rows = [c for c in stages.weighed if profile or not c.is_profile]
-    if profile and not bench.legacy:
+    if profile and not bench.legacy and not (query.wordless and bench.mode == "blend"):
         rows.append(Candidate(PROFILE))
 
     pool = memories.count_in_scope(conn, query.scope, POOL_COUNTED) + episodes.count_in_scope(conn, query.scope, POOL_COUNTED)
@@ -291,8 +291,10 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
     stages.ordered = rows
     stages.final = rows[: query.limit]
 
-    result = Result(gate_fallback=stages.rescued, considered=len(stages.fused), gated=sum(not c.is_profile for c in stages.below))
+    result = Result(wordless=query.wordless, gate_fallback=stages.rescued, considered=len(stages.fused), gated=sum(not c.is_profile for c in stages.below))
     result.rows, result.left_out = _read_rows(conn, bench, vector, query, stages.final, look, profile)
+    if query.wordless:
+        result.advice.append(wordless.advice(query.text, bool(result.rows)))
     if vector is not None and s.degraded_advisory:
         unusable = vector_counts.unusable(conn, query.scope, vector.vector.size, vector.model)
         said = uncompared.advice(unusable, vector_counts.waiting(conn, query.scope) if unusable else 0, query.scope)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..storage.scope import Scope
 from ..vectors.changes import EPISODE, MEMORY, Rid
+from .lexical import parse_query
 
 if TYPE_CHECKING:
     from ..embedding.base import Advice
@@ -44,6 +45,11 @@ class Query:
     @property
     def blank(self) -> bool:
         return not self.text.strip()
+
+    @property
+    def wordless(self) -> bool:
+        """Whether something is asked and no word, number or emoji is in it: nothing to look for but the very characters."""
+        return not self.blank and not parse_query(self.text).terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +126,8 @@ class Row:
 class Result:
     """What a recall found: ``rows`` best first. The boundary reverses, previews and caps.
 
-    ``advice`` is what the answer must say about vectors that were missing, ``failure`` why the question had none: None where
-    it had one, needed none or no embedder is configured. ``left_out`` names rows that belong here and cannot be given out.
+    ``advice`` is what the answer must say about vectors that were missing or a question that was none, ``failure`` why
+    the question had no vector: None where it had one, needed none or no embedder is configured. ``left_out`` names rows that belong here and cannot be given out.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -129,6 +135,7 @@ class Result:
     advice: list[Advice] = field(default_factory=list)
     failure: str | None = None
     left_out: list[dict] = field(default_factory=list)
+    wordless: bool = False
     considered: int = 0
     gated: int = 0
     best_missed: dict | None = None

@@ -69,7 +69,7 @@ def insert(tx: Transaction, new: NewEpisode) -> int:
          int(new.resolved), new.keywords, new.summary, *((new.whole.length, new.whole.key) if new.whole else (None, None))),
     )
     episode_id = tx.conn.last_insert_rowid()
-    lexical.add_episode(tx.conn, episode_id, new.summary, new.keywords)
+    lexical.add_episode(tx.conn, episode_id, new.agent_id, new.summary, new.keywords)
     return episode_id
 
 

@@ -5,15 +5,20 @@ Contract: issue "Honest recall" 2 and 6 (`exists`).
 
 from __future__ import annotations
 
+import json
+
 import apsw
 
-from ..recall.lexical import LexicalQuery, Term, normalise, quoted
+from ..recall.lexical import LexicalQuery, Term, quoted
+from ..recall.spelling import normalise
 from ..vectors.changes import EPISODE, MEMORY, Rid
+from . import former
 from .damaged import texts
+from .frequencies import owner
 from .scope import Scope
 
 LOOKED_AT = 50  # the newest rows with all words, among which one that holds the text itself is preferred
-LOOKED_THROUGH = 1_000  # the newest rows with a term, of which one in scope is sought; a term in more rows is taken for held
+LOOKED_THROUGH = 1_000  # the agent's newest rows with a term, of which one in scope is sought; a term in more rows is taken for held
 
 _TABLES = {MEMORY: ("memory_fts", "memories", "m.content"), EPISODE: ("episode_fts", "episodes", "m.summary || ' ' || m.keywords")}
 
@@ -25,7 +30,8 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
     """
     if not query.terms:
         return None
-    expression, needle = " AND ".join(map(_any_form, query.terms)), _folded(text)
+    expression, needle = _within(scope, " AND ".join(map(_any_form, query.terms))), _folded(text)
+    both = former.present(conn)
     by_words: tuple[Rid, bool] | None = None
     for kind in scope.kinds:
         fts, table, body = _TABLES[kind]
@@ -33,6 +39,9 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
         rows = texts(
             conn, f"SELECT m.id, {body} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes} ORDER BY f.rowid DESC LIMIT ?",
             (expression, *params, LOOKED_AT))
+        if both and (waiting := former.holders(conn, kind, query.terms, scope, LOOKED_AT)):
+            rows += texts(conn, f"SELECT m.id, {body} FROM {table} m WHERE m.id IN (SELECT value FROM json_each(?))", (json.dumps(waiting),))
+            rows.sort(reverse=True)
         for row_id, content in rows:
             if needle in _folded(content):
                 return (kind, row_id), True
@@ -50,10 +59,14 @@ def holds(conn: apsw.Connection, term: Term, scope: Scope) -> bool:
         ((inside, looked_through),) = conn.execute(
             f"WITH f AS MATERIALIZED ({newest})"
             f" SELECT EXISTS (SELECT 1 FROM f CROSS JOIN {table} m ON m.id = f.rowid WHERE {axes}), (SELECT count(*) FROM f)",
-            (_any_form(term), LOOKED_THROUGH, *params)).fetchall()
-        if inside or looked_through == LOOKED_THROUGH:
+            (_within(scope, _any_form(term)), LOOKED_THROUGH, *params)).fetchall()
+        if inside or looked_through == LOOKED_THROUGH or former.present(conn) and former.holders(conn, kind, [term], scope, 1):
             return True
     return False
+
+
+def _within(scope: Scope, expression: str) -> str:
+    return f"({expression}) AND {quoted(owner(scope.agent_id))}"
 
 
 def _any_form(term: Term) -> str:

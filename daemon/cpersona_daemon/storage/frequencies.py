@@ -1,4 +1,7 @@
-"""In how many rows a word stands, at a cost that does not grow with the table, and kept while nothing it tells changes.
+"""In how many rows a word stands, of a table and of one agent's, at a cost that does not grow with either, and kept while nothing it tells changes.
+
+What a table holds says what asking for a word costs; what it is worth to an agent hangs on the agent's own rows alone
+(``Own``). Each row's postings name its agent as a word that no text is spelled with, so that both are one index.
 
 What was counted up to some row stays true while rows are only added: a later look counts the rows after it. Whoever
 takes postings away or puts others in their place says so (``rewritten``), and everything is counted anew.
@@ -8,13 +11,16 @@ Contract: contracts.md §3 "Bounded cost".
 
 from __future__ import annotations
 
+import hashlib
 import math
 import threading
 import weakref
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import apsw
 
+from ..recall.lexical import OWNER, quoted
 from ..vectors.changes import EPISODE, MEMORY
 from .scope import Scope
 
@@ -23,6 +29,10 @@ PRUNED_FROM = 1_000  # from this size of the table on, looking at words one by o
 _BM25_LIMIT = 2.2 * (1 + 1e-9)  # FTS5's k1 + 1, and room for the last bits
 _EDGES = 8  # a common word is looked at anew when another eighth of ``limit`` rows was added
 _KEPT = 20_000
+NEWEST_ROWS = 20_000  # of an agent: what a word weighs is counted in these
+_CELL = 2_500  # the window of the newest rows begins at an id that this divides, so that what was counted holds for a while
+_FEW_ADDED = 200  # rows are looked at one by one sooner than the postings of an agent from their end
+_AGENTS_KEPT = 4_096
 _ADDED_AT_MOST = 50_000  # so many new rows are counted one by one; after more, everything is counted anew
 
 
@@ -31,12 +41,11 @@ def rewritten(conn: apsw.Connection, kind: str) -> None:
     conn.execute("INSERT INTO meta VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET value = value + 1", (f"rewritten_{kind}",))
 
 
-@dataclass(frozen=True, slots=True)
-class Common:
-    """A word in more than ``limit`` rows: about how many, and the rowid that its newest ``limit`` rows begin at."""
-
-    rows: int
-    lowest: int
+@lru_cache(_AGENTS_KEPT)
+def owner(agent_id: str) -> str:
+    """Return the word that the postings of an agent's rows hold: digits, which no stemmer changes."""
+    digest = hashlib.blake2b(agent_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return OWNER + str(int.from_bytes(digest, "big"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +111,10 @@ class Frequencies:
     """
 
     def __init__(self, conn: apsw.Connection, kind: str, limit: int):
-        self._conn, self.kind, self.limit = conn, kind, limit
-        self._fts, self._vocabulary, table = TABLES[kind]
+        self.conn, self.kind, self.limit = conn, kind, limit
+        self.fts, self._vocabulary, table = TABLES[kind]
         ((totals, highest, rewrites),) = conn.execute(
-            f"SELECT (SELECT block FROM {self._fts}_data WHERE id = 1), (SELECT max(id) FROM {table}), (SELECT value FROM meta WHERE key = ?)",
+            f"SELECT (SELECT block FROM {self.fts}_data WHERE id = 1), (SELECT max(id) FROM {table}), (SELECT value FROM meta WHERE key = ?)",
             (f"rewritten_{kind}",),
         ).fetchall()
         self.rows, self._highest = _first_number(totals), highest or 0
@@ -116,6 +125,15 @@ class Frequencies:
         self._edge = self._highest - self._highest % max(1, limit // _EDGES)
 
     @property
+    def values(self) -> dict[tuple, tuple[int, object]]:
+        """What is known of the table: for each place the highest rowid that it holds for, and the value."""
+        return self._values
+
+    @property
+    def highest(self) -> int:
+        return self._highest
+
+    @property
     def matter(self) -> bool:
         """False while the table is so small that nothing need be counted."""
         return self.rows > min(self.limit, PRUNED_FROM)
@@ -123,7 +141,7 @@ class Frequencies:
     def of(self, expression: str) -> int:
         """Return the number of rows."""
         count = self._count(expression)
-        return count if count <= self.limit else self.common(expression).rows
+        return count if count <= self.limit else self._estimate(expression)
 
     def _count(self, expression: str) -> int:
         """Return the number of rows, anything above the limit for more than that many."""
@@ -133,10 +151,10 @@ class Frequencies:
             return known
         if at > self._highest:
             at, known = -1, 0
-        ((more,),) = self._conn.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM {self._fts} WHERE {self._fts} MATCH ? AND rowid > ? LIMIT ?)", (expression, at, self.limit + 1 - known)
+        ((more,),) = self.conn.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM {self.fts} WHERE {self.fts} MATCH ? AND rowid > ? LIMIT ?)", (expression, at, self.limit + 1 - known)
         ).fetchall()
-        return self._keep(place, self._highest, known + more)
+        return keep(self._values, place, self._highest, known + more)
 
     def bounded(self, expression: str) -> Bounded:
         """Return what a word lends a row's bm25 at most: its weight times the limit of what repetition gives."""
@@ -151,19 +169,17 @@ class Frequencies:
     def _most(self, rows: int) -> float:
         return _BM25_LIMIT * max(math.log((max(0, self.rows - rows) + 0.5) / (rows + 0.5)), 1e-6)
 
-    def common(self, expression: str) -> Common:
-        """Return where the newest rows of a word found in more than ``limit`` begin, of those up to a round number below the newest row."""
-        place = (self.limit, "common", expression)
-        at, known = self._values.get(place, (-1, None))
-        return known if at == self._edge else self._keep(place, self._edge, self._stretch(expression))
-
-    def _stretch(self, expression: str) -> Common:
-        ((lowest,),) = self._conn.execute(
-            f"SELECT min(id) FROM (SELECT rowid AS id FROM {self._fts} WHERE {self._fts} MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?)",
+    def _estimate(self, expression: str) -> int:
+        """Return about how many rows a word has that more than ``limit`` have, by how far its newest ones up to a round number reach."""
+        place = (self.limit, "estimate", expression)
+        at, known = self._values.get(place, (-1, 0))
+        if at == self._edge:
+            return known
+        ((lowest,),) = self.conn.execute(
+            f"SELECT min(id) FROM (SELECT rowid AS id FROM {self.fts} WHERE {self.fts} MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?)",
             (expression, self._edge, self.limit),
         ).fetchall()
-        lowest = lowest or 0
-        return Common(max(self.limit + 1, self.limit * self._edge // max(1, self._edge - lowest + 1)), lowest)
+        return keep(self._values, place, self._edge, max(self.limit + 1, self.limit * self._edge // max(1, self._edge - (lowest or 0) + 1)))
 
     def of_prefix(self, prefix: str) -> int:
         """Return the number of postings of the terms that start with ``prefix``; FTS5 merges all of them before its first row."""
@@ -171,24 +187,122 @@ class Frequencies:
         at, known = self._values.get(place, (-1, 0))
         if at == self._highest:
             return known
-        ((postings,),) = self._conn.execute(
+        ((postings,),) = self.conn.execute(
             f"SELECT coalesce(sum(doc), 0) FROM (SELECT doc FROM {self._vocabulary} WHERE term >= ? AND term < ? LIMIT ?)",
             (prefix, prefix + "\U0010ffff", self.limit + 1),
         ).fetchall()
-        return self._keep(place, self._highest, postings)
+        return keep(self._values, place, self._highest, postings)
+
+
+class Own:
+    """In how many of one agent's rows an expression is found, as one snapshot shows them; what other agents store moves none of it.
+
+    ``rows`` are the agent's newest, at least NEWEST_ROWS of them and somewhat more, or all (``all``).
+    """
+
+    def __init__(self, table: Frequencies, agent_id: str):
+        self._table, self._agent = table, agent_id
+        self.owner = quoted(owner(agent_id))
+        self._highest = self._newest()
+        self._lowest, self.rows, self.all = self._window()
+        self._edge = self._highest - self._highest % max(1, table.limit // _EDGES)
+
+    def _newest(self) -> int:
+        """Return the agent's highest rowid, 0 without rows."""
+        place = ("highest", self._agent)
+        at, known = self._table.values.get(place, (-1, 0))
+        if at == self._table.highest:
+            return known
+        if 0 <= at < self._table.highest <= at + _FEW_ADDED:
+            ((newest,),) = self._table.conn.execute(f"SELECT max(id) FROM {TABLES[self._table.kind][2]} WHERE id > ? AND +agent_id = ?", (at, self._agent)).fetchall()
+            return keep(self._table.values, place, self._table.highest, newest or known)
+        fts = self._table.fts
+        newest = self._table.conn.execute(f"SELECT rowid FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT 1", (self.owner,)).fetchall()
+        return keep(self._table.values, place, self._table.highest, newest[0][0] if newest else 0)
+
+    def _window(self) -> tuple[int, int, bool]:
+        """Return where the newest rows begin, how many they are, and whether they are all."""
+        place = ("newest", self._agent)
+        at, known = self._table.values.get(place, (-1, None))
+        if at == self._highest:
+            lowest, rows, first_cell = known
+        elif 0 <= at < self._highest and known[1] + (more := self._between(at + 1, self._highest)) - known[2] < NEWEST_ROWS:
+            lowest, rows, first_cell = keep(self._table.values, place, self._highest, (known[0], known[1] + more, known[2]))
+        else:
+            lowest, rows, first_cell = keep(self._table.values, place, self._highest, self._afresh())
+        return lowest, rows, rows < NEWEST_ROWS
+
+    def _afresh(self) -> tuple[int, int, int]:
+        """Return (lowest, rows from there on, how many of those lie in the first cell)."""
+        fts = self._table.fts
+        ((count, oldest),) = self._table.conn.execute(
+            f"SELECT count(*), min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT ?)", (self.owner, NEWEST_ROWS),
+        ).fetchall()
+        if count < NEWEST_ROWS:
+            return 0, count, 0
+        lowest = oldest - oldest % _CELL
+        before = self._between(lowest, oldest - 1)
+        return lowest, count + before, self._between(lowest, lowest + _CELL - 1)
+
+    def _between(self, lowest: int, highest: int) -> int:
+        fts = self._table.fts
+        ((count,),) = self._table.conn.execute(f"SELECT count(*) FROM {fts} WHERE {fts} MATCH ? AND rowid BETWEEN ? AND ?", (self.owner, lowest, highest)).fetchall()
+        return count
+
+    @property
+    def about(self) -> int:
+        """About how many rows the agent has."""
+        return self.rows if self.all else self.rows * self._highest // max(1, self._highest - self._lowest + 1)
+
+    def of(self, expression: str) -> int:
+        """Return in how many of ``rows`` an expression is found."""
+        return self._count(("own", self._agent, self._lowest, expression), expression, self._lowest, -1)
+
+    def up_to(self, expression: str, most: int) -> int:
+        """Return in how many of all the agent's rows an expression is found, anything above ``most`` for more than that many."""
+        return self._count(("all", self._agent, most, expression), expression, 0, most + 1)
+
+    def _count(self, place: tuple, expression: str, lowest: int, most: int) -> int:
+        values, fts = self._table.values, self._table.fts
+        at, known = values.get(place, (-1, 0))
+        if at == self._highest or 0 <= at < self._highest and 0 <= most <= known:
+            return known
+        if at > self._highest:
+            at, known = -1, 0
+        ((more,),) = self._table.conn.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM {fts} WHERE {fts} MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?)",
+            (self.within(expression), max(lowest, at + 1), self._highest, most - known if most >= 0 else -1)).fetchall()
+        return keep(values, place, self._highest, known + more)
+
+    def begins(self, expression: str) -> int:
+        """Return where the agent's newest ``limit`` rows of an expression begin, of those up to a round number below the newest row."""
+        fts, limit = self._table.fts, self._table.limit
+        place = ("begins", self._agent, limit, expression)
+        at, known = self._table.values.get(place, (-1, None))
+        if at == self._edge:
+            return known
+        ((lowest,),) = self._table.conn.execute(
+            f"SELECT min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?)",
+            (self.within(expression), self._edge, limit)).fetchall()
+        return keep(self._table.values, place, self._edge, lowest or 0)
+
+    def within(self, expression: str) -> str:
+        """Return the expression that finds the same among the agent's rows alone."""
+        return f"({expression}) AND {self.owner}"
 
     def is_narrow(self, scope: Scope) -> bool:
         """Tell whether few of the best rows of the table were found to be in scope a while ago."""
-        return self._values.get(("narrow", scope), (-1, None))[0] == self._edge
+        return self._table.values.get(("narrow", scope), (-1, None))[0] == self._edge
 
     def note_narrow(self, scope: Scope) -> None:
-        self._keep(("narrow", scope), self._edge, True)
+        keep(self._table.values, ("narrow", scope), self._edge, True)
 
-    def _keep(self, place: tuple, at: int, value):
-        # Another thread with a newer snapshot may have been faster; what it knows is worth more.
-        if self._values.get(place, (-1, None))[0] <= at:
-            self._values[place] = at, value
-        return value
+
+def keep(values: dict[tuple, tuple[int, object]], place: tuple, at: int, value):
+    """Remember a value, and return it. Another thread with a newer snapshot may have been faster; what it knows is worth more."""
+    if values.get(place, (-1, None))[0] <= at:
+        values[place] = at, value
+    return value
 
 
 def _first_number(block: bytes | None) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import apsw
 
 from ..vectors.changes import EPISODE, MEMORY, VectorDrop
-from . import connection, damaged, lexical, schema
+from . import connection, damaged, former, lexical, schema
 from .damaged import Unreadable
 from .database import Transaction
 from .frequencies import rewritten
@@ -80,7 +80,8 @@ def postings_damage(conn: apsw.Connection, kind: str) -> str | None:
 def rows_without_postings(conn: apsw.Connection, kind: str) -> list[int]:
     """Return the ids of rows that the words cannot find."""
     rows, _, fts = TABLES[kind]
-    return [i for (i,) in conn.execute(f"SELECT id FROM {rows} WHERE id NOT IN (SELECT id FROM {fts}_docsize) ORDER BY id")]
+    waiting = f" AND id NOT IN (SELECT id FROM {fts}_former_docsize)" if former.present(conn) else ""
+    return [i for (i,) in conn.execute(f"SELECT id FROM {rows} WHERE id NOT IN (SELECT id FROM {fts}_docsize){waiting} ORDER BY id")]
 
 
 def postings_without_row(conn: apsw.Connection, kind: str) -> list[int]:

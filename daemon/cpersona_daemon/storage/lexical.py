@@ -9,35 +9,41 @@ import json
 import re
 import weakref
 from collections.abc import Callable, Sequence
-from itertools import chain
+from dataclasses import dataclass
 
 import apsw
 
 from ..recall.lexical import LexicalQuery, Term, index_text, quoted
 from ..vectors.changes import EPISODE, MEMORY
-from .frequencies import TABLES, Bounded, Frequencies, rewritten
+from . import former
+from .frequencies import TABLES, Bounded, Frequencies, Own, owner, rewritten
 from .scope import Scope
 
 COMMON_ROWS = 20_000  # a term found in more rows finds none by itself beside a rarer one
 VOTING_ROWS = 100_000  # and beyond this it does not even vote: bm25 walks through all rows of every term that does
-HALF_FROM = 1_000  # from this size of the table on, a word in more than half of its rows says nothing
+HALF_FROM = 1_000  # from this many rows on, a word in more than half of them says nothing
 SCAN_ROWS = 50_000
 FEW_ROWS = 400  # to rank so many costs no more than a second query
+NARROW_SHARE = 8  # an agent with no more than this part of the rows is looked for as one more word
 _WORD_BETWEEN_BLANKS = re.compile(r"(?<=[ \t\n])[A-Za-z]+(?=[ \t\n])")
 WALK = 0.15  # what passing by a row costs beside ranking it
+# The name of a row's agent in its postings has no weight.
+_BM25 = {MEMORY: "bm25(memory_fts, 1.0, 0.0)", EPISODE: "bm25(episode_fts, 1.0, 1.0, 0.0)"}
 
 
 # -- postings
 
 
-def add_memories(conn: apsw.Connection, bodies: list[tuple[int, str]]) -> None:
-    """Write the postings of rows that have none yet: (id, what ``index_text`` made of the content)."""
-    conn.execute(f"INSERT INTO memory_fts (rowid, body) VALUES {','.join(['(?,?)'] * len(bodies))}", tuple(chain.from_iterable(bodies)))
+def add_memories(conn: apsw.Connection, rows: list[tuple[int, str, str]]) -> None:
+    """Write the postings of rows that have none yet: (id, agent, what ``index_text`` made of the content)."""
+    conn.execute(
+        f"INSERT INTO memory_fts (rowid, body, owner) VALUES {','.join(['(?,?,?)'] * len(rows))}",
+        tuple(value for row_id, agent, body in rows for value in (row_id, body, owner(agent))))
 
 
 def put_memory(conn: apsw.Connection, id: int, content: str) -> None:
-    """Write the postings of a memory, in place of those it may have. Call it only when the content changed."""
-    conn.execute("INSERT OR REPLACE INTO memory_fts (rowid, body) VALUES (?, ?)", (id, index_text(content)))
+    """Write the postings of a stored memory, in place of those it may have. Call it only when the content changed."""
+    conn.execute("INSERT OR REPLACE INTO memory_fts (rowid, body, owner) VALUES (?, ?, ?)", (id, index_text(content), _owner_of(conn, MEMORY, id)))
     rewritten(conn, MEMORY)
 
 
@@ -47,14 +53,16 @@ def drop_memory(conn: apsw.Connection, id: int) -> None:
     rewritten(conn, MEMORY)
 
 
-def add_episode(conn: apsw.Connection, id: int, summary: str, keywords: str) -> None:
+def add_episode(conn: apsw.Connection, id: int, agent_id: str, summary: str, keywords: str) -> None:
     """Write the postings of an episode that has none yet."""
-    conn.execute("INSERT INTO episode_fts (rowid, summary, keywords) VALUES (?, ?, ?)", (id, index_text(summary), index_text(keywords)))
+    conn.execute("INSERT INTO episode_fts (rowid, summary, keywords, owner) VALUES (?, ?, ?, ?)", (id, index_text(summary), index_text(keywords), owner(agent_id)))
 
 
 def put_episode(conn: apsw.Connection, id: int, summary: str, keywords: str) -> None:
-    """Write the postings of an episode, in place of those it may have."""
-    conn.execute("INSERT OR REPLACE INTO episode_fts (rowid, summary, keywords) VALUES (?, ?, ?)", (id, index_text(summary), index_text(keywords)))
+    """Write the postings of a stored episode, in place of those it may have."""
+    conn.execute(
+        "INSERT OR REPLACE INTO episode_fts (rowid, summary, keywords, owner) VALUES (?, ?, ?, ?)",
+        (id, index_text(summary), index_text(keywords), _owner_of(conn, EPISODE, id)))
     rewritten(conn, EPISODE)
 
 
@@ -98,6 +106,11 @@ def resume_tidying(tx: Transaction) -> None:
         tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('deletemerge', {_MERGE_SHARE})")
 
 
+def _owner_of(conn: apsw.Connection, kind: str, id: int) -> str:
+    ((agent_id,),) = conn.execute(f"SELECT agent_id FROM {TABLES[kind][2]} WHERE id = ?", (id,)).fetchall()
+    return owner(agent_id)
+
+
 # -- ranked search
 
 
@@ -115,33 +128,48 @@ def search(
 ) -> list[tuple[int, float]]:
     """Return the best ``depth`` rows of ``kind`` in scope as (id, bm25), best (lowest) first, ties by id ascending.
 
-    bm25 has the statistics of the whole table. Whatever the size of the table, about ``common_rows`` rows a term
-    are ranked; ``trace`` is told the terms and everything that was left out for it. Same database and query, same answer.
+    bm25 has the statistics of the whole table; which rows are found hangs on the agent's own alone. Whatever the size of
+    the table, about ``common_rows`` rows a term are ranked; ``trace`` is told the terms and everything that was left out
+    for it. Same database and query, same answer.
 
     Contract: contracts.md §3 "Bounded cost".
     """
-    frequencies = Frequencies(conn, kind, common_rows)
-    plan = _Plan(frequencies, query, voting_rows, half_from)
+    table = Frequencies(conn, kind, common_rows)
+    own = Own(table, scope.agent_id)
+    plan = _Plan(table, own, query, voting_rows, half_from)
     if trace is not None:
         trace.update(plan.trace)
     if depth <= 0:
         return []
+    view = _View(conn, table, own, scope, depth, plan.close or own.about * NARROW_SHARE <= table.rows)
     found: list[tuple[int, float]] = []
     if plan.rare:
-        found = _pruned(conn, frequencies, plan.rare, plan.voting, 0, scope, depth)
+        found = _pruned(view, plan.rare, plan.voting, 0)
     if not found and plan.whole:
-        found = _ranked(conn, frequencies, plan.whole, 0, scope, depth)
+        found = _ranked(view, plan.whole, 0)
     if not found and plan.newest:
         driver, votes, lowest = plan.newest
-        found = _pruned(conn, frequencies, [driver], votes, lowest, scope, depth)
+        found = _pruned(view, [driver], votes, lowest)
         if found and trace is not None:
             trace["newest_rows_only"] = common_rows
+    if former.present(conn):
+        found = sorted(found + former.search(conn, kind, query.terms, scope, depth), key=lambda pair: (pair[1], pair[0]))[:depth]
     return found
 
 
-def _pruned(
-    conn: apsw.Connection, frequencies: Frequencies, finding: list[Bounded], voting: list[Bounded], lowest: int, scope: Scope, depth: int
-) -> list[tuple[int, float]]:
+@dataclass(frozen=True, slots=True)
+class _View:
+    """Where a search looks. ``close``: among the agent's rows alone, which the index finds as it finds a word."""
+
+    conn: apsw.Connection
+    table: Frequencies
+    own: Own
+    scope: Scope
+    depth: int
+    close: bool
+
+
+def _pruned(view: _View, finding: list[Bounded], voting: list[Bounded], lowest: int) -> list[tuple[int, float]]:
     """Return the same best rows as ranking all from ``lowest`` on that hold one of ``finding`` would, mostly by ranking few of them.
 
     Computing a bm25 costs ten times what finding the row does. A term lends a row no more than its bound, so once
@@ -151,14 +179,14 @@ def _pruned(
     has, and so less than what keeps it out already.
     """
     terms = sorted(finding, key=lambda term: (-term.most, term.expression)) + voting
-    finders = len(finding)
+    finders, depth = len(finding), view.depth
     rows = [term.rows for term in terms]
     reach = [sum(term.most for term in terms[place:]) for place in range(len(terms))]
     best: dict[int, float] = {}
 
     def merge(expression: str) -> float:
         """Take in what an expression finds and return what a row must have from now on."""
-        for row_id, score in _ranked(conn, frequencies, expression, lowest, scope, depth):
+        for row_id, score in _ranked(view, expression, lowest):
             best[row_id] = min(score, best.get(row_id, 0.0))
         for row_id in sorted(best, key=lambda row_id: (best[row_id], row_id))[depth:]:
             del best[row_id]
@@ -167,7 +195,7 @@ def _pruned(
     def with_another(place: int) -> str:
         return f"({terms[place].expression}) AND ({' OR '.join(term.expression for term in terms[place + 1:])})"
 
-    few = sum(rows) <= FEW_ROWS
+    few = sum(rows) <= FEW_ROWS or view.close and view.own.all
     least = merge(with_another(0)) if len(terms) > 1 and not few else 0.0
     wanted = [place for place in range(finders) if reach[place] >= least]
     alone = [place for place in wanted if terms[place].most >= least]
@@ -187,91 +215,114 @@ def _pruned(
     return sorted(best.items(), key=lambda pair: (pair[1], pair[0]))
 
 
-def _ranked(conn: apsw.Connection, frequencies: Frequencies, expression: str, lowest: int, scope: Scope, depth: int) -> list[tuple[int, float]]:
+def _ranked(view: _View, expression: str, lowest: int) -> list[tuple[int, float]]:
     """Return the best ``depth`` rows of an expression in scope, from the rowid ``lowest`` on.
 
-    Mostly a scope is a good part of the table. Then the rows are ranked first, and only the best are looked up in it.
+    Where the agent has a good part of the table, the rows are ranked first, and only the best are looked up in the scope.
     """
-    fts, _, table = TABLES[frequencies.kind]
-    axes, params = scope.sql(frequencies.kind, "m.")
-    if not frequencies.is_narrow(scope):
-        enough = 4 * depth + 40
+    conn, own, kind = view.conn, view.own, view.table.kind
+    fts, _, table = TABLES[kind]
+    axes, params = view.scope.sql(kind, "m.")
+    if not view.close and not own.is_narrow(view.scope):
+        enough = 4 * view.depth + 40
         best = conn.execute(
-            f"SELECT rowid, bm25({fts}) AS score FROM {fts} WHERE {fts} MATCH ? AND rowid >= ? ORDER BY score, rowid LIMIT ?", (expression, lowest, enough)
+            f"SELECT rowid, {_BM25[kind]} AS score FROM {fts} WHERE {fts} MATCH ? AND rowid >= ? ORDER BY score, rowid LIMIT ?", (expression, lowest, enough)
         ).fetchall()
         ids = json.dumps([row_id for row_id, _ in best])
         inside = {i for (i,) in conn.execute(f"SELECT m.id FROM json_each(?) j CROSS JOIN {table} m ON m.id = j.value WHERE {axes}", (ids, *params))}
-        found = [row for row in best if row[0] in inside][:depth]
-        if len(found) == depth or len(best) < enough:
+        found = [row for row in best if row[0] in inside][:view.depth]
+        if len(found) == view.depth or len(best) < enough:
             return found
-        frequencies.note_narrow(scope)
+        own.note_narrow(view.scope)
+    if view.close or own.about * 2 <= view.table.rows:
+        expression = own.within(expression)
     return conn.execute(
-        f"SELECT f.rowid, bm25({fts}) AS score FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid"
+        f"SELECT f.rowid, {_BM25[kind]} AS score FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
         f" WHERE {fts} MATCH ? AND f.rowid >= ? AND {axes} ORDER BY score, f.rowid LIMIT ?",
-        (expression, lowest, *params, depth),
+        (expression, lowest, *params, view.depth),
     ).fetchall()
 
 
 class _Plan:
     """What to ask FTS5 for, the next only when the last found nothing: ``whole``, one expression for all of a small
     table, or ``rare`` terms that find rows while ``voting`` ones only count; then ``newest``, (the one that finds, those that
-    count, the lowest rowid)."""
+    count, the lowest rowid). ``close``: a term finds rows that is rare among the agent's alone."""
 
-    def __init__(self, frequencies: Frequencies, query: LexicalQuery, voting_rows: int, half_from: int):
+    def __init__(self, table: Frequencies, own: Own, query: LexicalQuery, voting_rows: int, half_from: int):
+        self._table, self._own = table, own
         self.whole = ""
         self.rare: list[Bounded] = []
         self.voting: list[Bounded] = []
         self.newest: tuple[Bounded, list[Bounded], int] | None = None
+        self.close = False
         self.trace: dict = {"terms": [term.text for term in query.terms]}
         if query.stop_words:
             self.trace["stop_words"] = list(query.stop_words)
         if query.beyond_limit:
             self.trace["terms_beyond_limit"] = query.beyond_limit
         terms = list(query.terms)
-        if terms and (rows := frequencies.rows) >= half_from:
-            terms = self._without_most_frequent(frequencies, terms, rows)
-        if not terms:
+        if terms and own.rows >= half_from:
+            terms = self._without_most_frequent(terms)
+        if not terms or not own.rows:
             return
-        if not frequencies.matter:
+        if not table.matter:
             self.whole = " OR ".join(form for term in terms for form in (term.token, term.prefix and quoted(term.prefix) + "*", term.phrase) if form)
             return
         common: list[tuple[int, str, str]] = []
         for term in terms:
-            self._sort_in(frequencies, term, common)
+            self._sort_in(term, common)
         common.sort()
-        votes = [token for count, token, _ in common if count <= voting_rows]
-        self.voting = [frequencies.bounded(token) for token in votes]
+        votes = [token for _, token, _ in common if table.of(token) <= voting_rows]
+        self.voting = [table.bounded(token) for token in votes]
         if common:
             # No rarer term: the rarest of the common ones finds the candidates, among its newest rows.
-            _, driver, _ = common[0]
-            self.newest = frequencies.bounded(driver), [vote for vote in self.voting if vote.expression != driver], frequencies.common(driver).lowest
+            begins, driver, _ = common[0]
+            self.newest = table.bounded(driver), [vote for vote in self.voting if vote.expression != driver], begins
             self.trace["common_terms"] = [text for _, _, text in common]
-            if silent := [text for count, _, text in common if count > voting_rows]:
+            if silent := [text for _, token, text in common if token not in votes]:
                 self.trace["terms_without_vote"] = silent
 
-    def _without_most_frequent(self, frequencies: Frequencies, terms: list[Term], rows: int) -> list[Term]:
+    def _without_most_frequent(self, terms: list[Term]) -> list[Term]:
         """Leave out the words that stand in more than half of the rows, unless nothing else is left."""
-        frequent = {term.text for term in terms if term.kind != "identifier" and frequencies.of(term.token) * 2 > rows}
+        frequent = {term.text for term in terms if term.kind != "identifier" and self._own.of(term.token) * 2 > self._own.rows}
         if not frequent or len(frequent) == len(terms):
             return terms
         self.trace["too_frequent"] = sorted(frequent)
         return [term for term in terms if term.text not in frequent]
 
-    def _sort_in(self, frequencies: Frequencies, term: Term, common: list[tuple[int, str, str]]) -> None:
-        if (count := frequencies.of(term.token)) > frequencies.limit:
-            common.append((count, term.token, term.text))
+    def _sort_in(self, term: Term, common: list[tuple[int, str, str]]) -> None:
+        table, limit = self._table, self._table.limit
+        count = table.of(term.token)
+        if count > limit:
+            self._sort_in_common(term, common)
         elif count:
-            self.rare.append(frequencies.bounded(term.token))
-        others = []
+            self.rare.append(table.bounded(term.token))
         if term.prefix:
-            others.append(("prefixes_left_out", quoted(term.prefix) + "*", frequencies.of_prefix(term.prefix)))
+            starts = table.of_prefix(term.prefix)
+            if starts > limit:
+                self.trace.setdefault("prefixes_left_out", []).append(term.text)
+            elif starts:
+                self.rare.append(table.unbounded(quoted(term.prefix) + "*", starts))
         if term.phrase:
-            others.append(("phrases_left_out", term.phrase, min(map(frequencies.of, term.words))))
-        for left_out, expression, most in others:
-            if most > frequencies.limit:
-                self.trace.setdefault(left_out, []).append(term.text)
-            elif most:
-                self.rare.append(frequencies.unbounded(expression, most))
+            holders = min(map(table.of, term.words))
+            if holders > limit:
+                holders = min(self._own.up_to(word, limit) for word in term.words)
+                self.close = self.close or holders <= limit
+            if holders > limit:
+                self.trace.setdefault("phrases_left_out", []).append(term.text)
+            elif holders:
+                self.rare.append(table.unbounded(term.phrase, holders))
+
+    def _sort_in_common(self, term: Term, common: list[tuple[int, str, str]]) -> None:
+        """A term of many rows: common where so many are the agent's, and else rare among those."""
+        own = self._own.up_to(term.token, self._table.limit)
+        if own > self._table.limit:
+            common.append((self._own.begins(term.token), term.token, term.text))
+        elif own:
+            known = self._table.bounded(term.token)
+            close = own * NARROW_SHARE <= known.rows
+            self.close = self.close or close
+            self.rare.append(Bounded(term.token, known.most, own) if close else known)
 
 
 def _driven(finding: list[str], voting: list[str]) -> str:
@@ -290,18 +341,28 @@ def _driven(finding: list[str], voting: list[str]) -> str:
 # -- what a question weighs
 
 
-def holding(conn: apsw.Connection, kinds: Sequence[str], terms: Sequence[Term], *, common_rows: int = COMMON_ROWS) -> tuple[int, list[int]]:
-    """Return the number of rows of ``kinds`` and in how many of them each term stands, estimated beyond ``common_rows``."""
-    tables = [Frequencies(conn, kind, common_rows) for kind in kinds]
-    return sum(t.rows for t in tables), [sum(t.of(_asked(t, term)) for t in tables) for term in terms]
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """In how many of an agent's newest ``rows`` each term of a question stands. ``all``: the agent has no others."""
+
+    rows: int
+    terms: tuple[int, ...]
+    all: bool = True
 
 
-def _asked(frequencies: Frequencies, term: Term) -> str:
-    """Return the term with its other forms, less those that are dear to count in a large table."""
+def counted(conn: apsw.Connection, agent_id: str, kinds: Sequence[str], terms: Sequence[Term], *, common_rows: int = COMMON_ROWS) -> Counted:
+    """Count the terms of a question in the agent's newest rows of ``kinds``; what others store is none of it."""
+    tables = [(table, Own(table, agent_id)) for table in (Frequencies(conn, kind, common_rows) for kind in kinds)]
+    found = tuple(sum(own.of(_asked(table, term)) for table, own in tables) for term in terms)
+    return Counted(sum(own.rows for _, own in tables), found, all(own.all for _, own in tables) and not former.present(conn))
+
+
+def _asked(table: Frequencies, term: Term) -> str:
+    """Return the term with its other forms, less a beginning that is dear to look for in a large table."""
     forms = [term.token]
-    if term.prefix and (not frequencies.matter or frequencies.of_prefix(term.prefix) <= frequencies.limit):
+    if term.prefix and (not table.matter or table.of_prefix(term.prefix) <= table.limit):
         forms.append(quoted(term.prefix) + "*")
-    if term.phrase and (not frequencies.matter or min(map(frequencies.of, term.words)) <= frequencies.limit):
+    if term.phrase:
         forms.append(term.phrase)
     return " OR ".join(forms)
 

@@ -254,7 +254,7 @@ def _insert(tx: Transaction, rows: list[Prepared]) -> int:
         tuple(chain.from_iterable(_values(row, created) for row in rows)),
     )
     last = tx.conn.last_insert_rowid()
-    lexical.add_memories(tx.conn, [(last - len(rows) + 1 + place, row.body) for place, row in enumerate(rows)])
+    lexical.add_memories(tx.conn, [(last - len(rows) + 1 + place, row.new.agent_id, row.body) for place, row in enumerate(rows)])
     return last
 
 

@@ -10,6 +10,7 @@ import apsw
 from ..errors import NewerSchema, ReadOnly, SettingsConflict
 from ..header import APPLICATION_ID, ELSEWHERE
 from ..instants import created_text
+from . import former
 
 
 # Embeddings stand in tables of their own: listing, counting and dedup then read pages of text only, and
@@ -317,10 +318,36 @@ CREATE TABLE hidden_entities (id INTEGER PRIMARY KEY REFERENCES entities (id) ON
 CREATE TABLE hidden_relations (id INTEGER PRIMARY KEY REFERENCES relations (id) ON DELETE CASCADE);
 """
 
+# The words of rows are spelled anew, and each row's postings name its agent. The former index answers for the rows that
+# have not been written into the new one (``former``); where there are none it is not kept.
+_WORDS = """
+DROP TABLE memory_terms;
+DROP TABLE episode_terms;
+ALTER TABLE memory_fts RENAME TO memory_fts_former;
+ALTER TABLE episode_fts RENAME TO episode_fts_former;
+CREATE VIRTUAL TABLE memory_fts USING fts5 (
+  body, owner, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+);
+CREATE VIRTUAL TABLE episode_fts USING fts5 (
+  summary, keywords, owner, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+);
+CREATE VIRTUAL TABLE memory_terms USING fts5vocab (memory_fts, row);
+CREATE VIRTUAL TABLE episode_terms USING fts5vocab (episode_fts, row);
+INSERT INTO meta VALUES ('former_words', 1);
+"""
+
+
+def _words(conn: apsw.Connection) -> None:
+    conn.execute(_WORDS)
+    if not conn.execute("SELECT 1 FROM (SELECT 1 FROM memories LIMIT 1) UNION ALL SELECT 1 FROM (SELECT 1 FROM episodes LIMIT 1)").fetchall():
+        former.forget(conn)
+
+
 MIGRATIONS = (
     (1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS), (3, "named batches", _BATCHES), (4, "canaries", _CANARIES),
     (5, "stamped generations", _STAMPED), (6, "what a cut text was", _CUT), (7, "what was changed and deleted when", _HISTORY),
     (8, "bound idempotency keys", _BOUND_KEYS), (9, "counted vectors", _COUNTED), (10, "rows that nobody sees", _HIDDEN),
+    (11, "words by agent", _words),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 
@@ -337,7 +364,10 @@ def migrate(conn: apsw.Connection, now: float) -> None:
         conn.execute("BEGIN IMMEDIATE")
         try:
             conn.execute("CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)")
-            conn.execute(script)
+            if callable(script):
+                script(conn)
+            else:
+                conn.execute(script)
             conn.execute("INSERT INTO schema_migrations VALUES (?, ?, ?)", (version, name, created_text(now)))
             conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             conn.execute("COMMIT")

@@ -1,0 +1,9 @@
+import pytest
+from words_kit import WordStore
+
+
+@pytest.fixture
+def words(tmp_path):
+    store = WordStore(tmp_path)
+    yield store
+    store.close()
