@@ -12,6 +12,7 @@ from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.embedding.backlog import BacklogWorker
 from cpersona_daemon.embedding.service import EmbeddingService
 from cpersona_daemon.embedding.texts import episode_text
+from cpersona_daemon.embedding.turns import QUESTION
 from cpersona_daemon.storage import backlog, episodes, memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.vectors.changes import EPISODE, MEMORY, VectorPut
@@ -309,4 +310,20 @@ def test_rows_that_would_not_be_through_in_time_are_not_worth_waiting_for(make_s
         assert not worker.worth_waiting_for(256, 60.0)
 
     embed_service.answer = slow
+    worked(make_settings, embed_service, db, test)
+
+
+def test_rows_that_others_went_before_are_as_worth_waiting_for_as_ever(make_settings, embed_service, db):
+    """Otherwise questions that come one after the other would keep the rows from being embedded, and never wait for them."""
+    async def test(worker, service):
+        with service.turns.claim(QUESTION):
+            put_memory(db, "stored while a question is asked")
+            worker.wake()
+            await until(lambda: worker._done)  # it was put off as long as it can be
+            for number in range(60):
+                put_memory(db, f"row {number}")
+            worker.wake()
+            await until(lambda: worker._listed >= 60)
+            assert worker.worth_waiting_for(256, 5.0)
+
     worked(make_settings, embed_service, db, test)

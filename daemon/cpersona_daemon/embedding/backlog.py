@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from typing import Any
 
 import apsw
@@ -19,7 +18,7 @@ import apsw
 from ..storage import backlog as rows
 from ..storage.backlog import Waiting
 from ..storage.database import Database, Transaction
-from .service import READY, EmbeddingService
+from .service import EmbeddingService
 
 FIRST_PAUSE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 300.0
@@ -46,7 +45,7 @@ class BacklogWorker:
         self._waiters: dict[asyncio.Future[bool], int] = {}
         self._done = self._failures = 0
         self._listed = 0                                 # rows listed when the last batch was read, counted up to _COUNTED
-        self._pace = 0.0                                 # seconds that a row took lately, with everything that went before it
+        self._pace = 0.0                                 # seconds that a row took lately, without those in which others went first
         self._problem: str | None = None
 
     # -- life
@@ -139,7 +138,7 @@ class BacklogWorker:
         return rows.next_batch(conn, self._size, frozenset(self._deferred)), rows.count(conn, _COUNTED)
 
     async def _embed(self, batch: list[Waiting]) -> None:
-        started, loaded = time.perf_counter(), self._service.state == READY
+        spent = self._service.background_spent
         answer = await self._service.embed_documents([row.text for row in batch], LOAD_WAIT_SECONDS, background=True)
 
         def attach(tx: Transaction) -> int:
@@ -147,8 +146,8 @@ class BacklogWorker:
                        for row, vector in zip(batch, answer.vectors, strict=True))
 
         self._done += await self._db.write(attach)
-        if loaded:
-            self._pace = (time.perf_counter() - started) / len(batch)
+        # Who waits for the rows lets them go first, so that what a row was put off for says nothing of how long that takes.
+        self._pace = (self._service.background_spent - spent) / len(batch)
         self._pause, self._problem = 0.0, None
         self._size = min(self._full, self._size * 2)
         for waiter, target in list(self._waiters.items()):

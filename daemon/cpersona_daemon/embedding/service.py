@@ -103,6 +103,11 @@ class EmbeddingService:
     def slice_size(self) -> int:
         return self._embedder.slice_size
 
+    @property
+    def background_spent(self) -> float:
+        """The seconds that documents have taken in the background, without those in which others went first."""
+        return self._aside.spent
+
     def expect(self, model: str, dimension: int) -> None:
         """Learn the identity and width of the database's vectors; an http answer of another width is then a failure."""
         self._embedder.expect(model, dimension)

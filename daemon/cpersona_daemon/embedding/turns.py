@@ -143,12 +143,13 @@ class Aside:
     """How the background does its work: ``piece(kind, work)`` calls ``work(stop)`` when its turn has come.
 
     ``stop`` is None for a piece that was put off for long enough: it is then done in any case. ``check`` raises when nothing
-    more is to be done.
+    more is to be done. ``spent`` is the seconds of all pieces that were done, without the time for which they were put off.
     """
 
     def __init__(self, turns: Turns, check: Callable[[], None]):
         self._turns, self._check = turns, check
         self._taken: dict[str, float] = {}
+        self.spent = 0.0
 
     def piece(self, kind: str, work: Callable[[Stop | None], Result]) -> Result:
         patience = min(PATIENCE_SECONDS, PATIENCE_TIMES * self._taken.get(kind, PATIENCE_SECONDS))
@@ -170,6 +171,7 @@ class Aside:
         started = time.perf_counter()
         result = work(stop)
         taken = time.perf_counter() - started
+        self.spent += taken
         before = self._taken.get(kind, taken)
         self._taken[kind] = 0.8 * before + 0.2 * taken
         return result
