@@ -140,7 +140,7 @@ _cpersona() {
     " recall") known="-n --limit --source-id --exclude --full --deep --best-first --top --fields --format -0 --null --max-chars --absolute --as-of --set --no-wait --fail-empty --explain --explain-all --why-not --legend --agent --project --channel --json -q --quiet --db --help" ;;
     " reconstruct") known="-n --count --top-k --max-hops --max-evidence --budget --source-id --deep --no-wait --trace --set --agent --project --channel --json -q --quiet --db --help" ;;
     " reindex") known="--json -q --quiet --db --help" ;;
-    " restore") known="--check --force --json -q --quiet --db --help" ;;
+    " restore") known="--check --settings --force --json -q --quiet --db --help" ;;
     " resume") known="--session --json -q --quiet --db --help" ;;
     " store") known="--id --source --at --metadata --associations --lock --on-conflict --batch --queue --check-secrets --fail-if-skipped --fail-if-cut --jsonl --session --agent --project --channel --json -q --quiet --db --help" ;;
     " traverse") known="--max-hops -n --limit --source-id --agent --project --channel --json -q --quiet --db --help" ;;

@@ -411,6 +411,7 @@ complete -c cpersona -n '__fish_seen_subcommand_from reindex' -l json -d 'Print 
 complete -c cpersona -n '__fish_seen_subcommand_from reindex' -s q -l quiet -d 'Print no notes on stderr, only failures and warnings'
 complete -c cpersona -n '__fish_seen_subcommand_from reindex' -l db -r -d 'The database file (env CPERSONA_DB_PATH)'
 complete -c cpersona -n '__fish_seen_subcommand_from restore' -l check -d 'Verify the file and change nothing'
+complete -c cpersona -n '__fish_seen_subcommand_from restore' -l settings -d 'Write the settings of the backup too, where there is no config file'
 complete -c cpersona -n '__fish_seen_subcommand_from restore' -l force -d 'Have the daemon leave although others are at work with it'
 complete -c cpersona -n '__fish_seen_subcommand_from restore' -l json -d 'Print the daemon'\''s whole answer as JSON; a row is its `ref`, your own key its `id`'
 complete -c cpersona -n '__fish_seen_subcommand_from restore' -s q -l quiet -d 'Print no notes on stderr, only failures and warnings'

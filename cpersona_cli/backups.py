@@ -17,6 +17,7 @@ from . import exits, render
 from .spec import PLAIN, argument, command, option
 
 _ROWS = ("memories", "episodes", "profiles")
+_NAMED = 5  # rows that are named one by one
 # How often a daemon that somebody else's command starts meanwhile is asked to leave.
 _ATTEMPTS = 3
 
@@ -43,6 +44,8 @@ def backup(session, file):
     if not session.show(answer):
         response = answer.response
         session.out.line(response.get("path", params["output_path"]))
+        if response.get("without"):
+            session.out.warn(f"cpersona backup: the backup is without what is not cpersona's own: {', '.join(response['without'])}")
         saved = response.get("database", session.connection.places.db)
         session.out.note(f"saved {saved}: {_counted(response)}; {response.get('bytes')} bytes, verified; `cpersona restore {file}` brings it back")
         if not any(response.get(name) for name in _ROWS):
@@ -54,14 +57,17 @@ def backup(session, file):
     "restore",
     argument("file", "A file that backup wrote.", values="files"),
     option("--check", "Verify the file and change nothing.", kind="flag", default=False),
+    option("--settings", "Write the settings of the backup too, where there is no config file.", kind="flag", default=False, name="with_settings"),
     option("--force", "Have the daemon leave although others are at work with it.", kind="flag", default=False),
     common=PLAIN,
 )
-def restore(session, file, check, force):
+def restore(session, file, check, with_settings, force):
     """Put a backup in the place of the database. What was there is moved aside, never overwritten.
 
-    The file is verified first: checksums, schema, and the database in it. Then the daemon is asked to leave; the
-    next command starts one again. Settings are written where there is no config file, else compared.
+    The file is verified first, whoever made it: its shape and sizes, checksums, the database in it object by object and
+    its settings. Then the daemon is asked to leave; the next command starts one again. Settings are written only with
+    --settings, only where there is no config file, and never those that say where something lies, whom something is
+    sent to, or a secret; else they are compared.
 
     Example:
       cpersona restore ~/backups/cpersona-2026-03-01.tar.gz --check
@@ -70,14 +76,19 @@ def restore(session, file, check, force):
     out, path = session.out, os.path.abspath(file)
     if check and force:
         raise exits.Usage("restore: --check changes nothing and --force has the daemon leave; give one of them")
+    if check and with_settings:
+        raise exits.Usage("restore: --check changes nothing and --settings writes them; give one of them")
     if not os.path.isfile(path):
         raise exits.Stop(f"restore: there is no file {file!r}; give the path of a file that `cpersona backup` wrote")
     told = _program(session, [path, "--check"])
     if not check:
-        told = _restore(session, path, force)
+        told = _restore(session, [path, *(["--settings"] if with_settings else [])], force)
     if out.as_json:
         out.json(told)
         return fields.EXIT_OK
+    if told.get("unfit"):
+        named = ", ".join(f"{row['ref']} ({row['reason']})" for row in told["unfit"][:_NAMED])
+        out.warn(f"cpersona restore: {len(told['unfit'])} rows can be restored and not be shown: {named}{', …' if len(told['unfit']) > _NAMED else ''}")
     if check:
         out.line(path)
         out.note(f"sound: {_counted(told)}, written {told.get('created_at')} by version {told.get('version')}")
@@ -88,16 +99,22 @@ def restore(session, file, check, force):
         out.note(f"what was there is now {told['moved_aside']}; delete it once you are content")
     if told.get("settings") == "written":
         out.note(f"the settings were written to {told.get('config')}")
-    elif told.get("differing_settings"):
+    elif told.get("offered_settings"):
+        import shlex
+
+        out.note(f"the backup has settings too ({', '.join(told['offered_settings'])}); `cpersona restore {shlex.quote(file)} --settings` writes them where there is no config file")
+    for name, why in told.get("refused_settings", {}).items():
+        out.warn(f"cpersona restore: {name} was not written: {why}")
+    if told.get("differing_settings"):
         out.warn(f"cpersona: these settings differ from the backup's and stay as they are: {', '.join(told['differing_settings'])}; `cpersona config show` lists yours")
     return fields.EXIT_OK
 
 
-def _restore(session, path, force):
+def _restore(session, arguments, force):
     for attempt in range(_ATTEMPTS):
         _let_leave(session, force)
         try:
-            return _program(session, [path])
+            return _program(session, arguments)
         except exits.Stop as stop:
             if stop.exit_status != fields.EXIT_RETRY or attempt == _ATTEMPTS - 1:
                 raise

@@ -44,7 +44,7 @@ org.cpersona.daemon) a service manager starts it. Nobody needs them.
 """
 _DAEMON_OPTIONS = (
     ("--foreground", "Stay in the foreground and log to standard error, for a service manager; `cpersona daemon run` does this."),
-    ("--restore FILE [--check]", "Put a backup in the place of the database while no daemon has it, or only verify it; `cpersona restore` does this."),
+    ("--restore FILE [--check | --settings]", "Put a backup in the place of the database while no daemon has it, its settings too or none, or only verify it; `cpersona restore` does this."),
     ("--doctor", "Look at the installation and print one line of JSON a check; `cpersona doctor` does this."),
     ("--version", "Print the version and leave."),
 )

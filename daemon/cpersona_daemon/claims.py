@@ -72,6 +72,21 @@ def take_lock(places: Places, wait_seconds: float = LOCK_WAIT_SECONDS) -> int:
         time.sleep(_RETRY_SECONDS)
 
 
+def draft_of(places: Places) -> str:
+    """Return what the names of a restore's drafts beside a database begin with."""
+    return places.db + ".restoring-"
+
+
+def remove_drafts(places: Places) -> None:
+    """Remove the drafts of a restore that was killed; the caller holds the database's lock, so that no other is at work. Raises nothing."""
+    directory, first = os.path.split(draft_of(places))
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.startswith(first):
+                with contextlib.suppress(OSError):  # a directory is none of ours
+                    os.unlink(entry.path)
+
+
 def _raise_if_served(places: Places) -> None:
     note = read_note(places) or {}
     if note.get("activated") or _passed_by_systemd():

@@ -121,6 +121,7 @@ class Daemon:
         claims.check_place(self.places.socket)  # before the wait for a daemon that leaves: what stands there will stay
         new = not os.path.lexists(self.places.lock)
         self._lock = claims.take_lock(self.places)
+        claims.remove_drafts(self.places)
         with contextlib.suppress(OSError):  # nothing depends on it
             files.tidy(os.path.dirname(self.places.db))
         try:

@@ -8,7 +8,7 @@ import sys
 
 USAGE = """\
 usage: cpersonad [--foreground] [--ready-fd N]
-       cpersonad --restore FILE [--check]
+       cpersonad --restore FILE [--check | --settings]
        cpersonad --doctor
 
 Serve the cpersona database that CPERSONA_DB_PATH and the config file name, until
@@ -20,6 +20,7 @@ SIGTERM, `cpersona daemon stop`, or CPERSONA_IDLE_TIMEOUT seconds without work.
   --restore FILE put a backup in the place of the database while no daemon has
                  it, and print one line of JSON; `cpersona restore` calls this
   --check        with --restore: verify the backup and change nothing
+  --settings     with --restore: write its settings where there is no config file
   --doctor       look at the installation and print one line of JSON a check
   --version      print the version
   --help         print this
@@ -39,7 +40,7 @@ def main(argv=None):
 
 def _run(argv):
     args = sys.argv[1:] if argv is None else argv
-    foreground, ready_fd, backup, check = False, None, None, False
+    foreground, ready_fd, backup, check, with_settings = False, None, None, False, False
     while args:
         arg, args = args[0], args[1:]
         if arg in ("-h", "--help"):
@@ -58,6 +59,8 @@ def _run(argv):
             foreground = True
         elif arg == "--check":
             check = True
+        elif arg == "--settings":
+            with_settings = True
         elif arg == "--restore" and args:
             backup, args = args[0], args[1:]
         elif arg == "--ready-fd" and args and args[0].isdigit():
@@ -65,10 +68,10 @@ def _run(argv):
         else:
             sys.stderr.write(f"cpersonad: {arg!r} is not understood\n{USAGE}")
             return 2
-    return _serve(foreground, ready_fd) if backup is None else _restore(backup, check)
+    return _serve(foreground, ready_fd) if backup is None else _restore(backup, check, with_settings)
 
 
-def _restore(backup, check):
+def _restore(backup, check, with_settings):
     """Restore or check a backup; print what came of it as one line of JSON and return the exit status."""
     import json
 
@@ -80,7 +83,7 @@ def _restore(backup, check):
 
     settings = load()
     try:
-        told = bring_back.check(backup) if check else bring_back.restore(backup, settings, places(settings))
+        told = bring_back.check(backup) if check else bring_back.restore(backup, settings, places(settings), with_settings)
         status = 0
     except CPersonaError as error:
         told, status = {"ok": False, "error": str(error), "code": error.code}, error.exit_status

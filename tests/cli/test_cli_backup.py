@@ -94,8 +94,11 @@ def test_a_backup_comes_back_on_an_empty_machine_with_its_settings_and_calibrati
     assert b"not for a backup" not in (Path(home["HOME"]) / "b.tar").read_bytes()
     other = Path(home["HOME"]) / "new"
     empty = {"CPERSONA_DB_PATH": str(other / "data" / "n.db"), "XDG_CONFIG_HOME": str(other / "config")}
-    done = run_cli(["restore", "b.tar"], env=empty)
+    unasked = run_cli(["restore", "b.tar"], env=empty)
+    assert unasked.returncode == 0 and "--settings" in unasked.stderr and "agent, recall_mode" in unasked.stderr and not (other / "config").exists()
+    done = run_cli(["restore", "b.tar", "--settings"], env=empty)
     assert done.returncode == 0 and "settings were written" in done.stderr, done.stderr
+    assert run_cli(["restore", "b.tar", "--settings", "--check"], env=empty).returncode == 2
     assert Path(empty["CPERSONA_DB_PATH"] + ".calibration.json").read_text() == '{"kept": "as it is"}'
     written = other / "config" / "cpersona" / "config.toml"
     assert stat.S_IMODE(written.stat().st_mode) == 0o600 and "token" not in written.read_text("utf-8")
@@ -205,6 +208,29 @@ def test_a_backup_where_it_must_not_or_cannot_be_written_fails_with_one_line(run
         done = run_cli(["backup", target])
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), target
     assert run_cli(["backup"]).returncode == 2 and run_cli(["restore"]).returncode == 2
+
+
+def test_what_a_killed_restore_left_is_removed_when_a_daemon_starts(run_cli, home, backed_up):
+    run_cli(["daemon", "stop"])
+    left = Path(home["CPERSONA_DB_PATH"] + ".restoring-99999-database.sqlite")
+    left.write_bytes(b"a draft")
+    assert texts(run_cli) == {"one", "two"} and not left.exists()
+
+
+def test_a_restore_that_is_killed_leaves_the_store_and_nothing_for_long(run_cli, home, backed_up):
+    """Killed at any moment: while it unpacks, checks, or swaps."""
+    run_cli(["store", "three"])
+    run_cli(["daemon", "stop"])
+    for seconds in (0.0, 0.1, 0.2, 0.3, 0.4):
+        started = subprocess.Popen([sys.executable, "-m", "cpersona_daemon.main", "--restore", str(backed_up)], env=home, stdout=subprocess.PIPE)
+        try:
+            started.wait(seconds)
+        except subprocess.TimeoutExpired:
+            started.kill()
+        started.communicate()
+        assert texts(run_cli) in ({"one", "two", "three"}, {"one", "two"})
+        assert [name for name in os.listdir(Path(home["CPERSONA_DB_PATH"]).parent) if ".restoring-" in name] == []
+        run_cli(["daemon", "stop"])
 
 
 def test_the_program_itself_refuses_while_a_daemon_has_the_database(run_cli, home, backed_up):

@@ -8,10 +8,9 @@ Contract: issue "A tool to live in" (backup); quality.md (a restored backup is n
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable
 
@@ -19,12 +18,13 @@ import apsw
 
 from .. import __version__, files
 from ..calibration.previous import LARGEST_FILE
-from ..errors import CorruptDatabase, TimedOut, of_file, translate
+from ..errors import CorruptDatabase, Refused, TimedOut, of_file, translate
 from ..instants import iso_now
 from ..paths import Places
 from ..settings import CLIENT, DAEMON, RETRIEVAL, TABLE, Settings
-from ..storage import connection
+from ..storage import connection, sound
 from . import backup_file as shape
+from .workspace import Workspace
 
 PAGES = 2_000  # what one step copies: about 8 MB, so that a stop is noticed soon
 
@@ -32,18 +32,17 @@ Progress = Callable[[dict], None]
 
 
 def make(places: Places, settings: Settings, target: str, now: float, progress: Progress | None, stop: threading.Event) -> dict:
-    """Write the backup to ``target`` and return `{ok, path, database, bytes, memories, episodes, profiles, schema}`.
+    """Write the backup to ``target`` and return `{ok, path, database, bytes, memories, episodes, profiles, schema, without?}`.
 
     A name that ends in `gz` is compressed. Raises CorruptDatabase when the copy is not sound, StorageFailure when it cannot
     be written; ``target`` is then as it was. Call it on a thread of its own.
     """
     tell = progress or (lambda step: None)
     try:
-        work = tempfile.mkdtemp(prefix=".cpersona-backup-", dir=os.path.dirname(target))
-        try:
+        with contextlib.suppress(OSError):  # nothing depends on it
+            files.tidy(os.path.dirname(target))
+        with Workspace(os.path.dirname(target), ".cpersona-backup-") as work:
             return _make(places, settings, target, now, tell, stop, work)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
         where = os.path.dirname(target)
         raise of_file(error, f"nothing was changed, since the backup cannot be written to {where}") from error
@@ -55,9 +54,7 @@ def _make(places: Places, settings: Settings, target: str, now: float, tell: Pro
     copy = os.path.join(work, shape.DATABASE)
     _copy(places.db, copy, tell, stop)
     tell({"stage": "checking"})
-    schema, rows, damage = shape.look_at_database(copy)
-    if damage:
-        raise CorruptDatabase(f"the copy is not sound, so no backup was written: {damage[0]}")
+    schema, rows, without = _made_ours(copy)
     parts = {shape.DATABASE: copy}
     for name, path in ((shape.CALIBRATION, places.calibration), (shape.EARLIER, places.calibration + ".previous")):
         try:
@@ -79,7 +76,29 @@ def _make(places: Places, settings: Settings, target: str, now: float, tell: Pro
             raise TimedOut("the backup was given up; nothing was written")
         tell({"stage": "verifying"})
         shape.verify(replacing.draft)
-    return {"ok": True, "path": target, "database": places.db, "bytes": os.path.getsize(target), **rows, "schema": schema}
+    answer = {"ok": True, "path": target, "database": places.db, "bytes": os.path.getsize(target), **rows, "schema": schema}
+    return {**answer, "without": without} if without else answer
+
+
+def _made_ours(copy: str) -> tuple[int, dict[str, int], list[str]]:
+    """Take what cpersona did not make out of a copy, which no restore would take, and return its schema's version, its rows and what was left out.
+
+    Raises CorruptDatabase for a copy that is damaged, Refused for one whose own objects were changed.
+    """
+    conn = apsw.Connection(copy, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        if damage := [text for (text,) in conn.execute("PRAGMA quick_check(20)") if text != "ok"]:
+            raise CorruptDatabase(f"the copy is not sound, so no backup was written: {damage[0]}")
+        version = sound.version_of(conn)
+        foreign = sorted(f"{kind} {name}" for kind, name, *_ in sound.foreign_objects(conn, version))
+        if foreign:
+            sound.drop_foreign_objects(conn, version)
+        changed = [f"{kind} {name}" for kind, name, *_ in sound.foreign_objects(conn, version) + sound.missing_objects(conn, version)]
+        if changed:
+            raise Refused(f"the database's {changed[0]} is not as cpersona makes it, so no restore would take a backup of it; nothing was written")
+        return version, sound.counts(conn), foreign
+    finally:
+        conn.close()
 
 
 def _copy(source_path: str, copy_path: str, tell: Progress, stop: threading.Event) -> None:

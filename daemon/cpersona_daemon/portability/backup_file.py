@@ -8,37 +8,47 @@ Contract: issue "A tool to live in" (backup and restore: one verified file).
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
 import os
+import re
+import shutil
 import tarfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import IO, Any
 
-import apsw
-
+from .. import files
+from ..calibration.previous import LARGEST_FILE
 from ..errors import Refused
+from ..instants import parse_instant
 
 FORMAT = "cpersona-backup/1"
 MANIFEST, DATABASE, CALIBRATION, EARLIER, SETTINGS = "manifest.json", "database.sqlite", "calibration.json", "calibration.previous", "settings.json"
 KNOWN = (DATABASE, CALIBRATION, EARLIER, SETTINGS)
 BLOCK = 1 << 20
 LARGEST_MANIFEST = 1 << 20
+LARGEST = {SETTINGS: 1 << 20, CALIBRATION: LARGEST_FILE, EARLIER: LARGEST_FILE}
+LARGEST_END = 1 << 20       # zeros behind the last file
+LEFT_FREE = 64 * 1024 * 1024  # of the disk that a backup is unpacked to
+# A database with its vectors and postings packs to a third or so. What is larger than this, and this many times what it is packed to, is none.
+BOMB_BYTES, BOMB_RATIO = 1 << 30, 200
 
 Tell = Callable[[int, int], None]
 
 
-def pack(handle: IO[bytes], compressed: bool, facts: dict, files: Mapping[str, str], mtime: float, tell: Tell) -> None:
+def pack(handle: IO[bytes], compressed: bool, facts: dict, parts: Mapping[str, str], mtime: float, tell: Tell) -> None:
     """Write a backup of these files (name in the backup -> path) to an open file. ``tell(done, total)`` counts bytes."""
-    listed = {name: {"bytes": os.path.getsize(path), "sha256": digest_of(path)} for name, path in files.items()}
+    listed = {name: {"bytes": os.path.getsize(path), "sha256": digest_of(path)} for name, path in parts.items()}
     manifest = {"format": FORMAT, **facts, "files": listed}
     head = json.dumps({"manifest": manifest, "sha256": _digest(manifest)}, indent=1).encode() + b"\n"
     total, done = sum(entry["bytes"] for entry in listed.values()), 0
     with tarfile.open(fileobj=handle, mode="w:gz" if compressed else "w", format=tarfile.GNU_FORMAT, **({"compresslevel": 1} if compressed else {})) as tar:
         _add(tar, MANIFEST, len(head), io.BytesIO(head), mtime)
-        for name, path in files.items():
+        for name, path in parts.items():
             with open(path, "rb") as source:
                 _add(tar, name, listed[name]["bytes"], source, mtime)
             done += listed[name]["bytes"]
@@ -54,21 +64,24 @@ def _add(tar: tarfile.TarFile, name: str, size: int, source: IO[bytes], mtime: f
 def verify(path: str, extract_to: Mapping[str, str] | None = None) -> dict:
     """Read a backup to its end, compare every checksum, and return its manifest.
 
-    Files named in ``extract_to`` (name -> path that does not exist yet) are written there, 0600. Raises Refused for what is
-    no backup, for a damaged one, and for one that a later version wrote.
+    Files named in ``extract_to`` (name -> path that does not exist yet) are written there, 0600, once it is known that there
+    is room for them. Raises Refused for what is no backup, for a damaged one, and for one that a later version wrote.
     """
     wanted = extract_to or {}
     try:
-        with open(path, "rb") as handle, _opened(path, handle) as tar:
-            manifest = _read_manifest(path, tar)
-            files, seen = manifest["files"], set()
-            while (entry := tar.next()) is not None:
-                if entry.name not in files or entry.name in seen or not entry.isfile():
-                    raise _damaged(path, f"it holds {entry.name!r}, which its manifest does not name")
+        with _opened(path) as archive:
+            manifest = _read_manifest(archive)
+            parts, seen = manifest["files"], set()
+            _check_sizes(archive, parts, wanted)
+            while (entry := archive.next()) is not None:
+                if entry.name not in parts or entry.name in seen:
+                    raise archive.damaged(f"it holds {entry.name!r}, which its manifest does not name")
+                if entry.size != parts[entry.name]["bytes"]:
+                    raise archive.damaged(f"{entry.name} has another size than its manifest says")
                 seen.add(entry.name)
-                _check(path, tar, entry, files[entry.name], wanted.get(entry.name))
-            if missing := sorted(set(files) - seen):
-                raise _damaged(path, f"{missing[0]} is missing")
+                archive.extract(entry, parts[entry.name]["sha256"], wanted.get(entry.name))
+            if missing := sorted(set(parts) - seen):
+                raise archive.damaged(f"{missing[0]} is missing")
     except OSError as error:
         if error.errno is not None:
             raise Refused(f"{error.filename or path} cannot be read or written: {error.strerror}") from None
@@ -78,54 +91,138 @@ def verify(path: str, extract_to: Mapping[str, str] | None = None) -> dict:
     return manifest
 
 
-def _opened(path: str, handle: IO[bytes]) -> tarfile.TarFile:
-    try:
-        return tarfile.open(fileobj=handle, mode="r:*")
-    except tarfile.TarError:
-        raise _foreign(path) from None
+class _Archive:
+    """The one shape of a tar that ``pack`` writes, read from its first byte to its last: plain files of known names.
+
+    What a tar may hold beside that (sparse files, links, headers that announce headers) is refused before a byte of it is read.
+    """
+
+    def __init__(self, path: str, handle: IO[bytes], packed_bytes: int | None):
+        self.path, self._handle = path, handle
+        self.packed_bytes = packed_bytes  # what a compressed one takes, None for one that is not
+
+    def next(self, first: bool = False) -> tarfile.TarInfo | None:
+        """Return the header of the next file, None at the end. Raises Refused."""
+        block = self._handle.read(tarfile.BLOCKSIZE)
+        if not first and len(block) == tarfile.BLOCKSIZE and not block.strip(b"\0"):
+            return self._end()
+        try:
+            entry = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        except tarfile.TarError:
+            raise (_foreign(self.path) if first else self.damaged("it ends too early" if len(block) < tarfile.BLOCKSIZE else "a header in it cannot be read")) from None
+        if entry.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or entry.size < 0:
+            raise self.damaged(f"it holds {entry.name!r}, which is no plain file")
+        return entry
+
+    def _end(self) -> None:
+        rest = self._handle.read(LARGEST_END + 1)
+        if len(rest) > LARGEST_END or rest.strip(b"\0"):
+            raise self.damaged("something stands behind its end")
+
+    def extract(self, entry: tarfile.TarInfo, checksum: str, target: str | None) -> None:
+        """Read a file, compare its checksum, and write it to ``target`` where one is given. Raises Refused."""
+        sink = None if target is None else os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "wb")
+        digest = hashlib.sha256()
+        try:
+            for block in self.read(entry):
+                digest.update(block)
+                if sink is not None:
+                    sink.write(block)
+            if sink is not None:
+                sink.flush()
+                os.fsync(sink.fileno())
+        finally:
+            if sink is not None:
+                sink.close()
+        if digest.hexdigest() != checksum:
+            raise self.damaged(f"{entry.name} has the wrong checksum")
+
+    def read(self, entry: tarfile.TarInfo) -> Iterator[bytes]:
+        """Yield the bytes of the file whose header was read last. Raises Refused where there are fewer."""
+        left = entry.size
+        while left:
+            block = self._handle.read(min(left, BLOCK))
+            if not block:
+                raise self.damaged("it ends too early")
+            left -= len(block)
+            yield block
+        self._handle.read(-entry.size % tarfile.BLOCKSIZE)
+
+    def damaged(self, why: str) -> Refused:
+        return _damaged(self.path, why)
 
 
-def _read_manifest(path: str, tar: tarfile.TarFile) -> dict:
-    entry = tar.next()
-    if entry is None or entry.name != MANIFEST or not entry.isfile() or entry.size > LARGEST_MANIFEST:
-        raise _foreign(path)
+@contextmanager
+def _opened(path: str) -> Iterator[_Archive]:
+    with open(files.opened(path, follow=True), "rb") as handle:
+        magic = handle.read(2)
+        handle.seek(0)
+        if magic != b"\x1f\x8b":
+            yield _Archive(path, handle, None)
+            return
+        with gzip.GzipFile(fileobj=handle) as plain:
+            yield _Archive(path, plain, os.fstat(handle.fileno()).st_size)
+
+
+def _read_manifest(archive: _Archive) -> dict:
+    entry = archive.next(first=True)
+    if entry is None or entry.name != MANIFEST or entry.size > LARGEST_MANIFEST:
+        raise _foreign(archive.path)
     try:
-        head = json.loads(tar.extractfile(entry).read())
+        head = json.loads(b"".join(archive.read(entry)))
         manifest, recorded = head["manifest"], head["sha256"]
-        kind = manifest["format"]
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
-        raise _damaged(path, "its manifest cannot be read") from None
-    if isinstance(kind, str) and kind.startswith("cpersona-backup/") and kind != FORMAT:
-        raise Refused(f"{path} is a backup of the format {kind}, this version reads {FORMAT}; upgrade cpersona")
-    if recorded != _digest(manifest) or kind != FORMAT:
-        raise _damaged(path, "its manifest has the wrong checksum")
-    files = manifest.get("files")
-    if not isinstance(files, dict) or DATABASE not in files or not set(files) <= set(KNOWN) or not all(isinstance(entry, dict) for entry in files.values()):
-        raise _damaged(path, "its manifest names no database, or files that are none of ours")
+        kind, checksum = manifest["format"], _digest(manifest)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise archive.damaged("its manifest cannot be read") from None
+    if isinstance(kind, str) and re.fullmatch(r"cpersona-backup/\d{1,9}", kind) and kind != FORMAT:
+        raise Refused(f"{archive.path} is a backup of the format {kind}, this version reads {FORMAT}; upgrade cpersona")
+    if recorded != checksum or kind != FORMAT:
+        raise archive.damaged("its manifest has the wrong checksum")
+    if (wrong := _misshapen(manifest)) is not None:
+        raise archive.damaged(f"its manifest says no {wrong} that could be one")
     return manifest
 
 
-def _check(path: str, tar: tarfile.TarFile, entry: tarfile.TarInfo, listed: dict, target: str | None) -> None:
-    digest, left, source = hashlib.sha256(), entry.size, tar.extractfile(entry)
-    sink = None if target is None else os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "wb")
-    try:
-        while block := source.read(BLOCK):
-            digest.update(block)
-            left -= len(block)
-            if sink is not None:
-                sink.write(block)
-        if sink is not None:
-            sink.flush()
-            os.fsync(sink.fileno())
-    finally:
-        if sink is not None:
-            sink.close()
-    if left or entry.size != listed.get("bytes") or digest.hexdigest() != listed.get("sha256"):
-        raise _damaged(path, f"{entry.name} has the wrong checksum")
+def _misshapen(manifest: dict) -> str | None:
+    """Return what in a manifest is not of its kind, None where all of it is."""
+    parts, rows = manifest.get("files"), manifest.get("rows")
+    if not isinstance(parts, dict) or DATABASE not in parts or not set(parts) <= set(KNOWN):
+        return "list of files"
+    for part in parts.values():
+        if not isinstance(part, dict) or not _is_count(part.get("bytes")) or not isinstance(part.get("sha256"), str):
+            return "size or checksum of a file"
+    if not _is_count(manifest.get("schema")):
+        return "schema"
+    if not isinstance(rows, dict) or not all(isinstance(name, str) and _is_count(count) for name, count in rows.items()):
+        return "number of rows"
+    if not isinstance(manifest.get("version"), str) or not re.fullmatch(r"[\w.+-]{1,64}", manifest["version"]):
+        return "version"
+    if not isinstance(manifest.get("created_at"), str) or len(manifest["created_at"]) > 64 or parse_instant(manifest["created_at"]) is None:
+        return "time"
+    return None
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 62
+
+
+def _check_sizes(archive: _Archive, parts: dict[str, dict], wanted: Mapping[str, str]) -> None:
+    """Raise Refused for sizes that no backup has, and where there is no room for what is to be written."""
+    for name, most in LARGEST.items():
+        if name in parts and parts[name]["bytes"] > most:
+            raise archive.damaged(f"{name} has {parts[name]['bytes']} bytes, at most {most} are read")
+    total = sum(part["bytes"] for part in parts.values())
+    if archive.packed_bytes is not None and total > max(BOMB_BYTES, BOMB_RATIO * archive.packed_bytes):
+        raise archive.damaged(f"it is packed to {archive.packed_bytes} bytes and would unpack to {total}, more than a database does")
+    need = sum(parts[name]["bytes"] for name in wanted if name in parts)
+    for directory in {os.path.dirname(target) for target in wanted.values()}:
+        free = shutil.disk_usage(directory).free
+        if need + LEFT_FREE > free:
+            raise Refused(f"{archive.path} needs {need} bytes in {directory}, and {free} are free there, of which {LEFT_FREE} stay free; nothing was changed, free some disk space")
 
 
 def _foreign(path: str) -> Refused:
-    return Refused(f"{path} is no backup of cpersona, or cut off at its very beginning; name a file that `cpersona backup` wrote")
+    return Refused(f"{path} is no backup of cpersona, or cut off at its very beginning; nothing was changed, name a file that `cpersona backup` wrote")
 
 
 def _damaged(path: str, why: str) -> Refused:
@@ -143,19 +240,3 @@ def digest_of(path: str) -> str:
 
 def _digest(manifest: dict) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def look_at_database(path: str) -> tuple[int, dict[str, int], list[str]]:
-    """Return the schema's version, the rows by table and what SQLite finds wrong. Raises apsw.Error for what is no database."""
-    conn = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-    try:
-        damage = [text for (text,) in conn.execute("PRAGMA quick_check(20)") if text != "ok"]
-        (version,) = conn.execute("SELECT max(version) FROM schema_migrations").fetchone()
-        rows = {name: _count(conn, name) for name in ("memories", "episodes", "profiles")}
-    finally:
-        conn.close()
-    return version or 0, rows, damage
-
-
-def _count(conn: apsw.Connection, table: str) -> Any:
-    return conn.execute(f"SELECT count(*) FROM {table}").fetchone()[0]

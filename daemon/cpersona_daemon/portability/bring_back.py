@@ -1,119 +1,150 @@
-"""Restoring a backup: verified first, then put in place while nobody else has the database.
+"""Restoring a backup: all of it checked first, then put in place while nobody else has the database.
 
-The store that was there is moved aside, never overwritten; index files are left out, since they follow from the rows: those of another state are built anew. It runs
-in a process of its own (`cpersonad --restore FILE`), which holds the database's lock from before the first change on.
+A backup may come from anywhere and have been changed by anybody: its archive, its database and its settings are known to be
+sound before anything is replaced, and settings are written only when that is asked for. The store that was there is moved
+aside, never overwritten; index files are left out, since they follow from the rows: those of another state are built anew.
+It runs in a process of its own (`cpersonad --restore FILE`), which holds the database's lock from before the first change on.
 
 Contract: issue "A tool to live in" (restore); shared/interface.md, "Where things live".
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import tempfile
 import time
-from typing import Any
+from collections.abc import Callable
 
 import apsw
 
-from .. import claims
+from .. import claims, files
 from ..errors import Refused, StorageFailure
 from ..paths import Places, make_private_directory
-from ..settings import CONFIG, Settings, config_path
-from ..storage.schema import APPLICATION_ID, SCHEMA_VERSION
+from ..settings import Settings, config_path
+from ..storage import sound
+from ..storage.schema import SCHEMA_VERSION
+from ..storage.sound import Found
 from . import backup_file as shape
+from . import travelling
 from .backup import settings_of
+from .workspace import Workspace
 
 BESIDE = ("-wal", "-shm")
 
 
 def check(path: str) -> dict:
-    """Verify a backup whole, its database included, and return `{ok, path, created_at, version, schema, memories, …}`. Raises Refused."""
-    with tempfile.TemporaryDirectory(prefix="cpersona-") as directory:
-        return _told(path, _checked(path, {shape.DATABASE: os.path.join(directory, shape.DATABASE)}))
+    """Verify a backup whole, its database and settings included, and return `{ok, path, created_at, version, schema, memories, …}`. Raises Refused."""
+    with Workspace(tempfile.gettempdir(), "cpersona-check-") as directory:
+        return _told(path, *_checked(path, {name: os.path.join(directory, name) for name in (shape.DATABASE, shape.SETTINGS)})[:2])
 
 
-def restore(path: str, settings: Settings, places: Places) -> dict:
+def restore(path: str, settings: Settings, places: Places, with_settings: bool = False) -> dict:
     """Put a backup in the place of the database and return `{ok, restored, moved_aside, memories, …, settings}`.
 
-    Raises Refused for what cannot be restored, Busy while a daemon serves the database, StorageFailure; the store is then as it was.
+    ``with_settings``: where there is no config file, write the backup's settings, those that may travel. Raises Refused for
+    what cannot be restored, Busy while a daemon serves the database, StorageFailure; the store is then as it was.
     """
     try:
         make_private_directory(os.path.dirname(places.db))
         lock = claims.take_lock(places)
         try:
-            return _restore(path, settings, places)
+            return _restore(path, settings, places, with_settings)
         finally:
             os.close(lock)
     except OSError as error:
         raise StorageFailure(f"{error.filename or places.db}: {error.strerror}; the backup was not restored") from error
 
 
-def _restore(path: str, settings: Settings, places: Places) -> dict:
-    drafts = {name: f"{places.db}.restoring-{os.getpid()}-{name}" for name in shape.KNOWN}
+def _restore(path: str, settings: Settings, places: Places, with_settings: bool) -> dict:
+    claims.remove_drafts(places)
+    drafts = {name: f"{claims.draft_of(places)}{os.getpid()}-{name}" for name in shape.KNOWN}
     try:
-        manifest = _checked(path, drafts)
-        kept = _read_json(drafts[shape.SETTINGS])
-        aside = _make_room(places)
-        for name, place in ((shape.CALIBRATION, places.calibration), (shape.EARLIER, places.calibration + ".previous")):
-            if name in manifest["files"]:
-                os.replace(drafts[name], place)
-        os.replace(drafts[shape.DATABASE], places.db)
-        _sync(os.path.dirname(places.db))
+        manifest, found, kept = _checked(path, drafts)
+        aside = _swap(places, drafts)
     finally:
         for draft in drafts.values():
             _remove(draft)
-    answer = {**_told(path, manifest), "restored": places.db, "moved_aside": aside}
-    return {**answer, **_settings(kept, settings)}
+    return {**_told(path, manifest, found), "restored": places.db, "moved_aside": aside, **_settings(kept, settings, with_settings)}
 
 
-def _checked(path: str, extract_to: dict[str, str]) -> dict:
+def _checked(path: str, extract_to: dict[str, str]) -> tuple[dict, Found, travelling.Kept]:
+    """Unpack a backup and return its manifest, what its database holds, and its settings: all of it sound. Raises Refused."""
     manifest = shape.verify(path, extract_to)
-    if not isinstance(manifest.get("schema"), int) or not isinstance(manifest.get("rows"), dict) or manifest["schema"] > SCHEMA_VERSION:
-        raise Refused(f"{path} holds a database of schema {manifest.get('schema')}, this version knows {SCHEMA_VERSION}; upgrade cpersona first")
+    if manifest["schema"] > SCHEMA_VERSION:
+        raise Refused(f"{path} holds a database of schema {manifest['schema']}, this version knows {SCHEMA_VERSION}; upgrade cpersona first")
     try:
-        schema, rows, damage = shape.look_at_database(extract_to[shape.DATABASE])
-        ours = _application(extract_to[shape.DATABASE]) == APPLICATION_ID
+        found = sound.inspect(extract_to[shape.DATABASE])
+        kept = travelling.read(extract_to[shape.SETTINGS])
     except apsw.Error as error:
         raise Refused(f"{path} holds a database that cannot be opened ({error}); nothing was changed, use another backup") from None
-    if damage or not ours or schema != manifest["schema"] or rows != manifest["rows"]:
-        raise Refused(f"{path} holds a database that is not what its manifest says ({damage[0] if damage else 'other rows'}); nothing was changed")
-    return manifest
+    except sound.Unsound as error:
+        raise Refused(f"{path} holds a database that must not be put in place: {error}; nothing was changed, use another backup") from None
+    except travelling.Misshapen as error:
+        raise Refused(f"{path} holds settings that are none: {error}; nothing was changed, use another backup") from None
+    if found.schema != manifest["schema"] or found.rows != manifest["rows"]:
+        raise Refused(f"{path} holds a database that is not what its manifest says (other rows); nothing was changed, use another backup")
+    return manifest, found, kept
 
 
-def _application(path: str) -> int:
-    conn = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-    try:
-        return conn.execute("PRAGMA application_id").fetchone()[0]
-    finally:
-        conn.close()
+def _told(path: str, manifest: dict, found: Found) -> dict:
+    told = {"ok": True, "path": path, "created_at": manifest["created_at"], "version": manifest["version"], "schema": found.schema, **found.rows}
+    return {**told, "unfit": found.unfit} if found.unfit else told
 
 
-def _told(path: str, manifest: dict) -> dict:
-    return {"ok": True, "path": path, "created_at": manifest.get("created_at"), "version": manifest.get("version"), "schema": manifest["schema"], **manifest["rows"]}
+# -- the swap
 
 
-# -- what was there before
+def _swap(places: Places, drafts: dict[str, str]) -> str | None:
+    """Give the store that is there other names and the drafts its own; return the database's other name, None where there was none.
+
+    Whatever fails is undone: the store is then as it was.
+    """
+    with contextlib.ExitStack() as undo:
+
+        def move(source: str, target: str) -> None:
+            try:
+                os.rename(source, target)
+            except FileNotFoundError:
+                return
+            undo.callback(_quietly, os.rename, target, source)
+
+        aside = _make_room(places, move)
+        if aside is not None and os.path.lexists(places.db):
+            undo.callback(_quietly, os.unlink, aside)  # a second name
+        for name, place in ((shape.CALIBRATION, places.calibration), (shape.EARLIER, places.calibration + ".previous")):
+            if os.path.lexists(drafts[name]):
+                os.replace(drafts[name], place)
+                undo.callback(_quietly, os.rename, place, drafts[name])
+        os.replace(drafts[shape.DATABASE], places.db)  # the last step, and the one that decides
+        undo.pop_all()
+    _sync(os.path.dirname(places.db))
+    return aside
 
 
-def _make_room(places: Places) -> str | None:
+def _quietly(act: Callable[..., None], *paths: str) -> None:
+    with contextlib.suppress(OSError):
+        act(*paths)
+
+
+def _make_room(places: Places, move: Callable[[str, str], None]) -> str | None:
     """Give the present store a second name and return it, None where there is no store. What the first name holds may now be replaced."""
     if not os.path.lexists(places.db):
         for rest in BESIDE:  # a WAL without its database is nobody's, and must not be taken for the new one's
-            _move(places.db + rest, f"{places.db}.without-database-{_stamp()}{rest}")
+            move(places.db + rest, f"{places.db}.without-database-{_stamp()}{rest}")
         return None
     _fold(places.db)
     aside = f"{places.db}.before-restore-{_stamp()}"
     # The WAL goes with the database that it belongs to: left behind, it would be taken for the restored one's.
     for rest in BESIDE:
-        _move(places.db + rest, aside + rest)
+        move(places.db + rest, aside + rest)
     for place in (places.calibration, places.calibration + ".previous"):
-        _move(place, aside + place[len(places.db):])
+        move(place, aside + place[len(places.db):])
     try:
         # A second name: the first one then changes hands in one step, and at no moment is there no database.
         os.link(places.db, aside, follow_symlinks=False)
     except OSError:
-        os.rename(places.db, aside)  # a file system without hard links
+        move(places.db, aside)  # a file system without hard links
     return aside
 
 
@@ -131,13 +162,6 @@ def _fold(path: str) -> None:
 
 def _stamp() -> str:
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
-
-
-def _move(path: str, target: str) -> None:
-    try:
-        os.rename(path, target)
-    except FileNotFoundError:
-        pass
 
 
 def _remove(path: str) -> None:
@@ -158,24 +182,18 @@ def _sync(directory: str) -> None:
 # -- settings
 
 
-def _read_json(path: str) -> dict:
-    try:
-        with open(path, encoding="utf-8") as handle:
-            value = json.load(handle)
-    except (FileNotFoundError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _settings(kept: dict[str, Any], settings: Settings) -> dict:
-    """Write the config file that the backup speaks of where there is none; else name what differs, and change nothing."""
-    path = config_path()
-    written = {name: entry["value"] for name, entry in kept.items() if entry.get("origin") == CONFIG}
-    if written and not os.path.lexists(path):
-        make_private_directory(os.path.dirname(path))
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w", encoding="utf-8") as handle:
-            handle.writelines(f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in sorted(written.items()))
-        return {"settings": "written", "config": path}
-    now = settings_of(settings)
-    differing = sorted(name for name in {*kept, *now} if (kept.get(name) or {}).get("value") != (now.get(name) or {}).get("value"))
-    return {"settings": "kept", "differing_settings": differing} if differing else {"settings": "kept"}
+def _settings(kept: travelling.Kept, settings: Settings, wanted: bool) -> dict:
+    """Write the config file that the backup speaks of, if that is ``wanted`` and there is none; else say what it offers and what differs."""
+    path, told = config_path(), {"settings": "kept"}
+    if kept.fit and not os.path.lexists(path):
+        if wanted:
+            make_private_directory(os.path.dirname(path))
+            files.replace(path, travelling.as_toml(kept.fit).encode())
+            told = {"settings": "written", "config": path}
+        else:
+            told["offered_settings"] = sorted(kept.fit)
+    if wanted and kept.unfit:
+        told["refused_settings"] = dict(sorted(kept.unfit.items()))
+    now = {name: entry["value"] for name, entry in settings_of(settings).items()}
+    differing = sorted(name for name in {*kept.values, *now} if kept.values.get(name) != now.get(name))
+    return told if told["settings"] == "written" or not differing else {**told, "differing_settings": differing}

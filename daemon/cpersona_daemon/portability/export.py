@@ -6,6 +6,7 @@ Contract: contracts.md §10, §13 (export).
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 from collections import Counter
@@ -43,6 +44,8 @@ def export(conn: apsw.Connection, agent_id: str, target: str, now: float, includ
     directory = os.path.dirname(target)
     if not os.access(directory, os.W_OK | os.X_OK):
         raise Refused(f"output_path: nothing can be written in {directory}")
+    with contextlib.suppress(OSError):  # nothing depends on it
+        files.tidy(directory)
     try:
         with files.Replacing(target) as handle:
             _write(handle, _records(conn, agent_id, counts, now, include_embeddings, written), 1 + sum(counts.values()), progress)

@@ -350,15 +350,16 @@ MIGRATIONS = (
     (11, "words by agent", _words),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
+FORMER_WORDS = 11  # the step that keeps the index of before until its rows are written anew
 
 
-def migrate(conn: apsw.Connection, now: float) -> None:
+def migrate(conn: apsw.Connection, now: float, until: int = SCHEMA_VERSION) -> None:
     """Bring the database to this version's schema, one transaction a step.
 
     Raises NewerSchema for a database that a later version wrote, SettingsConflict for one that is not ours.
     """
     applied = known(conn)
-    for version, name, script in MIGRATIONS:
+    for version, name, script in MIGRATIONS[:until]:
         if version in applied:
             continue
         conn.execute("BEGIN IMMEDIATE")

@@ -1,0 +1,186 @@
+"""What a database from elsewhere must be before it is put in place: ours object by object, with values that we write.
+
+It is opened so that nothing that stands in its schema is run before the schema is known to be ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+
+import apsw
+
+from ..vectors.changes import EPISODE, MEMORY
+from . import former, schema
+from .damaged import NOT_UTF8
+from .health import not_what_was_stored
+
+LARGEST_ID = 2**53
+MOST_NAMED = 100
+_ROWS = ("memories", "episodes", "profiles")
+_ANALYSIS = {"sqlite_stat1", "sqlite_stat4"}  # what ANALYZE leaves; SQLite reads it with care
+_TYPES = {"TEXT": "text", "INTEGER": "integer", "REAL": "real", "BLOB": "blob"}
+_META = {
+    "vector_generation": lambda value: type(value) is int and 0 <= value < LARGEST_ID, "vector_store": lambda value: type(value) is bytes and len(value) == 16,
+    "vector_stamp": lambda value: type(value) is bytes and len(value) == 8, "embedding_dimension": lambda value: type(value) is int and 0 < value <= 65_536,
+    "embedding_model": lambda value: type(value) is str,
+}
+
+Object = tuple[str, str, str, str]  # type, name, the table that it belongs to, its SQL with single blanks
+
+
+class Unsound(Exception):
+    """A database that must not be put in place; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A sound database: its schema's version, its rows by table, and the rows that no answer carries, as {ref, reason}; of an older schema none are named."""
+
+    schema: int
+    rows: dict[str, int]
+    unfit: list[dict]
+
+
+@contextmanager
+def opened(path: str) -> Iterator[apsw.Connection]:
+    """Open a database of unknown origin for reading. Raises apsw.Error."""
+    conn = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        conn.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        conn.execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0").fetchall()
+        yield conn
+    finally:
+        conn.close()
+
+
+def inspect(path: str) -> Found:
+    """Return what a database holds. Raises Unsound, apsw.Error for what cannot be read."""
+    with opened(path) as conn:
+        version = _version(conn)
+        if (strange := foreign_objects(conn, version) or missing_objects(conn, version)):
+            kind, name, *_ = strange[0]
+            raise Unsound(f"its {kind} {name} is not as cpersona makes it")
+        damage = [text for (text,) in conn.execute("PRAGMA integrity_check(20)") if text != "ok"]
+        if damage:
+            raise Unsound(f"it is damaged: {damage[0]}")
+        if {step for (step,) in conn.execute("SELECT version FROM schema_migrations")} != set(range(1, version + 1)):
+            raise Unsound("it has not taken every step of its schema")
+        _check_values(conn, version)
+        return Found(version, counts(conn), _unfit(conn) if version == schema.SCHEMA_VERSION else [])
+
+
+def counts(conn: apsw.Connection) -> dict[str, int]:
+    """Count the rows by table, without those that nobody sees."""
+    tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    unseen = {table: f" WHERE id NOT IN hidden_{table}" if f"hidden_{table}" in tables else "" for table in _ROWS}
+    return {table: conn.execute(f"SELECT count(*) FROM {table}{unseen[table]}").fetchone()[0] for table in _ROWS}
+
+
+def version_of(conn: apsw.Connection) -> int:
+    """Return the number of the last step that a database's schema took, 0 for none."""
+    return conn.execute("SELECT max(version) FROM schema_migrations").fetchone()[0] or 0
+
+
+def _version(conn: apsw.Connection) -> int:
+    ((application,),), ((encoding,),) = conn.execute("PRAGMA application_id").fetchall(), conn.execute("PRAGMA encoding").fetchall()
+    if application != schema.APPLICATION_ID or encoding != "UTF-8":
+        raise Unsound("it is not a database of cpersona")
+    kind = conn.execute("SELECT type FROM sqlite_schema WHERE name = 'schema_migrations'").fetchone()
+    if kind != ("table",):
+        raise Unsound("it is not a database of cpersona")
+    version = version_of(conn)
+    if type(version) is not int or not 1 <= version <= schema.SCHEMA_VERSION:
+        raise Unsound(f"it has schema {version!r}, and this version knows 1 to {schema.SCHEMA_VERSION}")
+    return version
+
+
+def _objects(conn: apsw.Connection) -> set[Object]:
+    return {(kind, name, table, " ".join((sql or "").split())) for kind, name, table, sql in conn.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema")}
+
+
+def expected(conn: apsw.Connection, version: int) -> frozenset[Object]:
+    """Return the objects that a database of this version of the schema has: with the former word index, where it still has one."""
+    return _made(version, version >= schema.FORMER_WORDS and former.present(conn))
+
+
+@cache
+def _made(version: int, with_former: bool) -> frozenset[Object]:
+    with _model(version, with_former) as conn:
+        return frozenset(_objects(conn))
+
+
+@contextmanager
+def _model(version: int, with_former: bool = False) -> Iterator[apsw.Connection]:
+    conn = apsw.Connection(":memory:")
+    try:
+        if with_former:
+            schema.migrate(conn, 0.0, schema.FORMER_WORDS - 1)
+            conn.execute("INSERT INTO episodes (agent_id, created_at, summary) VALUES ('', '', '')")  # one row, and its index stays
+        schema.migrate(conn, 0.0, version)
+        yield conn
+    finally:
+        conn.close()
+
+
+def foreign_objects(conn: apsw.Connection, version: int) -> list[Object]:
+    """Return the objects of a database that its version of the schema does not have, or has otherwise, in their order."""
+    return sorted((one for one in _objects(conn) - expected(conn, version) if one[1] not in _ANALYSIS), key=_by_author)
+
+
+def drop_foreign_objects(conn: apsw.Connection, version: int) -> None:
+    """Take out of a database, open for writing, what can be taken out of what its version of the schema does not have."""
+    ours = {(kind, name) for kind, name, *_ in expected(conn, version)}
+    for wanted in ("trigger", "view", "index", "table"):
+        for kind, name, *_ in foreign_objects(conn, version):
+            if kind == wanted and (kind, name) not in ours:
+                try:
+                    conn.execute(f"DROP {kind} IF EXISTS " + '"' + name.replace('"', '""') + '"')
+                except apsw.SQLError:
+                    pass  # a part of another one, with which it goes
+
+
+def missing_objects(conn: apsw.Connection, version: int) -> list[Object]:
+    """Return the objects that a database lacks, in their order."""
+    return sorted(expected(conn, version) - _objects(conn), key=_by_author)
+
+
+def _by_author(one: Object) -> tuple:
+    return not one[3], one  # an index that SQLite makes by itself comes behind the table that it is for
+
+
+def _check_values(conn: apsw.Connection, version: int) -> None:
+    """Raise Unsound for a value of a kind, or an id, that cpersona never writes: SQLite keeps any value in any column."""
+    shadows = tuple(f"{table}_{part}" for table in ("memory_fts", "episode_fts") for part in ("data", "idx", "content", "docsize", "config"))
+    with _model(version) as model:
+        tables = sorted(name for kind, name, _, sql in _made(version, False) if kind == "table" and sql.startswith("CREATE TABLE") and not name.startswith("sqlite_") and name not in shadows)
+        for table in tables:
+            columns = model.execute(f"SELECT name, type, \"notnull\", pk FROM pragma_table_info('{table}')").fetchall()
+            typed = [(name, (_TYPES[kind], _TYPES[kind] if needed or key else "null")) for name, kind, needed, key in columns if kind in _TYPES]
+            wrong = conn.execute(f"SELECT {', '.join(f'max(typeof({name}) NOT IN {kinds})' for name, kinds in typed)} FROM {table}").fetchone()
+            for (name, _), found in zip(typed, wrong, strict=True):
+                if found:
+                    raise Unsound(f"{table}.{name} holds a value of a kind that cpersona never writes")
+            if any(key == 1 and kind == "INTEGER" and sum(other[3] > 0 for other in columns) == 1 for _, kind, _, key in columns):
+                key = next(name for name, kind, _, key in columns if key == 1)
+                least, most = conn.execute(f"SELECT min({key}), max({key}) FROM {table}").fetchone()
+                if least is not None and not 1 <= least <= most <= LARGEST_ID:
+                    raise Unsound(f"{table} has ids that cpersona never gives")
+    for table, last in conn.execute("SELECT name, seq FROM sqlite_sequence"):
+        if type(last) is not int or not 0 <= last <= LARGEST_ID:
+            raise Unsound(f"{table} would go on with ids that cpersona never gives")
+    for key, value in conn.execute("SELECT key, value FROM meta"):
+        if key in _META and not _META[key](value):
+            raise Unsound(f"its {key} is not what cpersona writes")
+
+
+def _unfit(conn: apsw.Connection) -> list[dict]:
+    """Return the rows that no answer carries, as {ref, reason}: they come back like every other, and are left out of answers."""
+    out = []
+    for kind in (MEMORY, EPISODE):
+        unreadable, _, uncarried = not_what_was_stored(conn, kind)
+        named = sorted([*((row_id, NOT_UTF8) for row_id in unreadable), *uncarried])
+        out += [{"ref": f"{kind}:{row_id}", "reason": reason} for row_id, reason in named]
+    return out[:MOST_NAMED]
