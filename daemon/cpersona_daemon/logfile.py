@@ -3,7 +3,7 @@
 A signal that ends the process at once, such as SIGBUS when somebody cuts a file short that SQLite has mapped (its
 -shm), is told there too, with what each thread was doing.
 
-Contract: shared/interface.md, "Where things live" (rotated; never memory content at the default level).
+It is rotated, and never holds memory content at the default level.
 """
 
 from __future__ import annotations
