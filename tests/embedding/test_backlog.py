@@ -304,7 +304,7 @@ def test_rows_that_would_not_be_through_in_time_are_not_worth_waiting_for(make_s
 
     async def test(worker, service):
         await until(lambda: worker._done)  # one batch is through, and its pace is known
-        assert not worker.worth_waiting_for(256, 0.2) and worker.worth_waiting_for(256, 60.0)
+        assert not worker.worth_waiting_for(256, 0.1) and worker.worth_waiting_for(256, 60.0)
         assert not worker.worth_waiting_for(8, 60.0)
         await until(lambda: not worker.busy)
         assert not worker.worth_waiting_for(256, 60.0)

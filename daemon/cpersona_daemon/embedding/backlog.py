@@ -26,6 +26,8 @@ LOAD_WAIT_SECONDS = 60.0
 # A batch is about half a second of the builtin model: short enough to see progress, long enough to share a commit.
 _SMALLEST_FULL_BATCH = 16
 _COUNTED = 1000
+# On a busy machine a pace is a guess, and a question that does not wait keeps the rows from being embedded.
+SLACK = 3
 
 _log = logging.getLogger(__name__)
 
@@ -91,8 +93,8 @@ class BacklogWorker:
                 "paused_seconds": self._pause, "problem": self._problem}
 
     def worth_waiting_for(self, limit_rows: int, seconds: float) -> bool:
-        """Whether rows are being embedded, and as far as is known so few that they are through in that time at the pace of the latest ones."""
-        return self.busy and self._listed <= limit_rows and self._listed * self._pace <= seconds
+        """Whether rows are being embedded, and so few that at the pace of the latest ones most of them may be through in that time."""
+        return self.busy and self._listed <= limit_rows and self._listed * self._pace <= SLACK * seconds
 
     async def wait_until_drained(self, limit_rows: int = 256, timeout: float = 5.0) -> bool:
         """Wait until as many rows as are listed now have been embedded; tell whether that is so.
