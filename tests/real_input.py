@@ -68,7 +68,7 @@ def refs(given: list[str], outcomes: str) -> dict[str, str]:
     """Return the ref of each message id, from the outcome lines of a batch that stored every line."""
     told = [json.loads(line) for line in outcomes.splitlines()]
     assert [(one["line"], one["result"]) for one in told] == [(number, "stored") for number in range(1, len(given) + 1)]
-    return {json.loads(line)["id"]: f"mem:{one['id']}" for line, one in zip(given, told, strict=True)}
+    return {json.loads(line)["id"]: one["ref"] for line, one in zip(given, told, strict=True)}
 
 
 def place(answer: dict, wanted: list[str]) -> str:

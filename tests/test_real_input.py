@@ -34,7 +34,7 @@ def test_storing_the_same_notes_again_adds_nothing(known, cli):
     given = real_input.lines()
     again = [json.loads(line) for line in cli("store", "--jsonl", "-", "--quiet", given="\n".join(given)).splitlines()]
     assert {one["result"] for one in again} == {"skipped"}
-    assert [f"mem:{one['id']}" for one in again] == [known[json.loads(line)["id"]] for line in given]
+    assert [one["ref"] for one in again] == [known[json.loads(line)["id"]] for line in given]
 
 
 @pytest.mark.parametrize("identifier, wanted", real_input.IDENTIFIERS)

@@ -31,7 +31,7 @@ TRIALS = list(itertools.product(FILES, KINDS, ("at rest", "running")))
 # SQLite takes a log of the same database for its own, however old it is: nobody can put one back.
 TRIALS = [trial for trial in TRIALS if trial[:2] != ("-wal", "older")]
 if not FULL:
-    TRIALS = random.Random(5).sample(TRIALS, 16)
+    TRIALS = random.Random(5).sample(TRIALS, 8)
 
 
 @pytest.fixture(scope="module")

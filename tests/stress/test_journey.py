@@ -84,7 +84,8 @@ class Terminal:
 
 def readme(begin: str) -> str:
     """Return the command of the README that begins like this, without its comment."""
-    commands = re.findall(r"^(?:\$ )?(cpersona .+?)(?:\s+#.*)?$", "\n".join(re.findall(r"```(?:sh|console)\n(.*?)```", README, re.DOTALL)), re.MULTILINE)
+    blocks = "\n".join(re.findall(r"```(?:sh|console)\n(.*?)```", README, re.DOTALL)).replace(" && ", "\n")
+    commands = re.findall(r"^(?:\$ )?(cpersona .+?)(?:\s+#.*)?$", blocks, re.MULTILINE)
     commands += re.findall(r"`(cpersona [^`]+)`", README.replace("\n", " "))
     return next(command for command in commands if command.startswith(begin))
 
@@ -163,9 +164,9 @@ def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(
     git = repository / ".git"
     hooks, names = files(git / "hooks"), set(os.listdir(git))
     at.type(f"cd {shlex.quote(str(repository))}")
-    commit, rewrite = at.type(readme("cpersona git install"))[:2]
-    assert (commit.split()[:2], rewrite.split()[:2]) == (["post-commit", "added"], ["post-rewrite", "added"])
-    assert commit.index("added") == rewrite.index("added")
+    installed = at.type(readme("cpersona git install"))[:4]
+    assert [line.split()[:2] for line in installed] == [[f"post-{name}", "added"] for name in ("commit", "merge", "applypatch", "rewrite")]
+    assert len({line.index("added") for line in installed}) == 1
     assert "their own hook" in at.type("echo x > coffee; git add coffee; git commit -q -m 'Mention the coffee machine'")
     at.type("git commit -q --amend -m 'Mention the espresso machine'")
     rows = table(at.type('cpersona recall "espresso machine"'))
@@ -192,7 +193,7 @@ def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(
         assert beginning in table(elsewhere.type(f"cpersona recall {shlex.quote(question)}"))[-1]
 
     # And gone.
-    assert [line.split()[1] for line in at.type(readme("cpersona git uninstall"))] == ["removed", "removed"]
+    assert [line.split()[1] for line in at.type(readme("cpersona git uninstall"))] == ["removed"] * 4
     assert files(git / "hooks") == hooks and set(os.listdir(git)) - names <= {"COMMIT_EDITMSG", "ORIG_HEAD", "logs", "index"}
     for terminal in (at, elsewhere):
         terminal.type("cpersona daemon stop")
