@@ -27,8 +27,14 @@ _HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 def build():
     """Return the whole tree as the Typer application that completion scripts and ``run`` share."""
-    app = typer.Typer(name="cpersona", cls=Root, help=_INTRODUCTION, rich_markup_mode=None, pretty_exceptions_enable=False,
-                      context_settings=_HELP_NAMES)
+    app = typer.Typer(
+        name="cpersona",
+        cls=Root,
+        help=_INTRODUCTION,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings=_HELP_NAMES,
+    )
     app.callback()(_root_callback())
     return app
 
@@ -63,7 +69,9 @@ def _usage(error):
     where = path.removeprefix("cpersona").strip()
     # Typer names the type of a bounded number after its bounds.
     message = error.format_message().strip()
-    message = (message[:1].lower() + message[1:].rstrip(".")).replace(" is not a valid int range", " is not a valid int")
+    message = (message[:1].lower() + message[1:].rstrip(".")).replace(
+        " is not a valid int range", " is not a valid int"
+    )
     if isinstance(getattr(context, "command", None), Single):
         said = guessing.unreadable(context.command.declared, context.command.given, message)
         if said is not None:
@@ -123,7 +131,9 @@ class Family(TyperGroup):
         self.commands = dict.fromkeys(self._declared)
 
     def parse_args(self, ctx, args):
-        if not ctx.resilient_parsing and (not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)):
+        if not ctx.resilient_parsing and (
+            not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
+        ):
             args = [catalogue.UNNAMED[self.name], *args]
         return super().parse_args(ctx, args)
 
@@ -147,7 +157,9 @@ class Family(TyperGroup):
 def built(command):
     """Return one declared command as Typer's command object."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-    app.command(name=command.path[-1], cls=Single, help=_help(command.help), epilog=command.epilog, context_settings=_HELP_NAMES)(_callback(command))
+    app.command(
+        name=command.path[-1], cls=Single, help=_help(command.help), epilog=command.epilog, context_settings=_HELP_NAMES
+    )(_callback(command))
     made = typer.main.get_command(app)
     made.declared = command
     return made
@@ -175,7 +187,11 @@ def _callback(command):
         finally:
             session.close()
 
-    _sign(callback, [inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)], [*command.parameters, *common])
+    _sign(
+        callback,
+        [inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)],
+        [*command.parameters, *common],
+    )
     return callback
 
 
@@ -184,15 +200,26 @@ def _check(command, options):
     name = " ".join(command.path)
     for key in spec.stray(command, options):
         taken = ", ".join(spec.COMMON[other].flags[0] for other in command.common)
-        raise Usage(f"{name} takes no {spec.COMMON[key].flags[-1]}, of the common options only {taken}; see `cpersona {name} --help`")
+        raise Usage(
+            f"{name} takes no {spec.COMMON[key].flags[-1]}, of the common options only {taken}; see `cpersona {name} --help`"
+        )
 
 
 def _root_callback():
     def callback(**values):
         pass
 
-    version = inspect.Parameter("version", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[
-        bool, typer.Option("--version", "-V", help="Print the version and leave.", is_eager=True, callback=_print_version)])
+    version = inspect.Parameter(
+        "version",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False,
+        annotation=Annotated[
+            bool,
+            typer.Option(
+                "--version", "-V", help="Print the version and leave.", is_eager=True, callback=_print_version
+            ),
+        ],
+    )
     _sign(callback, [], list(spec.COMMON.values()), [version])
     return callback
 
@@ -218,20 +245,32 @@ def _signature(parameter):
         base = Optional[base]
     offers = _offers(parameter) if parameter.values not in ("", "files") else None
     if parameter.flags:
-        meta = typer.Option(*parameter.flags, help=parameter.help, metavar=parameter.metavar, min=parameter.least, autocompletion=offers)
+        meta = typer.Option(
+            *parameter.flags, help=parameter.help, metavar=parameter.metavar, min=parameter.least, autocompletion=offers
+        )
     else:
         meta = typer.Argument(help=parameter.help, metavar=parameter.metavar, show_default=False, autocompletion=offers)
     default = inspect.Parameter.empty if parameter.required else () if parameter.many else parameter.default
-    return inspect.Parameter(parameter.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[base, meta])
+    return inspect.Parameter(
+        parameter.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[base, meta]
+    )
 
 
 def _offers(parameter):
     """Return what Typer calls to complete a parameter's value: the same values that the completion scripts offer."""
+
     def complete(ctx: typer.Context, incomplete: str):
         from . import completing
 
         given = {**ctx.find_root().params, **{name: value for name, value in ctx.params.items() if value is not None}}
-        return completing.offered(completing.Place(parameter, incomplete, options={key: given.get(key) for key in spec.COMMON}, given=given.get("words") or ()))
+        return completing.offered(
+            completing.Place(
+                parameter,
+                incomplete,
+                options={key: given.get(key) for key in spec.COMMON},
+                given=given.get("words") or (),
+            )
+        )
 
     return complete
 
@@ -244,8 +283,13 @@ def help_screen():
         for at in range(0, len(cells), 2):
             left = f"{title if at == 0 else '':<8} {cells[at]}"
             lines.append(f"{left:<{_HALF}} {cells[at + 1] if at + 1 < len(cells) else ''}".rstrip())
-    lines += ["", *_wrapped("Common options: --db FILE, --agent, --project, --channel NAME, --json, -q; alone: "
-                            "--version, --install-completion. `cpersona COMMAND --help` has examples.")]
+    lines += [
+        "",
+        *_wrapped(
+            "Common options: --db FILE, --agent, --project, --channel NAME, --json, -q; alone: "
+            "--version, --install-completion. `cpersona COMMAND --help` has examples."
+        ),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -263,4 +307,8 @@ def _completions(incomplete, named):
     """Return the (name, phrase) pairs that begin like the word so far, in Typer's form; no command is built for it."""
     from typer._click.shell_completion import CompletionItem
 
-    return [] if incomplete.startswith("-") else [CompletionItem(name, help=phrase) for name, phrase in named if name.startswith(incomplete)]
+    return (
+        []
+        if incomplete.startswith("-")
+        else [CompletionItem(name, help=phrase) for name, phrase in named if name.startswith(incomplete)]
+    )

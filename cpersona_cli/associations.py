@@ -20,7 +20,13 @@ from .spec import AXES, WRITES, argument, command, option
     option("--deep", "Let weaker matches pass.", kind="flag", default=False),
     option("--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False),
     option("--trace", "Show how items came to be.", kind="flag", default=False),
-    option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True, values="overrides"),
+    option(
+        "--set",
+        "A retrieval setting for this call alone; may be repeated.",
+        metavar="NAME=VALUE",
+        many=True,
+        values="overrides",
+    ),
     common=AXES,
 )
 def reconstruct(session, query, set, trace, deep, no_wait, **given):
@@ -67,8 +73,15 @@ def _item(item):
             said.append(claim["why"])
         if claim.get("hops"):
             said.append(f"{claim['hops']} hops" if claim["hops"] > 1 else "1 hop")
-        below = [(f"{role.get('role')} by {role.get('ref')}" if role.get("role") != "temporal_predecessor" else f"preceded by {role.get('ref')}", [])
-                 for role in claim.get("roles", ())]
+        below = [
+            (
+                f"{role.get('role')} by {role.get('ref')}"
+                if role.get("role") != "temporal_predecessor"
+                else f"preceded by {role.get('ref')}",
+                [],
+            )
+            for role in claim.get("roles", ())
+        ]
         below += [(f"“{quote}”", []) for quote in quotes.get(claim.get("ref"), ())]
         branches.append(("  ".join(said), below))
     return branches
@@ -117,9 +130,13 @@ def traverse(session, entity, **given):
 def _say_bounds(out, response):
     """Say which bounds left something out, by the options that move them."""
     omitted = (response.get("bounds") or {}).get("omitted", ())
-    moved = ["-n" if name in ("count", "limit") else "--" + name.replace("_", "-") for name in omitted if name != "relations"]
+    moved = [
+        "-n" if name in ("count", "limit") else "--" + name.replace("_", "-") for name in omitted if name != "relations"
+    ]
     if moved:
-        out.note(f"there is more than {' and '.join(moved)} {'lets' if len(moved) == 1 else 'let'} through; a larger number shows it")
+        out.note(
+            f"there is more than {' and '.join(moved)} {'lets' if len(moved) == 1 else 'let'} through; a larger number shows it"
+        )
     if "relations" in omitted:
         out.note("an entity has more relations than are followed, so some evidence may be missing")
 
@@ -136,10 +153,17 @@ def _print_entities(out, title, entities, relations):
             below.append((f"also {', '.join(entity['aliases'])}", []))
         if entity.get("mentions"):
             more = f" and {entity['mentions_omitted']} more" if entity.get("mentions_omitted") else ""
-            refs = [m if isinstance(m, str) else m.get("ref", "") for m in entity["mentions"]] if isinstance(entity["mentions"], list) else [str(entity["mentions"])]
+            refs = (
+                [m if isinstance(m, str) else m.get("ref", "") for m in entity["mentions"]]
+                if isinstance(entity["mentions"], list)
+                else [str(entity["mentions"])]
+            )
             below.append((f"in {', '.join(refs)}{more}", []))
         by_hop.append(("  ".join(said), below))
-    lines = [(f"{_end(names, r, 'subject')} {r['predicate']} {_end(names, r, 'object')}  (relation {r['id']})", []) for r in relations]
+    lines = [
+        (f"{_end(names, r, 'subject')} {r['predicate']} {_end(names, r, 'object')}  (relation {r['id']})", [])
+        for r in relations
+    ]
     render.tree(out, title, [*by_hop, *([("relations", lines)] if lines else [])])
 
 
@@ -151,10 +175,20 @@ def _end(names, relation, side):
 
 @command(
     "associate declare",
-    argument("associations", "Entities and relations as JSON; - reads them from standard input.", required=False, metavar="JSON|-"),
+    argument(
+        "associations",
+        "Entities and relations as JSON; - reads them from standard input.",
+        required=False,
+        metavar="JSON|-",
+    ),
     option("--entity", "Declare an entity; may be repeated.", metavar="NAME", many=True),
     option("--alias", "Another name of an entity; may be repeated.", metavar="NAME=ALIAS", many=True),
-    option("--relation", "Entity names or refs around a predicate; may be repeated.", metavar="'SUBJECT | PREDICATE | OBJECT'", many=True),
+    option(
+        "--relation",
+        "Entity names or refs around a predicate; may be repeated.",
+        metavar="'SUBJECT | PREDICATE | OBJECT'",
+        many=True,
+    ),
     option("--anchor", "The memory or episode that says so.", metavar="REF", values="refs"),
     common=(*WRITES, *AXES),
 )
@@ -169,7 +203,13 @@ def declare(session, associations, entity, alias, relation, anchor):
     # Before the JSON: what follows `--alias NAME` without its sign would be taken for it.
     aliased = [_parts(text, "=", 2, "--alias", "NAME=ALIAS") for text in alias]
     related = [_parts(text, "|", 3, "--relation", "'SUBJECT | PREDICATE | OBJECT'") for text in relation]
-    value = reading.json_argument(reading.read_text("-", session.out) if associations == "-" else associations, "the associations") if associations is not None else {}
+    value = (
+        reading.json_argument(
+            reading.read_text("-", session.out) if associations == "-" else associations, "the associations"
+        )
+        if associations is not None
+        else {}
+    )
     entities, relations = list(value.get("entities", ())), list(value.get("relations", ()))
     aliases = {}
     for name in entity:
@@ -177,8 +217,9 @@ def declare(session, associations, entity, alias, relation, anchor):
     for name, other in aliased:
         aliases.setdefault(name, []).append(other)
     entities += [{"name": name, "aliases": others} if others else {"name": name} for name, others in aliases.items()]
-    relations += [{"subject": subject, "predicate": predicate, "object": object}
-                  for subject, predicate, object in related]
+    relations += [
+        {"subject": subject, "predicate": predicate, "object": object} for subject, predicate, object in related
+    ]
     if not entities and not relations:
         raise exits.Usage("name an --entity, an --alias or a --relation, or give them as JSON")
     value = {**value, **({"entities": entities} if entities else {}), **({"relations": relations} if relations else {})}
@@ -198,7 +239,12 @@ def declare(session, associations, entity, alias, relation, anchor):
 @command(
     "associate retract",
     option("--relation", "A relation's number; may be repeated.", kind="int", metavar="ID", many=True, least=1),
-    option("--mention", "An entity (name or number) and the row that no longer mentions it.", metavar="ENTITY=REF", many=True),
+    option(
+        "--mention",
+        "An entity (name or number) and the row that no longer mentions it.",
+        metavar="ENTITY=REF",
+        many=True,
+    ),
     common=(*WRITES, *AXES),
 )
 def retract(session, relation, mention):
@@ -214,11 +260,14 @@ def retract(session, relation, mention):
         asked["relations"] = list(relation)
     if mention:
         named = (_parts(text, "=", 2, "--mention", "ENTITY=REF") for text in mention)
-        asked["mentions"] = [{"entity": int(name) if name.isdigit() else name, "ref": "{}:{}".format(*reading.ref(ref))} for name, ref in named]
+        asked["mentions"] = [
+            {"entity": int(name) if name.isdigit() else name, "ref": "{}:{}".format(*reading.ref(ref))}
+            for name, ref in named
+        ]
     answer = session.ask("declare_associations", {**session.axes(), "associations": {}, "retract": asked})
     if not session.show(answer):
         taken = answer.response.get("retracted")
-        for name, value in (taken.items() if isinstance(taken, dict) else [("retracted", taken)]):
+        for name, value in taken.items() if isinstance(taken, dict) else [("retracted", taken)]:
             session.out.record((name, one_line(str(value))))
     return _dropped(session, answer)
 
@@ -261,7 +310,9 @@ def _dropped(session, answer):
     dropped = answer.response.get("dropped", ())
     for item in dropped:
         place = str(item.get("item"))
-        session.out.warn(f"cpersona {session.name}: {_PLACES.get(place, one_line(place))} was left out: {item.get('reason')}")
+        session.out.warn(
+            f"cpersona {session.name}: {_PLACES.get(place, one_line(place))} was left out: {item.get('reason')}"
+        )
     return answer.status or (1 if dropped else 0)
 
 

@@ -22,7 +22,9 @@ _NAMED = 5  # rows that are named one by one
 _ATTEMPTS = 3
 
 
-@command("backup", argument("file", "Where to write; a name that ends in gz is compressed.", values="files"), common=PLAIN)
+@command(
+    "backup", argument("file", "Where to write; a name that ends in gz is compressed.", values="files"), common=PLAIN
+)
 def backup(session, file):
     """Write database, calibration and settings as one file, while everybody goes on reading and writing.
 
@@ -45,11 +47,17 @@ def backup(session, file):
         response = answer.response
         session.out.line(response.get("path", params["output_path"]))
         if response.get("without"):
-            session.out.warn(f"cpersona backup: the backup is without what is not cpersona's own: {', '.join(response['without'])}")
+            session.out.warn(
+                f"cpersona backup: the backup is without what is not cpersona's own: {', '.join(response['without'])}"
+            )
         saved = response.get("database", session.connection.places.db)
-        session.out.note(f"saved {saved}: {_counted(response)}; {response.get('bytes')} bytes, verified; `cpersona restore {file}` brings it back")
+        session.out.note(
+            f"saved {saved}: {_counted(response)}; {response.get('bytes')} bytes, verified; `cpersona restore {file}` brings it back"
+        )
         if not any(response.get(name) for name in _ROWS):
-            session.out.warn(f"cpersona backup: the database that was saved, {saved}, is empty; --db FILE or CPERSONA_DB_PATH names another one")
+            session.out.warn(
+                f"cpersona backup: the database that was saved, {saved}, is empty; --db FILE or CPERSONA_DB_PATH names another one"
+            )
     return answer.status
 
 
@@ -57,7 +65,13 @@ def backup(session, file):
     "restore",
     argument("file", "A file that backup wrote.", values="files"),
     option("--check", "Verify the file and change nothing.", kind="flag", default=False),
-    option("--settings", "Write the settings of the backup too, where there is no config file.", kind="flag", default=False, name="with_settings"),
+    option(
+        "--settings",
+        "Write the settings of the backup too, where there is no config file.",
+        kind="flag",
+        default=False,
+        name="with_settings",
+    ),
     option("--force", "Have the daemon leave although others are at work with it.", kind="flag", default=False),
     common=PLAIN,
 )
@@ -88,7 +102,9 @@ def restore(session, file, check, with_settings, force):
         return fields.EXIT_OK
     if told.get("unfit"):
         named = ", ".join(f"{row['ref']} ({row['reason']})" for row in told["unfit"][:_NAMED])
-        out.warn(f"cpersona restore: {len(told['unfit'])} rows can be restored and not be shown: {named}{', …' if len(told['unfit']) > _NAMED else ''}")
+        out.warn(
+            f"cpersona restore: {len(told['unfit'])} rows can be restored and not be shown: {named}{', …' if len(told['unfit']) > _NAMED else ''}"
+        )
     if check:
         out.line(path)
         out.note(f"sound: {_counted(told)}, written {told.get('created_at')} by version {told.get('version')}")
@@ -102,11 +118,15 @@ def restore(session, file, check, with_settings, force):
     elif told.get("offered_settings"):
         import shlex
 
-        out.note(f"the backup has settings too ({', '.join(told['offered_settings'])}); `cpersona restore {shlex.quote(file)} --settings` writes them where there is no config file")
+        out.note(
+            f"the backup has settings too ({', '.join(told['offered_settings'])}); `cpersona restore {shlex.quote(file)} --settings` writes them where there is no config file"
+        )
     for name, why in told.get("refused_settings", {}).items():
         out.warn(f"cpersona restore: {name} was not written: {why}")
     if told.get("differing_settings"):
-        out.warn(f"cpersona: these settings differ from the backup's and stay as they are: {', '.join(told['differing_settings'])}; `cpersona config show` lists yours")
+        out.warn(
+            f"cpersona: these settings differ from the backup's and stay as they are: {', '.join(told['differing_settings'])}; `cpersona config show` lists yours"
+        )
     return fields.EXIT_OK
 
 
@@ -137,7 +157,10 @@ def _let_leave(session, force):
             raise
         raise exits.Stop(f"restore: {error.message}, {spared}", fields.EXIT_RETRY) from None
     if not gone:
-        raise exits.Stop("restore: the daemon is still at work, and nothing was changed; read `cpersona daemon logs`, then try again", fields.EXIT_RETRY)
+        raise exits.Stop(
+            "restore: the daemon is still at work, and nothing was changed; read `cpersona daemon logs`, then try again",
+            fields.EXIT_RETRY,
+        )
 
 
 def _program(session, arguments):
@@ -145,16 +168,26 @@ def _program(session, arguments):
     from cpersona_daemon import paths
 
     environment = {**os.environ, "CPERSONA_DB_PATH": paths.places(session.settings).db}
-    done = subprocess.run([sys.executable, "-m", "cpersona_daemon.main", "--restore", *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "cpersona_daemon.main", "--restore", *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+    )
     try:
         told = json.loads(done.stdout)
     except ValueError:
         last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it said nothing"]
-        raise exits.Stop(f"restore: the daemon's program failed: {last[0]}; `cpersona doctor` looks at the installation") from None
+        raise exits.Stop(
+            f"restore: the daemon's program failed: {last[0]}; `cpersona doctor` looks at the installation"
+        ) from None
     if done.returncode:
         if session.out.as_json:
             session.out.json(told)
-        raise exits.Stop(exits.failure_line("restore", told, told.get("code"), "" if told.get("code") == "refused" else None), done.returncode)
+        raise exits.Stop(
+            exits.failure_line("restore", told, told.get("code"), "" if told.get("code") == "refused" else None),
+            done.returncode,
+        )
     return told
 
 

@@ -22,11 +22,39 @@ _COUNTED = ("stored", "skipped", "updated", "queued", "rejected")
 _READ_BYTES = 1 << 20
 
 # What one line may hold: store's parameters under their own names ...
-_PARAMETERS = frozenset(("agent_id", "content", "id", "source", "timestamp", "metadata", "channel", "project_id", "associations", "lock", "on_conflict", "batch",
-                         "check_secrets", "message", "cut", "fail_if_cut", "session_key"))
+_PARAMETERS = frozenset(
+    (
+        "agent_id",
+        "content",
+        "id",
+        "source",
+        "timestamp",
+        "metadata",
+        "channel",
+        "project_id",
+        "associations",
+        "lock",
+        "on_conflict",
+        "batch",
+        "check_secrets",
+        "message",
+        "cut",
+        "fail_if_cut",
+        "session_key",
+    )
+)
 # ... and under the names that the options of `store` and the rows of `list` and `get` have.
-_ALSO = {"agent": "agent_id", "project": "project_id", "msg_id": "id", "locked": "lock", "on-conflict": "on_conflict", "check-secrets": "check_secrets",
-         "fail-if-cut": "fail_if_cut", "session": "session_key", "at": "timestamp"}
+_ALSO = {
+    "agent": "agent_id",
+    "project": "project_id",
+    "msg_id": "id",
+    "locked": "lock",
+    "on-conflict": "on_conflict",
+    "check-secrets": "check_secrets",
+    "fail-if-cut": "fail_if_cut",
+    "session": "session_key",
+    "at": "timestamp",
+}
 # What a row that was read says of where it stood; stored anew it gets its own.
 _OF_A_ROW = frozenset(("ref", "created_at", "stored", "age", "resolved"))
 # The answers of `list --json` and `get --json`, and where their rows stand.
@@ -58,7 +86,9 @@ def store_lines(session, name, defaults, queue, fail_if_skipped):
                 known = batch.settle(interrupts)
                 least = "" if known else "at least "
                 lost = "" if known else f"; {batch.waiting} more were under way, what became of the others is not known"
-                session.out.warn(f"cpersona: ended early: {least}{batch.totals(' that were read')}{lost}; run the same command again, what is stored already is skipped")
+                session.out.warn(
+                    f"cpersona: ended early: {least}{batch.totals(' that were read')}{lost}; run the same command again, what is stored already is skipped"
+                )
                 raise
     finally:
         if name != "-":
@@ -103,17 +133,17 @@ class Batch:
             from .spooling import Queue
 
             self._queue = Queue(session)
-        self.lines = 0           # that were read, blank ones left out
+        self.lines = 0  # that were read, blank ones left out
         self.counts = dict.fromkeys(_COUNTED, 0)
         self.cut = self.paused = 0
         self.status = fields.EXIT_FAILED
         self._line = 0
-        self._last = 0           # the number of the row that was read last; an answer of `list` is one line of many rows
-        self._sent = {}          # request id -> (row, marks, the caller's key, parameters and key while they may still be queued)
-        self._done = {}          # row -> outcome, kept until its turn
-        self._places = {}        # row -> where it stands: its line, and its place in the line where that holds several
+        self._last = 0  # the number of the row that was read last; an answer of `list` is one line of many rows
+        self._sent = {}  # request id -> (row, marks, the caller's key, parameters and key while they may still be queued)
+        self._done = {}  # row -> outcome, kept until its turn
+        self._places = {}  # row -> where it stands: its line, and its place in the line where that holds several
         self._next = 1
-        self._marks = {}         # what must not be sent twice at once -> how many are on their way
+        self._marks = {}  # what must not be sent twice at once -> how many are on their way
 
     @property
     def waiting(self):
@@ -161,7 +191,9 @@ class Batch:
     def _send(self, row, params):
         from .client import CallFailed
 
-        marks = [mark for mark in (("id", params.get("id")), ("content", params.get("content"))) if isinstance(mark[1], str)]
+        marks = [
+            mark for mark in (("id", params.get("id")), ("content", params.get("content"))) if isinstance(mark[1], str)
+        ]
         while self._sent and (self.waiting >= IN_FLIGHT or any(mark in self._marks for mark in marks)):
             self.receive()
         key = os.urandom(16).hex()
@@ -266,10 +298,16 @@ class Batch:
     def totals(self, read=""):
         """Return the totals in a few words; ``read`` is what to say of the lines where there may be more of them."""
         counts = self.counts
-        parts = [f"{counts[name]:,} {name}" for name in _COUNTED if counts[name] or name in ("stored", "skipped", "rejected")]
+        parts = [
+            f"{counts[name]:,} {name}" for name in _COUNTED if counts[name] or name in ("stored", "skipped", "rejected")
+        ]
         whole = f"{self.lines:,} lines{read}" if self._last == self.lines else f"{self._last:,} rows"
         cut = f"; {self.cut:,} of the texts {'is' if self.cut == 1 else 'are'} cut" if self.cut else ""
-        paused = f"; {self.paused:,} of the skipped are kept nowhere, persistence is paused; `cpersona resume` keeps again" if self.paused else ""
+        paused = (
+            f"; {self.paused:,} of the skipped are kept nowhere, persistence is paused; `cpersona resume` keeps again"
+            if self.paused
+            else ""
+        )
         return f"{', '.join(parts)} of {whole}{cut}{paused}"
 
     def _finish(self, row, outcome):
@@ -317,7 +355,9 @@ class Drawn:
         if self._bar is not None:
             self._bar.__exit__(*error)
         if self._faults > FAULTS_SHOWN:
-            self._out.warn(f"cpersona store: {self._faults:,} were rejected, the first {FAULTS_SHOWN} are shown; with --json every line says its reason")
+            self._out.warn(
+                f"cpersona store: {self._faults:,} were rejected, the first {FAULTS_SHOWN} are shown; with --json every line says its reason"
+            )
 
     def outcome(self, outcome):
         self._done += 1
@@ -330,8 +370,10 @@ class Drawn:
             reason = f" ({outcome['reason']})" if "reason" in outcome else ""
             self._out.line(f"{where}: {outcome['result']}{reason}" + (f" {outcome['ref']}" if "ref" in outcome else ""))
         for found in outcome.get("secrets", ()):
-            self._out.warn(f"cpersona store: {where}: what looks like a secret is in the {found.get('in', 'text')}, {found.get('kind')}"
-                           + (f"; `cpersona delete {outcome['ref']}` removes it" if "ref" in outcome else ""))
+            self._out.warn(
+                f"cpersona store: {where}: what looks like a secret is in the {found.get('in', 'text')}, {found.get('kind')}"
+                + (f"; `cpersona delete {outcome['ref']}` removes it" if "ref" in outcome else "")
+            )
         if self._bar is not None:
             self._bar({"done": self._done, "total": self._total, "stage": "storing"})
 

@@ -17,9 +17,20 @@ _LONGEST_SECONDS = 10_000_000
 @command(
     "call",
     argument("method", "The method, for instance recall.", required=False, values="methods"),
-    argument("params", "Its parameters as a JSON object, or - to read them from standard input.", required=False, metavar="JSON|-"),
+    argument(
+        "params",
+        "Its parameters as a JSON object, or - to read them from standard input.",
+        required=False,
+        metavar="JSON|-",
+    ),
     option("--stdin", "Read one request a line, answer one line each.", kind="flag", default=False),
-    option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True, values="overrides"),
+    option(
+        "--set",
+        "A retrieval setting for this call alone; may be repeated.",
+        metavar="NAME=VALUE",
+        many=True,
+        values="overrides",
+    ),
     option("--deadline", "Seconds that the daemon may take.", kind="float", metavar="SECONDS"),
     common=PLAIN,
     epilog="Methods: " + ", ".join(fields.METHODS) + ".",
@@ -64,8 +75,12 @@ def _each_line(session, overrides, deadline):
             if not line.strip():
                 continue
             named, request = _request(line)
-            response = session.call(request["method"], request.get("params", {}), overrides=request.get("overrides", overrides),
-                                    deadline_ms=request.get("deadline_ms", _milliseconds(deadline))).response
+            response = session.call(
+                request["method"],
+                request.get("params", {}),
+                overrides=request.get("overrides", overrides),
+                deadline_ms=request.get("deadline_ms", _milliseconds(deadline)),
+            ).response
         except (ValueError, exits.Stop) as error:
             response = {"ok": False, "error": str(error)}
         except CallFailed as error:

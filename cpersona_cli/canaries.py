@@ -11,7 +11,12 @@ from .spec import AGENT, AXES, WRITES, argument, command, option
 _COLUMNS = ("id", "state", "rank", "ref", "query")
 
 
-@command("canary add", argument("query", "The question."), argument("ref", "The row that must come back, as mem:12 or ep:3.", values="refs"), common=(*WRITES, *AXES))
+@command(
+    "canary add",
+    argument("query", "The question."),
+    argument("ref", "The row that must come back, as mem:12 or ep:3.", values="refs"),
+    common=(*WRITES, *AXES),
+)
 def add(session, query, ref):
     """Save a question and the row that must come back, run it once, and print its number.
 
@@ -29,9 +34,14 @@ def add(session, query, ref):
             out.warn(f"cpersona: nothing was kept: {response.get('reason')}; `cpersona resume` keeps again")
         else:
             out.line(str(response.get("id")))
-            asked = {"found": f"comes back at rank {response.get('rank')}", "new": "saved, and not asked yet; `cpersona canary run` asks it"}
-            out.note(asked.get(response.get("state"), "the row does not come back now; --explain of recall says why")
-                     + ("" if response.get("created") else "; it was saved already"))
+            asked = {
+                "found": f"comes back at rank {response.get('rank')}",
+                "new": "saved, and not asked yet; `cpersona canary run` asks it",
+            }
+            out.note(
+                asked.get(response.get("state"), "the row does not come back now; --explain of recall says why")
+                + ("" if response.get("created") else "; it was saved already")
+            )
             render.warnings(out, response)
     return fields.EXIT_FAILED if lost else answer.status
 
@@ -67,7 +77,9 @@ def run(session, all_agents):
         out.note(f"{response.get('found')} of {response.get('total')} found")
     lost = response.get("lost", 0)
     if lost:
-        raise exits.Stop(f"canary run: {lost} of {response.get('total')} are lost; `cpersona recall QUERY --why-not REF` says why, `cpersona calibrate --rollback` returns to the calibration before")
+        raise exits.Stop(
+            f"canary run: {lost} of {response.get('total')} are lost; `cpersona recall QUERY --why-not REF` says why, `cpersona calibrate --rollback` returns to the calibration before"
+        )
     return answer.status
 
 

@@ -19,15 +19,22 @@ from cpersona_daemon.wire.peer import peer_pid
 from .codec import packb, unpackb
 from .reaching import NO_SIGNAL, POLL_SECONDS, Absent, CallFailed, Nobody, reach
 
-START_SECONDS = 30.0            # from the first attempt to a daemon that answers
-ANSWER_SLACK_SECONDS = 5.0      # beyond a deadline, for the daemon's own "timed out" to arrive
-SILENCE_SECONDS = 60.0          # without a deadline: a daemon that is alive sends a heartbeat every few seconds
-ATTEMPTS = 3                    # how often one request is put to a daemon that leaves meanwhile
+START_SECONDS = 30.0  # from the first attempt to a daemon that answers
+ANSWER_SLACK_SECONDS = 5.0  # beyond a deadline, for the daemon's own "timed out" to arrive
+SILENCE_SECONDS = 60.0  # without a deadline: a daemon that is alive sends a heartbeat every few seconds
+ATTEMPTS = 3  # how often one request is put to a daemon that leaves meanwhile
 
 _RECEIVE_BYTES = 1 << 18
 
 # The methods whose answers follow from retrieval settings: a client's own values travel with these.
-RETRIEVAL_METHODS = ("recall", "recall_with_context", "reconstruct", "get_contents", "calibrate_threshold", "set_recall_precision")
+RETRIEVAL_METHODS = (
+    "recall",
+    "recall_with_context",
+    "reconstruct",
+    "get_contents",
+    "calibrate_threshold",
+    "set_recall_precision",
+)
 
 
 class _Gone(Exception):
@@ -70,15 +77,15 @@ class Connection:
 
     def __init__(self, settings, where, environ, start, create=True):
         self.settings, self.places, self._environ, self._start, self._create = settings, where, environ, start, create
-        self.wait = None            # (descriptor, seconds) -> whether it can be read: who waits for answers otherwise (see ``interrupting``)
+        self.wait = None  # (descriptor, seconds) -> whether it can be read: who waits for answers otherwise (see ``interrupting``)
         self._sock = None
         self._buffer = bytearray()
-        self._heard = 0.0           # when the daemon last said anything
+        self._heard = 0.0  # when the daemon last said anything
         self._ids = 0
-        self._pending = {}          # id -> _Pending, in the order they were sent
-        self._named = False         # settings that differ are named once
+        self._pending = {}  # id -> _Pending, in the order they were sent
+        self._named = False  # settings that differ are named once
         self._overrides = {}
-        self._failure = None        # the CallFailed that ended this connection for good
+        self._failure = None  # the CallFailed that ended this connection for good
         self.hello = None
         self._open(start)
 
@@ -113,8 +120,15 @@ class Connection:
             request["progress"] = True
         if idempotent is None:
             idempotent = limited and method != "daemon_stop"
-        pending = _Pending(request, overrides, progress, idempotent, None if deadline_ms is None and not limited else
-                           (fields.DEFAULT_DEADLINE_MS if deadline_ms is None else deadline_ms) / 1000 + ANSWER_SLACK_SECONDS)
+        pending = _Pending(
+            request,
+            overrides,
+            progress,
+            idempotent,
+            None
+            if deadline_ms is None and not limited
+            else (fields.DEFAULT_DEADLINE_MS if deadline_ms is None else deadline_ms) / 1000 + ANSWER_SLACK_SECONDS,
+        )
         frame = self._frame(pending)
         self._pending[self._ids] = pending
         try:
@@ -205,15 +219,27 @@ class Connection:
             raise self._failure
         if self.hello["protocol"] != fields.PROTOCOL and start:
             self._drop()
-            raise CallFailed("protocol", f"the daemon speaks protocol {self.hello['protocol']}, this client {fields.PROTOCOL}, and it is at work")
+            raise CallFailed(
+                "protocol",
+                f"the daemon speaks protocol {self.hello['protocol']}, this client {fields.PROTOCOL}, and it is at work",
+            )
         self._compare_settings()
 
     def _greet(self):
         self._buffer.clear()
-        self._write(_packed({
-            "protocol": fields.PROTOCOL, "version": __version__, "capabilities": list(fields.CAPABILITIES), "db": self.places.db,
-            "settings_digest": self.settings.digest(), "token": self.settings.token,
-        }), fields.HELLO_SECONDS)
+        self._write(
+            _packed(
+                {
+                    "protocol": fields.PROTOCOL,
+                    "version": __version__,
+                    "capabilities": list(fields.CAPABILITIES),
+                    "db": self.places.db,
+                    "settings_digest": self.settings.digest(),
+                    "token": self.settings.token,
+                }
+            ),
+            fields.HELLO_SECONDS,
+        )
         hello = self._read(time.monotonic() + fields.HELLO_SECONDS)
         if "response" in hello:
             code = hello.get("code") or "protocol"
@@ -228,7 +254,9 @@ class Connection:
             if not os.path.exists(str(hello.get("db"))):
                 raise _Gone  # its database was moved here with its socket: it leaves as soon as it notices
             self._drop()
-            raise CallFailed("settings", f"the daemon at {self.places.socket} serves {hello.get('db')}, not {self.places.db}")
+            raise CallFailed(
+                "settings", f"the daemon at {self.places.socket} serves {hello.get('db')}, not {self.places.db}"
+            )
         self.hello = hello
 
     def _same_version(self):
@@ -248,7 +276,9 @@ class Connection:
                 wait_until_gone(self.places, time.monotonic() + START_SECONDS, self.hello.get("pid"))
                 return True
         if not self._named:
-            _say(f"the running daemon is version {self.hello.get('version')}, this is {__version__}; `cpersona daemon restart` brings them together")
+            _say(
+                f"the running daemon is version {self.hello.get('version')}, this is {__version__}; `cpersona daemon restart` brings them together"
+            )
         return False
 
     def _compare_settings(self):
@@ -269,7 +299,9 @@ class Connection:
                 value = os.path.abspath(os.path.expanduser(value))
             value = BY_NAME[name].shown(value)
             if in_use != value:
-                _say(f"{BY_NAME[name].variable}={value} is not what the running daemon uses ({in_use}); `cpersona daemon restart` applies it")
+                _say(
+                    f"{BY_NAME[name].variable}={value} is not what the running daemon uses ({in_use}); `cpersona daemon restart` applies it"
+                )
 
     def _again(self):
         """Connect anew and ask again what was under way, each under the key it had."""
@@ -278,8 +310,11 @@ class Connection:
             pending.attempts += 1
             if not pending.idempotent or pending.attempts >= ATTEMPTS:
                 self._pending.clear()
-                raise CallFailed("unreachable", f"the daemon went away during {pending.method}; whether it was done is not known",
-                                 "read `cpersona daemon logs`, and look before you run it again")
+                raise CallFailed(
+                    "unreachable",
+                    f"the daemon went away during {pending.method}; whether it was done is not known",
+                    "read `cpersona daemon logs`, and look before you run it again",
+                )
         try:
             self._open(self._start)
         except CallFailed as error:
@@ -313,7 +348,7 @@ class Connection:
         self._sock.settimeout(0)
         while rest:
             try:
-                rest = rest[self._sock.send(rest, NO_SIGNAL):]
+                rest = rest[self._sock.send(rest, NO_SIGNAL) :]
             except BlockingIOError:
                 self._make_room(deadline)
             except OSError:
@@ -351,16 +386,20 @@ class Connection:
             if len(buffer) >= size:
                 length = int.from_bytes(buffer[:size], "big")
                 if length > fields.MAX_FRAME_BYTES:
-                    raise self._given_up(CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol"))
+                    raise self._given_up(
+                        CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
+                    )
                 if len(buffer) >= size + length:
-                    body = bytes(buffer[size:size + length])
-                    del buffer[:size + length]
+                    body = bytes(buffer[size : size + length])
+                    del buffer[: size + length]
                     try:
                         frame = unpackb(body)
                     except Exception:
                         frame = None
                     if not isinstance(frame, dict):
-                        raise self._given_up(CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol"))
+                        raise self._given_up(
+                            CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
+                        )
                     return frame
             left = deadline - time.monotonic()
             try:
@@ -401,7 +440,13 @@ class _Pending:
     __slots__ = ("request", "overrides", "progress", "idempotent", "seconds", "attempts", "since")
 
     def __init__(self, request, overrides, progress, idempotent, seconds):
-        self.request, self.overrides, self.progress, self.idempotent, self.seconds = request, overrides, progress, idempotent, seconds
+        self.request, self.overrides, self.progress, self.idempotent, self.seconds = (
+            request,
+            overrides,
+            progress,
+            idempotent,
+            seconds,
+        )
         self.attempts = 0
         self.since = time.monotonic()
 

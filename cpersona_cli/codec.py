@@ -54,7 +54,15 @@ def _pack(value, out, depth):
     if kind is str:
         raw = value.encode("utf-8", "surrogatepass")
         size = len(raw)
-        out(bytes((0xA0 | size,)) if size < 32 else pack(">BB", 0xD9, size) if size < 256 else pack(">BH", 0xDA, size) if size < 65_536 else pack(">BI", 0xDB, size))
+        out(
+            bytes((0xA0 | size,))
+            if size < 32
+            else pack(">BB", 0xD9, size)
+            if size < 256
+            else pack(">BH", 0xDA, size)
+            if size < 65_536
+            else pack(">BI", 0xDB, size)
+        )
         out(raw)
     elif value is None:
         out(b"\xc0")
@@ -64,20 +72,41 @@ def _pack(value, out, depth):
         out(_packed_int(value))
     elif kind is dict:
         size = len(value)
-        out(bytes((0x80 | size,)) if size < 16 else pack(">BH", 0xDE, size) if size < 65_536 else pack(">BI", 0xDF, size))
+        out(
+            bytes((0x80 | size,))
+            if size < 16
+            else pack(">BH", 0xDE, size)
+            if size < 65_536
+            else pack(">BI", 0xDF, size)
+        )
         for key, inner in value.items():
             _pack(key, out, depth + 1)
             _pack(inner, out, depth + 1)
     elif kind is list or kind is tuple:
         size = len(value)
-        out(bytes((0x90 | size,)) if size < 16 else pack(">BH", 0xDC, size) if size < 65_536 else pack(">BI", 0xDD, size))
+        out(
+            bytes((0x90 | size,))
+            if size < 16
+            else pack(">BH", 0xDC, size)
+            if size < 65_536
+            else pack(">BI", 0xDD, size)
+        )
         for inner in value:
             _pack(inner, out, depth + 1)
     elif kind is float:
         out(pack(">Bd", 0xCB, value))
     elif kind is bytes:
         size = len(value)
-        out((pack(">BB", 0xC4, size) if size < 256 else pack(">BH", 0xC5, size) if size < 65_536 else pack(">BI", 0xC6, size)) + value)
+        out(
+            (
+                pack(">BB", 0xC4, size)
+                if size < 256
+                else pack(">BH", 0xC5, size)
+                if size < 65_536
+                else pack(">BI", 0xC6, size)
+            )
+            + value
+        )
     else:
         raise TypeError(f"can not serialize {kind.__name__!r} object")
 
@@ -86,23 +115,53 @@ def _packed_int(value):
     if value >= 0:
         if value < 0x80:
             return bytes((value,))
-        for code, form, top in ((0xCC, ">BB", 0x100), (0xCD, ">BH", 0x1_0000), (0xCE, ">BI", 0x1_0000_0000), (0xCF, ">BQ", 1 << 64)):
+        for code, form, top in (
+            (0xCC, ">BB", 0x100),
+            (0xCD, ">BH", 0x1_0000),
+            (0xCE, ">BI", 0x1_0000_0000),
+            (0xCF, ">BQ", 1 << 64),
+        ):
             if value < top:
                 return pack(form, code, value)
     else:
         if value >= -32:
             return pack(">b", value)
-        for code, form, bottom in ((0xD0, ">Bb", -0x80), (0xD1, ">Bh", -0x8000), (0xD2, ">Bi", -0x8000_0000), (0xD3, ">Bq", -(1 << 63))):
+        for code, form, bottom in (
+            (0xD0, ">Bb", -0x80),
+            (0xD1, ">Bh", -0x8000),
+            (0xD2, ">Bi", -0x8000_0000),
+            (0xD3, ">Bq", -(1 << 63)),
+        ):
             if value >= bottom:
                 return pack(form, code, value)
     raise OverflowError("an integer is out of range")
 
 
 # first byte -> (struct form, its size) of numbers, and of the length before text, bytes, lists and maps
-_NUMBERS = {0xCA: (">f", 4), 0xCB: (">d", 8), 0xCC: (">B", 1), 0xCD: (">H", 2), 0xCE: (">I", 4), 0xCF: (">Q", 8),
-            0xD0: (">b", 1), 0xD1: (">h", 2), 0xD2: (">i", 4), 0xD3: (">q", 8)}
-_LENGTHS = {0xD9: (">B", 1), 0xDA: (">H", 2), 0xDB: (">I", 4), 0xC4: (">B", 1), 0xC5: (">H", 2), 0xC6: (">I", 4),
-            0xDC: (">H", 2), 0xDD: (">I", 4), 0xDE: (">H", 2), 0xDF: (">I", 4)}
+_NUMBERS = {
+    0xCA: (">f", 4),
+    0xCB: (">d", 8),
+    0xCC: (">B", 1),
+    0xCD: (">H", 2),
+    0xCE: (">I", 4),
+    0xCF: (">Q", 8),
+    0xD0: (">b", 1),
+    0xD1: (">h", 2),
+    0xD2: (">i", 4),
+    0xD3: (">q", 8),
+}
+_LENGTHS = {
+    0xD9: (">B", 1),
+    0xDA: (">H", 2),
+    0xDB: (">I", 4),
+    0xC4: (">B", 1),
+    0xC5: (">H", 2),
+    0xC6: (">I", 4),
+    0xDC: (">H", 2),
+    0xDD: (">I", 4),
+    0xDE: (">H", 2),
+    0xDF: (">I", 4),
+}
 _PLAIN = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
@@ -142,7 +201,7 @@ def _unpack(data, at):
 def _bytes(data, at, length):
     if at + length > len(data):
         raise ValueError("the data ends early")
-    return data[at:at + length]
+    return data[at : at + length]
 
 
 def _text(data, at, length):

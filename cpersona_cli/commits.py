@@ -11,10 +11,10 @@ from cpersona_daemon import files
 
 CHANNEL = "git"
 MAX_PATHS = 100
-STATE = "cpersona.json"          # in the common git directory: what `git install` was told; its presence is what arms the hooks
-HELD = "cpersona-commits"        # in the directory of a running rebase: what was committed meanwhile; gone with it when it is given up
-MAX_MESSAGE = 15_000             # of a message; what is cut of it is said, and the id at the end never is
-_ROOM = 500                      # of the metadata's length, for what stands beside the paths
+STATE = "cpersona.json"  # in the common git directory: what `git install` was told; its presence is what arms the hooks
+HELD = "cpersona-commits"  # in the directory of a running rebase: what was committed meanwhile; gone with it when it is given up
+MAX_MESSAGE = 15_000  # of a message; what is cut of it is said, and the id at the end never is
+_ROOM = 500  # of the metadata's length, for what stands beside the paths
 _FIELDS = ("parents", "author", "email", "time", "names", "reached_by", "message")
 _FORMAT = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%D%x00%S%x00%B%x00"
 _CHUNK = 1 << 16
@@ -43,10 +43,16 @@ class Git:
         reader, writer = os.pipe()
         complaints = os.memfd_create("git") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
         source, feed = os.pipe()
-        actions = [(os.POSIX_SPAWN_DUP2, source, 0), (os.POSIX_SPAWN_DUP2, writer, 1), (os.POSIX_SPAWN_DUP2, complaints, 2)]
+        actions = [
+            (os.POSIX_SPAWN_DUP2, source, 0),
+            (os.POSIX_SPAWN_DUP2, writer, 1),
+            (os.POSIX_SPAWN_DUP2, complaints, 2),
+        ]
         try:
             try:
-                pid = os.posix_spawnp("git", [*self._before, *arguments], {**os.environ, "LC_ALL": "C"}, file_actions=actions)
+                pid = os.posix_spawnp(
+                    "git", [*self._before, *arguments], {**os.environ, "LC_ALL": "C"}, file_actions=actions
+                )
             except OSError as error:
                 raise GitFailed(f"git cannot be run: {error.strerror}") from None
             finally:
@@ -56,7 +62,7 @@ class Git:
                 view = memoryview(input)
                 try:
                     while view:
-                        view = view[os.write(feed, view):]
+                        view = view[os.write(feed, view) :]
                 except BrokenPipeError:
                     pass  # it did not want to know more; its status says why
                 os.close(feed)
@@ -73,7 +79,9 @@ class Git:
                 reader = -1
                 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             if status:
-                said = os.pread(complaints, 4096, 0).decode("utf-8", "replace").strip().splitlines() or [f"git ended with {status}"]
+                said = os.pread(complaints, 4096, 0).decode("utf-8", "replace").strip().splitlines() or [
+                    f"git ended with {status}"
+                ]
                 raise GitFailed(said[-1].removeprefix("fatal: "))
         finally:
             for descriptor in (reader, feed, complaints):
@@ -142,7 +150,9 @@ class Repository:
         path = os.path.join(rebase, "head-name") if rebase else os.path.join(self.git_dir, "HEAD")
         if rebase and not os.path.exists(path):
             # The apply backend notes the name only when it has to stop; the branch itself moves last of all.
-            return self.git.line("for-each-ref", "--points-at=ORIG_HEAD", "--format=%(refname:short)", "refs/heads").split("\n")[0]
+            return self.git.line(
+                "for-each-ref", "--points-at=ORIG_HEAD", "--format=%(refname:short)", "refs/heads"
+            ).split("\n")[0]
         text = read_line(path).removeprefix("ref: ")
         if text == "refs/heads/.invalid":  # refs are kept in tables, which git alone reads
             try:
@@ -159,8 +169,19 @@ class Repository:
         mark = os.urandom(8).hex()  # no text of a commit can hold it, so what begins with it is a commit
         merges = ("--diff-merges=first-parent",) if traverse else ("-m", "--first-parent", "--no-walk=unsorted")
         output = self.git.output(
-            "log", "-z", "--name-only", "--no-renames", "--no-color", "--no-show-signature", "--encoding=UTF-8", "--no-ext-diff", *merges,
-            f"--format={mark}{_FORMAT}", *arguments, input=input)
+            "log",
+            "-z",
+            "--name-only",
+            "--no-renames",
+            "--no-color",
+            "--no-show-signature",
+            "--encoding=UTF-8",
+            "--no-ext-diff",
+            *merges,
+            f"--format={mark}{_FORMAT}",
+            *arguments,
+            input=input,
+        )
         return _parsed(output, mark)
 
 
@@ -170,7 +191,7 @@ def _parsed(chunks, mark):
         if token.startswith(start):
             if commit is not None:
                 yield commit
-            commit, fields = {"commit": token[len(start):].decode(), "paths": [], "paths_total": 0}, 0
+            commit, fields = {"commit": token[len(start) :].decode(), "paths": [], "paths_total": 0}, 0
         elif fields < len(_FIELDS):
             commit[_FIELDS[fields]] = token.decode("utf-8", "replace")
             fields += 1
@@ -195,7 +216,13 @@ def store_params(commit, repository, settings, branch):
     """Return store's parameters for one commit."""
     root, name, id = repository.root(), repository.name, commit["commit"]
     author = f"{commit['author']} <{commit['email']}>"
-    metadata = {"commit": id, "root": root, "parents": commit["parents"].split(), "paths_total": commit["paths_total"], "paths": []}
+    metadata = {
+        "commit": id,
+        "root": root,
+        "parents": commit["parents"].split(),
+        "paths_total": commit["paths_total"],
+        "paths": [],
+    }
     room = settings.max_metadata_length - _ROOM - len(root) * (4 + len(metadata["parents"]))
     for path in commit["paths"]:
         room -= len(path) * (2 if '"' in path or "\\" in path else 1) + 4
@@ -203,13 +230,24 @@ def store_params(commit, repository, settings, branch):
             break
         metadata["paths"].append(path)
     whole, end = commit["message"].strip(), f"\n\ncommit {id}"
-    message = whole[:max(0, min(MAX_MESSAGE, settings.max_content_length - len(end)))]
+    message = whole[: max(0, min(MAX_MESSAGE, settings.max_content_length - len(end)))]
     if len(message) < len(whole):
         metadata["message_length"] = len(whole)
     params = axes(settings)
     params.update(
-        id=message_id(root, id), content=f"{message}{end}".lstrip(), timestamp=commit["time"], metadata=metadata,
-        source={"type": "Git", "id": f"{name}@{branch}", "name": commit["author"], "repository": name, "branch": branch, "author": author, "time": commit["time"]},
+        id=message_id(root, id),
+        content=f"{message}{end}".lstrip(),
+        timestamp=commit["time"],
+        metadata=metadata,
+        source={
+            "type": "Git",
+            "id": f"{name}@{branch}",
+            "name": commit["author"],
+            "repository": name,
+            "branch": branch,
+            "author": author,
+            "time": commit["time"],
+        },
     )
     return params
 
@@ -217,7 +255,11 @@ def store_params(commit, repository, settings, branch):
 def cut_of(params):
     """Return how much of a commit's message a note keeps, `{kept, of}` in characters; None for all of it."""
     whole = params["metadata"].get("message_length")
-    return None if whole is None else {"kept": params["content"].rindex("\n\ncommit ") if "\n\ncommit " in params["content"] else 0, "of": whole}
+    return (
+        None
+        if whole is None
+        else {"kept": params["content"].rindex("\n\ncommit ") if "\n\ncommit " in params["content"] else 0, "of": whole}
+    )
 
 
 def axes(settings):

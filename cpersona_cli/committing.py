@@ -46,15 +46,27 @@ def install(session):
     commits.write_state(repository.common, state)
     where, done = hooks.install(repository)
     if session.out.as_json:
-        session.out.json({"ok": True, "hooks_directory": where, "hooks": done, "repository": repository.name, "root": state.get("root", "")})
+        session.out.json(
+            {
+                "ok": True,
+                "hooks_directory": where,
+                "hooks": done,
+                "repository": repository.name,
+                "root": state.get("root", ""),
+            }
+        )
     else:
         session.out.records((name, done[name], os.path.join(where, name)) for name in hooks.NAMES)
     inside = _inside_work_tree(repository, where)
     if inside:
-        session.out.note(f"core.hooksPath lies in the work tree ({inside}): do not commit the marked block, it holds paths of this machine")
+        session.out.note(
+            f"core.hooksPath lies in the work tree ({inside}): do not commit the marked block, it holds paths of this machine"
+        )
     for variable in ("CPERSONA_DB_PATH", "CPERSONA_AGENT", "CPERSONA_PROJECT"):
         if os.environ.get(variable) and variable[9:].lower() not in state:
-            session.out.note(f"{variable} is set here; a hook that runs without it uses its own settings; give the option to install to fix it")
+            session.out.note(
+                f"{variable} is set here; a hook that runs without it uses its own settings; give the option to install to fix it"
+            )
     session.out.note("`cpersona git backfill` notes the commits that are there already")
 
 
@@ -68,7 +80,9 @@ def _try_hook():
     tried = subprocess.run([program, *arguments], env={}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if tried.stdout != "ready\n":
         said = (tried.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        raise exits.Stop(f"git install: {program} cannot run the hook by itself: {said}; install cpersona-cli into an environment of its own")
+        raise exits.Stop(
+            f"git install: {program} cannot run the hook by itself: {said}; install cpersona-cli into an environment of its own"
+        )
 
 
 def _inside_work_tree(repository, where):
@@ -124,11 +138,21 @@ def status(session):
     except commits.GitFailed:
         root = ""
     facts = {
-        "repository": repository.name, "branch": repository.branch(), "root": root, "hooks_directory": where, "hooks": found,
-        "agent": settings.agent, "project": settings.project, "db": places(settings).db, "queued": waiting, "refused": failed,
+        "repository": repository.name,
+        "branch": repository.branch(),
+        "root": root,
+        "hooks_directory": where,
+        "hooks": found,
+        "agent": settings.agent,
+        "project": settings.project,
+        "db": places(settings).db,
+        "queued": waiting,
+        "refused": failed,
     }
     sound = set(found.values()) == {"installed"}
-    facts["state"] = "installed" if armed and sound else "damaged" if armed or "installed" in found.values() else "not installed"
+    facts["state"] = (
+        "installed" if armed and sound else "damaged" if armed or "installed" in found.values() else "not installed"
+    )
     if session.out.as_json:
         session.out.json(facts)
     else:
@@ -137,18 +161,27 @@ def status(session):
         rows += [(name, facts[name]) for name in ("agent", "project", "db", "queued", "refused")]
         session.out.records(rows)
     if facts["state"] == "damaged":
-        wrong = ", ".join(f"{name} is {state}" for name, state in found.items() if state != "installed") or "what they were told is gone"
-        session.out.warn(f"cpersona git status: the hooks are not as they should be ({wrong}); run `cpersona git install` again")
+        wrong = (
+            ", ".join(f"{name} is {state}" for name, state in found.items() if state != "installed")
+            or "what they were told is gone"
+        )
+        session.out.warn(
+            f"cpersona git status: the hooks are not as they should be ({wrong}); run `cpersona git install` again"
+        )
         return fields.EXIT_FAILED
     if failed:
-        session.out.warn(f"cpersona git status: {failed} queued writes were refused; their reasons lie in {places(settings).spool}/failed")
+        session.out.warn(
+            f"cpersona git status: {failed} queued writes were refused; their reasons lie in {places(settings).spool}/failed"
+        )
     return fields.EXIT_OK if armed else fields.EXIT_NOTHING
 
 
 @command(
     "git note",
     argument("revisions", "Commits to note; without any the latest one.", many=True, required=False, metavar="REV…"),
-    option("--queue", "Where no daemon can be reached, keep them for the next one and exit 0.", kind="flag", default=False),
+    option(
+        "--queue", "Where no daemon can be reached, keep them for the next one and exit 0.", kind="flag", default=False
+    ),
     common=(*WRITES, *_COMMON),
 )
 def note(session, revisions, queue):
@@ -173,13 +206,23 @@ def note(session, revisions, queue):
         if cut := commits.cut_of(params):
             session.out.warn(f"cpersona git note: the message of {commit['commit'][:12]} was cut: {cuts.kept(cut)}")
 
-    each(session, list(repository.commits(*(_revisions(repository, revisions) or ["HEAD"]))), keep, lambda commit: commit["commit"][:12])
+    each(
+        session,
+        list(repository.commits(*(_revisions(repository, revisions) or ["HEAD"]))),
+        keep,
+        lambda commit: commit["commit"][:12],
+    )
     return status
 
 
 @command(
     "git backfill",
-    argument("range", "A branch, a tag or A..B, as git log takes it; without it all that led to HEAD.", required=False, metavar="RANGE"),
+    argument(
+        "range",
+        "A branch, a tag or A..B, as git log takes it; without it all that led to HEAD.",
+        required=False,
+        metavar="RANGE",
+    ),
     option("--all", "Every branch and tag.", kind="flag", default=False),
     option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
     common=(*WRITES, *_COMMON),
@@ -213,7 +256,9 @@ def backfill(session, range, all, batch):
     else:
         session.out.records(counts.items())
     if run.paused:
-        session.out.warn(f"cpersona git backfill: {run.paused:,} of the skipped are kept nowhere: persistence is paused; `cpersona resume` keeps again")
+        session.out.warn(
+            f"cpersona git backfill: {run.paused:,} of the skipped are kept nowhere: persistence is paused; `cpersona resume` keeps again"
+        )
     return run.status
 
 
@@ -238,7 +283,9 @@ def _note_history(session, repository, settings, asked, batch, run):
             known = run.settle(interrupts)
             run.close()
             lost = "" if known else f"; {run.waiting} more were under way, what became of them is not known"
-            session.out.warn(f"cpersona git backfill: ended early: {'' if known else 'at least '}{run.said()}{lost}; run it again, what is noted already is skipped")
+            session.out.warn(
+                f"cpersona git backfill: ended early: {'' if known else 'at least '}{run.said()}{lost}; run it again, what is noted already is skipped"
+            )
             interrupts.check()  # git gets the Ctrl-C of a terminal too; that it ended is no failure of its own
             raise
 
@@ -305,7 +352,9 @@ class _Backfill:
             self._shown = None
 
     def said(self):
-        return f"{', '.join(f'{count:,} {name}' for name, count in self.counts.items())} of {self.total:,} commits" + (f"; {self.cut:,} messages are cut" if self.cut else "")
+        return f"{', '.join(f'{count:,} {name}' for name, count in self.counts.items())} of {self.total:,} commits" + (
+            f"; {self.cut:,} messages are cut" if self.cut else ""
+        )
 
     def _receive(self):
         request, response, code = self._session.connection.receive()
@@ -334,7 +383,10 @@ def _settings(session, repository):
 
 def _revisions(repository, revisions):
     """Return the ids that revisions name. Raises GitFailed for one that names no commit."""
-    return [repository.git.line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}") for revision in revisions]
+    return [
+        repository.git.line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        for revision in revisions
+    ]
 
 
 def _branch(repository, commit):

@@ -11,9 +11,9 @@ from . import catalogue, spec
 from .output import one_line
 
 SECONDS = 1.0
-ROWS = 50        # refs that are offered, the newest
+ROWS = 50  # refs that are offered, the newest
 _PREVIEW = 60
-_FILES = 1       # the exit status that says that a file may be meant as well
+_FILES = 1  # the exit status that says that a file may be meant as well
 
 
 class Place:
@@ -23,7 +23,13 @@ class Place:
     __slots__ = ("parameter", "before", "text", "options", "given")
 
     def __init__(self, parameter, text, before="", options=None, given=()):
-        self.parameter, self.text, self.before, self.options, self.given = parameter, text, before, options or {}, list(given)
+        self.parameter, self.text, self.before, self.options, self.given = (
+            parameter,
+            text,
+            before,
+            options or {},
+            list(given),
+        )
 
 
 def main(words):
@@ -64,7 +70,7 @@ def place_of(words):
             path.append(word)
             command = _command(path)
             if command is None and len(path) > (path[0] in catalogue.FAMILIES):
-                return Place(None, current)   # no command of ours: nothing is known of what follows
+                return Place(None, current)  # no command of ours: nothing is known of what follows
             if command is not None:
                 flags = _flags({key: spec.COMMON[key] for key in command.common}, command.parameters)
         else:
@@ -72,7 +78,11 @@ def place_of(words):
     if current[:1] == "-" and not dashes:
         name, equals, value = current.partition("=")
         parameter = flags.get(name, (None, None))[1]
-        return Place(parameter, value, f"{name}=", options, given) if equals and name.startswith("--") else Place(None, current)
+        return (
+            Place(parameter, value, f"{name}=", options, given)
+            if equals and name.startswith("--")
+            else Place(None, current)
+        )
     arguments = [parameter for parameter in command.parameters if not parameter.flags] if command is not None else []
     if len(given) >= len(arguments):
         arguments = arguments[-1:] * (len(given) + 1) if arguments and arguments[-1].many else []
@@ -80,7 +90,11 @@ def place_of(words):
 
 
 def _command(path):
-    return next((command for command in catalogue.declared(path[0]) if list(command.path) == path), None) if path[0] in catalogue.ENTRIES else None
+    return (
+        next((command for command in catalogue.declared(path[0]) if list(command.path) == path), None)
+        if path[0] in catalogue.ENTRIES
+        else None
+    )
 
 
 def _flags(common, own=()):
@@ -97,10 +111,14 @@ def offered(place):
         return _listed(parameter.values, place.text)
     values = parameter.choices or parameter.values
     try:
-        found = [(word, "") for word in values] if isinstance(values, tuple) else SOURCES[values](place) if values else []
-        return [(value, one_line(said)) for value, said in found if value.startswith(place.text) and value.isprintable()]
+        found = (
+            [(word, "") for word in values] if isinstance(values, tuple) else SOURCES[values](place) if values else []
+        )
+        return [
+            (value, one_line(said)) for value, said in found if value.startswith(place.text) and value.isprintable()
+        ]
     except Exception:
-        return []   # whatever is wrong is said by the command itself, once it is run
+        return []  # whatever is wrong is said by the command itself, once it is run
 
 
 def _listed(names, text):
@@ -122,7 +140,9 @@ def _overrides(place):
     for name in settings.SCOPED[settings.RETRIEVAL]:
         setting = settings.BY_NAME[name]
         words = setting.choices or (("true", "false") if setting.kind == "bool" else ())
-        found += [(f"{name}=", setting.meaning)] if "=" not in place.text else [(f"{name}={word}", "") for word in words]
+        found += (
+            [(f"{name}=", setting.meaning)] if "=" not in place.text else [(f"{name}={word}", "") for word in words]
+        )
     return found
 
 
@@ -134,10 +154,16 @@ def _methods(place):
 
 def _topics(place):
     if place.given:
-        return [(command.path[1], "") for command in catalogue.declared(place.given[0])] if place.given[0] in catalogue.FAMILIES and len(place.given) == 1 else []
+        return (
+            [(command.path[1], "") for command in catalogue.declared(place.given[0])]
+            if place.given[0] in catalogue.FAMILIES and len(place.given) == 1
+            else []
+        )
     from .topics import TOPICS
 
-    return [(name, summary) for name, (summary, _) in TOPICS.items()] + [(name, phrase) for name, (_, phrase) in catalogue.ENTRIES.items() if name not in TOPICS]
+    return [(name, summary) for name, (summary, _) in TOPICS.items()] + [
+        (name, phrase) for name, (_, phrase) in catalogue.ENTRIES.items() if name not in TOPICS
+    ]
 
 
 def _agents(place):
@@ -153,15 +179,22 @@ def _channels(place):
 
 
 def _memories(place):
-    return [(row["ref"], row["content"][:_PREVIEW]) for row in _ask(place, "list_memories", None, limit=ROWS)["memories"]]
+    return [
+        (row["ref"], row["content"][:_PREVIEW]) for row in _ask(place, "list_memories", None, limit=ROWS)["memories"]
+    ]
 
 
 def _episodes(place):
-    return [(row["ref"], row["summary"][:_PREVIEW]) for row in _ask(place, "list_episodes", None, limit=ROWS)["episodes"]]
+    return [
+        (row["ref"], row["summary"][:_PREVIEW]) for row in _ask(place, "list_episodes", None, limit=ROWS)["episodes"]
+    ]
 
 
 def _refs(place):
-    return [*([] if place.text.startswith("ep:") else _memories(place)), *([] if place.text.startswith("mem:") else _episodes(place))]
+    return [
+        *([] if place.text.startswith("ep:") else _memories(place)),
+        *([] if place.text.startswith("mem:") else _episodes(place)),
+    ]
 
 
 def _ask(place, method, params, **more):
@@ -179,6 +212,14 @@ def _ask(place, method, params, **more):
 
 # What ``spec.Parameter.values`` may name besides "files".
 SOURCES = {
-    "agents": _agents, "projects": _projects, "channels": _channels, "refs": _refs, "memories": _memories, "episodes": _episodes,
-    "settings": _settings, "overrides": _overrides, "methods": _methods, "topics": _topics,
+    "agents": _agents,
+    "projects": _projects,
+    "channels": _channels,
+    "refs": _refs,
+    "memories": _memories,
+    "episodes": _episodes,
+    "settings": _settings,
+    "overrides": _overrides,
+    "methods": _methods,
+    "topics": _topics,
 }

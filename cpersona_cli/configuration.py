@@ -7,7 +7,18 @@ from . import exits, render
 from .spec import PLAIN, argument, command
 
 
-@command("config show", argument("names", "Only these settings; all of them without.", many=True, required=False, metavar="NAME…", values="settings"), common=PLAIN)
+@command(
+    "config show",
+    argument(
+        "names",
+        "Only these settings; all of them without.",
+        many=True,
+        required=False,
+        metavar="NAME…",
+        values="settings",
+    ),
+    common=PLAIN,
+)
 def show(session, names):
     """Show every setting, its value and where it came from: option, environment, config file or default.
 
@@ -30,21 +41,48 @@ def show(session, names):
     for setting in table.TABLE:
         if wanted and setting.name not in wanted:
             continue
-        rows.append({"name": setting.name, "value": setting.shown(getattr(current, setting.name)), "origin": current.origin(setting.name), "default": setting.default,
-                     "range": setting.range_text, "meaning": setting.meaning, "variable": setting.variable})
+        rows.append(
+            {
+                "name": setting.name,
+                "value": setting.shown(getattr(current, setting.name)),
+                "origin": current.origin(setting.name),
+                "default": setting.default,
+                "range": setting.range_text,
+                "meaning": setting.meaning,
+                "variable": setting.variable,
+            }
+        )
     if session.out.as_json:
         session.out.json({"settings": rows, "warnings": list(current.warnings), "conflicts": current.conflicts()})
     elif session.out.draws:
         for row in rows:
             session.out.wrapped(f"{row['name']} = {_text(row['value']) or '(empty)'}  ({row['origin']})")
-            session.out.wrapped(f"    {row['meaning']}; {row['range']}" + ("" if row["origin"] == "default" else f", default {_text(row['default']) or 'empty'}"), "    ")
+            session.out.wrapped(
+                f"    {row['meaning']}; {row['range']}"
+                + ("" if row["origin"] == "default" else f", default {_text(row['default']) or 'empty'}"),
+                "    ",
+            )
     else:
-        render.table(session.out, ("setting", "value", "origin", "meaning"), [[r["name"], _text(r["value"]), r["origin"], r["meaning"]] for r in rows])
+        render.table(
+            session.out,
+            ("setting", "value", "origin", "meaning"),
+            [[r["name"], _text(r["value"]), r["origin"], r["meaning"]] for r in rows],
+        )
     for conflict in current.conflicts():
         session.out.warn(f"cpersona: {conflict}; the daemon refuses to start with this")
 
 
-@command("config path", argument("which", "config, db, socket, log, calibration or spool.", required=False, metavar="NAME", values=("config", "db", "socket", "log", "calibration", "spool")), common=PLAIN)
+@command(
+    "config path",
+    argument(
+        "which",
+        "config, db, socket, log, calibration or spool.",
+        required=False,
+        metavar="NAME",
+        values=("config", "db", "socket", "log", "calibration", "spool"),
+    ),
+    common=PLAIN,
+)
 def path(session, which):
     """Print where something lives: the config file, or the database and what belongs to it.
 
@@ -55,7 +93,14 @@ def path(session, which):
     from cpersona_daemon import settings as table
 
     places = paths.places(session.settings)
-    known = {"config": table.config_path(), "db": places.db, "socket": places.socket, "log": places.log, "calibration": places.calibration, "spool": places.spool}
+    known = {
+        "config": table.config_path(),
+        "db": places.db,
+        "socket": places.socket,
+        "log": places.log,
+        "calibration": places.calibration,
+        "spool": places.spool,
+    }
     if which is not None and which not in known:
         raise exits.Usage(f"config path knows no {which!r}; it takes {', '.join(known)}")
     if session.out.as_json:
@@ -65,7 +110,15 @@ def path(session, which):
 
 
 def _text(value):
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    return (
+        ""
+        if value is None
+        else str(value).lower()
+        if isinstance(value, bool)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 COMMANDS = (show, path)

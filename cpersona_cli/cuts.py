@@ -2,7 +2,9 @@
 
 from .spec import option
 
-FAIL_IF_CUT = option("--fail-if-cut", "Store nothing and exit 1 where a text is too long to be kept whole.", kind="flag", default=False)
+FAIL_IF_CUT = option(
+    "--fail-if-cut", "Store nothing and exit 1 where a text is too long to be kept whole.", kind="flag", default=False
+)
 
 
 def warn(out, response, what="the text", limit="max_content_length"):
@@ -10,7 +12,9 @@ def warn(out, response, what="the text", limit="max_content_length"):
     for key, named in (("cut", what), ("keywords_cut", "the list of keywords")):
         cut = response.get(key)
         if isinstance(cut, dict):
-            out.warn(f"cpersona: {named} was cut: {kept(cut)}; `cpersona config show {limit}` says where, --fail-if-cut stores nothing instead")
+            out.warn(
+                f"cpersona: {named} was cut: {kept(cut)}; `cpersona config show {limit}` says where, --fail-if-cut stores nothing instead"
+            )
 
 
 def kept(cut):

@@ -29,7 +29,11 @@ def start(session):
         session.out.line(f"running\tpid {hello.get('pid')}")
 
 
-@command("daemon stop", option("--timeout", "How long to wait for its end.", kind="float", default=60.0, metavar="SECONDS"), common=PLAIN)
+@command(
+    "daemon stop",
+    option("--timeout", "How long to wait for its end.", kind="float", default=60.0, metavar="SECONDS"),
+    common=PLAIN,
+)
 def stop(session, timeout):
     """Stop the daemon: it finishes its writes and leaves. Where none runs, nothing happens, and that is success.
 
@@ -43,7 +47,11 @@ def stop(session, timeout):
         session.out.line("stopped" if was else "not running")
 
 
-@command("daemon restart", option("--timeout", "How long to wait for its end.", kind="float", default=60.0, metavar="SECONDS"), common=PLAIN)
+@command(
+    "daemon restart",
+    option("--timeout", "How long to wait for its end.", kind="float", default=60.0, metavar="SECONDS"),
+    common=PLAIN,
+)
 def restart(session, timeout):
     """Stop the daemon and start one with the settings of now.
 
@@ -62,7 +70,10 @@ def _stop(session, timeout):
         raise exits.Usage("--timeout takes seconds, more than 0")
     was = client.find_daemon(session.settings) is not None
     if not client.stop_daemon(session.settings, timeout):
-        raise exits.Stop(f"daemon stop: it is still at work after {timeout:g} s; try again, or read `cpersona daemon logs`", fields.EXIT_RETRY)
+        raise exits.Stop(
+            f"daemon stop: it is still at work after {timeout:g} s; try again, or read `cpersona daemon logs`",
+            fields.EXIT_RETRY,
+        )
     return was
 
 
@@ -87,7 +98,14 @@ def status(session):
         places = paths.places(session.settings)
         waiting, failed = spooling.counts(places.spool)
         if out.as_json:
-            out.json({"running": False, "db": places.db, "socket": places.socket, "spool": {"waiting": waiting, "failed": failed}})
+            out.json(
+                {
+                    "running": False,
+                    "db": places.db,
+                    "socket": places.socket,
+                    "spool": {"waiting": waiting, "failed": failed},
+                }
+            )
         else:
             out.line("not running")
             if waiting or failed:
@@ -99,7 +117,9 @@ def status(session):
             out.json({"running": True, **found})
         else:
             out.line(f"silent\tpid {found.get('pid')}")
-        out.warn(f"cpersona daemon status: it runs but {found.get('problem', 'does not answer')}; read `cpersona daemon logs`")
+        out.warn(
+            f"cpersona daemon status: it runs but {found.get('problem', 'does not answer')}; read `cpersona daemon logs`"
+        )
         return fields.EXIT_RETRY
     connection = client.connect(session.settings, start=False)
     with connection:

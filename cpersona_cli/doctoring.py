@@ -37,7 +37,14 @@ def doctor(session):
     if out.as_json:
         out.json({"ok": not failed, "checks": findings})
     else:
-        rows = [(finding["level"], finding["check"], finding["message"] + (f"; {finding['do']}" if finding.get("do") else "")) for finding in findings]
+        rows = [
+            (
+                finding["level"],
+                finding["check"],
+                finding["message"] + (f"; {finding['do']}" if finding.get("do") else ""),
+            )
+            for finding in findings
+        ]
         render.table(out, ("", "check", "found"), rows, whole=True)
         counts = [f"{sum(finding['level'] == level for finding in findings)} {level}" for level in (OK, WARN, FAIL)]
         out.note(", ".join(counts))
@@ -54,8 +61,12 @@ def _quietly(session):
 
 def _installation(db):
     """Return what `cpersonad --doctor` finds; that it cannot even run is a finding of its own."""
-    done = subprocess.run([sys.executable, "-m", "cpersona_daemon.main", "--doctor"], env={**os.environ, "CPERSONA_DB_PATH": db},
-                          stdin=subprocess.DEVNULL, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "cpersona_daemon.main", "--doctor"],
+        env={**os.environ, "CPERSONA_DB_PATH": db},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+    )
     findings = []
     for line in done.stdout.splitlines():
         try:
@@ -64,7 +75,14 @@ def _installation(db):
             break
     if done.returncode not in (0, 1) or not findings:
         last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it said nothing"]
-        findings.append({"check": "program", "level": FAIL, "message": f"the daemon's program cannot run: {last[0]}", "do": "reinstall cpersona-cli"})
+        findings.append(
+            {
+                "check": "program",
+                "level": FAIL,
+                "message": f"the daemon's program cannot run: {last[0]}",
+                "do": "reinstall cpersona-cli",
+            }
+        )
     return findings
 
 
@@ -75,12 +93,24 @@ def _daemon(settings):
     if found is None:
         return {"check": "daemon", "level": OK, "message": "no daemon runs; the next command starts one"}
     if not found.get("answers"):
-        return {"check": "daemon", "level": FAIL, "message": f"the daemon (pid {found.get('pid')}) {found.get('problem', 'does not answer')}",
-                "do": "read `cpersona daemon logs`; `cpersona daemon restart` ends it and starts another"}
+        return {
+            "check": "daemon",
+            "level": FAIL,
+            "message": f"the daemon (pid {found.get('pid')}) {found.get('problem', 'does not answer')}",
+            "do": "read `cpersona daemon logs`; `cpersona daemon restart` ends it and starts another",
+        }
     if found.get("version") != __version__ or found.get("protocol") != fields.PROTOCOL:
-        return {"check": "daemon", "level": WARN, "message": f"the running daemon is version {found.get('version')}, this is {__version__}",
-                "do": "`cpersona daemon restart` brings them together"}
-    return {"check": "daemon", "level": OK, "message": f"the daemon answers (pid {found.get('pid')}, version {found.get('version')})"}
+        return {
+            "check": "daemon",
+            "level": WARN,
+            "message": f"the running daemon is version {found.get('version')}, this is {__version__}",
+            "do": "`cpersona daemon restart` brings them together",
+        }
+    return {
+        "check": "daemon",
+        "level": OK,
+        "message": f"the daemon answers (pid {found.get('pid')}, version {found.get('version')})",
+    }
 
 
 COMMANDS = (doctor,)

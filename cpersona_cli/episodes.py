@@ -13,9 +13,16 @@ _FIELDS = ("ref", "start", "end", "stored", "state", "agent", "project", "channe
 
 @command(
     "episode archive",
-    argument("summary", "The summary; - or nothing at all reads it from standard input.", required=False, metavar="SUMMARY|-"),
+    argument(
+        "summary", "The summary; - or nothing at all reads it from standard input.", required=False, metavar="SUMMARY|-"
+    ),
     option("--keywords", "Words that should find it.", metavar="WORDS"),
-    option("--history", "The session itself: JSON objects whose timestamps give start and end.", metavar="FILE|-", values="files"),
+    option(
+        "--history",
+        "The session itself: JSON objects whose timestamps give start and end.",
+        metavar="FILE|-",
+        values="files",
+    ),
     option("--resolved", "The matter is closed.", kind="flag", default=False),
     cuts.FAIL_IF_CUT,
     common=(*WRITES, *AXES),
@@ -41,7 +48,9 @@ def archive(session, summary, keywords, history, resolved, fail_if_cut):
     answer = session.ask("archive_episode", params)
     if not session.show(answer):
         if answer.response.get("episode_id") is None:
-            session.out.warn(f"cpersona: nothing was kept: {answer.response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again")
+            session.out.warn(
+                f"cpersona: nothing was kept: {answer.response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again"
+            )
         else:
             session.out.line(f"ep:{answer.response['episode_id']}")
     cuts.warn(session.out, answer.response, "the summary")
@@ -81,7 +90,13 @@ def _field(row, name):
     return str(row.get(_KEYS.get(name, name)) or "")
 
 
-@command("episode delete", argument("refs", "Episodes, like ep:3; a bare number is an episode here.", many=True, metavar="REF…", values="episodes"), common=(*WRITES, *AGENT))
+@command(
+    "episode delete",
+    argument(
+        "refs", "Episodes, like ep:3; a bare number is an episode here.", many=True, metavar="REF…", values="episodes"
+    ),
+    common=(*WRITES, *AGENT),
+)
 def delete(session, refs):
     """Delete episodes by their refs.
 

@@ -50,8 +50,10 @@ def named(hint, words):
     """Return a hint that names the command of these words where it says COMMAND; without one it names the first screen."""
     from .catalogue import ENTRIES, FAMILIES
 
-    path = [word for word in words[:2 if words[:1] and words[0] in FAMILIES else 1] if not word.startswith("-")]
-    return hint.replace("cpersona COMMAND", " ".join(["cpersona", *path] if path and path[0] in ENTRIES else ["cpersona"]))
+    path = [word for word in words[: 2 if words[:1] and words[0] in FAMILIES else 1] if not word.startswith("-")]
+    return hint.replace(
+        "cpersona COMMAND", " ".join(["cpersona", *path] if path and path[0] in ENTRIES else ["cpersona"])
+    )
 
 
 def failure_line(doing, response, code=None, hint=None):

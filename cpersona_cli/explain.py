@@ -8,14 +8,41 @@ from .output import counted, one_line, to_json
 
 NEXT = 5  # rows below the returned ones that a terminal shows
 _FIRST = ("mode", "limit", "depth", "window", "reach", "vector_floor", "pool")
-_SHORT = {"vector_near": "near", "vector_far": "far", "vector_part": "part", "memory_fts": "words", "episode_fts": "episode words",
-          "memory_keyword": "substring"}
+_SHORT = {
+    "vector_near": "near",
+    "vector_far": "far",
+    "vector_part": "part",
+    "memory_fts": "words",
+    "episode_fts": "episode words",
+    "memory_keyword": "substring",
+}
 _FATES = {"gate": "below gate", "gate_fallback": "fallback", "limit": "over limit"}
-_CUT = (("excluded", "excluded by their text"), ("below_gate", "below the gate"), ("autocut", "behind the largest gap"),
-        ("over_limit", "beyond the limit"))
-_DRAWN = ("rank", "ref", "fate", "score", "asked", "cosine", "coverage", "similarity", "words", "neighbours", "found as")
-_CHANNELS = {"vector_near": "by meaning", "vector_far": "by meaning, beyond the window", "memory_fts": "by words", "episode_fts": "by words",
-             "memory_keyword": "by the whole text"}
+_CUT = (
+    ("excluded", "excluded by their text"),
+    ("below_gate", "below the gate"),
+    ("autocut", "behind the largest gap"),
+    ("over_limit", "beyond the limit"),
+)
+_DRAWN = (
+    "rank",
+    "ref",
+    "fate",
+    "score",
+    "asked",
+    "cosine",
+    "coverage",
+    "similarity",
+    "words",
+    "neighbours",
+    "found as",
+)
+_CHANNELS = {
+    "vector_near": "by meaning",
+    "vector_far": "by meaning, beyond the window",
+    "memory_fts": "by words",
+    "episode_fts": "by words",
+    "memory_keyword": "by the whole text",
+}
 _REASONS = {
     "no_query_vector": "the question has no vector",
     "no_usable_vector": "the row has no vector of the present model",
@@ -38,10 +65,17 @@ def show(out, trace, whole=False):
         say("  ".join(known))
     thresholds, unfamiliar = trace.pop("thresholds", None), trace.pop("unfamiliarity", None)
     if isinstance(thresholds, dict):
-        say("gate: " + "  ".join(f"{name} {_short(t.get('value'))} ({t.get('from')})" if isinstance(t, dict) else f"{name} {_short(t)}"
-                                 for name, t in thresholds.items()))
+        say(
+            "gate: "
+            + "  ".join(
+                f"{name} {_short(t.get('value'))} ({t.get('from')})" if isinstance(t, dict) else f"{name} {_short(t)}"
+                for name, t in thresholds.items()
+            )
+        )
     if unfamiliar is not None:
-        say(f"the gate of the blend is raised {_short(unfamiliar)}-fold: no row holds a name or some words of the question")
+        say(
+            f"the gate of the blend is raised {_short(unfamiliar)}-fold: no row holds a name or some words of the question"
+        )
     channels = trace.pop("channels", None)
     if isinstance(channels, list):
         say("lists: " + "  ".join(_channel(channel) for channel in channels))
@@ -77,9 +111,16 @@ def _verdict(verdict):
         return f"it passed and stands at rank {rank + 1}, beyond the limit of {verdict.get('limit')}; -n {rank + 1} shows it"
     if stage == "returned":
         return "it was returned" + (f", at rank {rank + 1}" if rank is not None else "")
-    words = {"retrieval": "it came into question neither by meaning nor by words", "exclusion": "it was left out", "weighing": "it did not count as a match",
-             "autocut": "it was cut", "scope": "it was not looked at"}
-    return words.get(stage, "it passed, but not into the answer" if stage == "limit" else stage) + (f": {text}" if text else "")
+    words = {
+        "retrieval": "it came into question neither by meaning nor by words",
+        "exclusion": "it was left out",
+        "weighing": "it did not count as a match",
+        "autocut": "it was cut",
+        "scope": "it was not looked at",
+    }
+    return words.get(stage, "it passed, but not into the answer" if stage == "limit" else stage) + (
+        f": {text}" if text else ""
+    )
 
 
 def _missed(channel):
@@ -89,7 +130,9 @@ def _missed(channel):
     if reason == "depth":
         return f"it stands at rank {channel.get('rank', 0) + 1} of that list, of which {channel.get('depth')} rows are taken"
     if reason == "window":
-        return f"it is older than the {max(channel.get('window') or 0, channel.get('reach') or 0)} rows that are compared"
+        return (
+            f"it is older than the {max(channel.get('window') or 0, channel.get('reach') or 0)} rows that are compared"
+        )
     return _REASONS.get(reason, reason or "not found")
 
 
@@ -115,32 +158,59 @@ def _draw(out, rows, stages):
     others = [row for row in rows if row.get("fate") != "returned"]
     cells = []
     for rank, row in [*enumerate(returned, 1), *((None, row) for row in others[:NEXT])]:
-        found = ", ".join(f"{_SHORT.get(place.get('channel'), place.get('channel'))} {place.get('rank', 0) + 1}" for place in row.get("lists", ()))
+        found = ", ".join(
+            f"{_SHORT.get(place.get('channel'), place.get('channel'))} {place.get('rank', 0) + 1}"
+            for place in row.get("lists", ())
+        )
         fate = row.get("fate")
-        numbers = [render.number(row.get(name)) for name in ("score", "threshold", "cosine", "coverage", "similarity", "words", "neighbours")]
-        cells.append(["" if rank is None else str(rank), str(row.get("ref")), _FATES.get(fate, str(fate)), *numbers, found])
+        numbers = [
+            render.number(row.get(name))
+            for name in ("score", "threshold", "cosine", "coverage", "similarity", "words", "neighbours")
+        ]
+        cells.append(
+            ["" if rank is None else str(rank), str(row.get("ref")), _FATES.get(fate, str(fate)), *numbers, found]
+        )
     render.table(out, _DRAWN, cells, whole=True)
     if len(others) > NEXT:
         counts = ", ".join(f"{stages[name]} {said}" for name, said in _CUT if stages.get(name))
         left = len(others) - NEXT
-        out.wrapped(f"and {left} more {'row' if left == 1 else 'rows'} ({counts} in all); --explain=all shows every one, with its part on each list")
+        out.wrapped(
+            f"and {left} more {'row' if left == 1 else 'rows'} ({counts} in all); --explain=all shows every one, with its part on each list"
+        )
 
 
 def _row_table(rows):
     """Return a heading and a line for each candidate: its place on each list, then what it adds up to and its fate."""
     channels = list(dict.fromkeys(place.get("channel") for row in rows for place in row.get("lists", ())))
-    others = [key for key in dict.fromkeys(key for row in rows for key in row) if key not in ("ref", "lists", "fate", "passes")]
+    others = [
+        key
+        for key in dict.fromkeys(key for row in rows for key in row)
+        if key not in ("ref", "lists", "fate", "passes")
+    ]
     table = [["ref", *(f"{channel}: rank score part" for channel in channels), *others, "fate"]]
     for row in rows:
         places = {place.get("channel"): place for place in row.get("lists", ())}
         cells = [_place(places[c]) if c in places else "-" for c in channels]
-        table.append([str(row.get("ref")), *cells, *(_short(row.get(key)) for key in others), str(row.get("fate", row.get("passes")))])
+        table.append(
+            [
+                str(row.get("ref")),
+                *cells,
+                *(_short(row.get(key)) for key in others),
+                str(row.get("fate", row.get("passes"))),
+            ]
+        )
     return table
 
 
 def _place(place):
     rank = place.get("rank")
-    return " ".join((_short(rank + 1 if isinstance(rank, int) else rank), _short(place.get("score")), _short(place.get("contribution"))))
+    return " ".join(
+        (
+            _short(rank + 1 if isinstance(rank, int) else rank),
+            _short(place.get("score")),
+            _short(place.get("contribution")),
+        )
+    )
 
 
 def _columns(out, table):

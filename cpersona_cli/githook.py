@@ -21,7 +21,10 @@ def main(arguments):
     try:
         run(arguments, sys.stdin)
     except BaseException as error:
-        print(f"cpersona: this commit is not noted ({' '.join(str(error).split()) or type(error).__name__}); `cpersona git backfill` catches up", file=sys.stderr)
+        print(
+            f"cpersona: this commit is not noted ({' '.join(str(error).split()) or type(error).__name__}); `cpersona git backfill` catches up",
+            file=sys.stderr,
+        )
 
 
 def run(arguments, stdin):
@@ -86,10 +89,12 @@ def _rewrite(repository, rebase, mapped):
     for commit in repository.commits("--stdin", input="".join(f"{new}\n" for new in replaces).encode()):
         params = commits.store_params(commit, repository, settings, branch)
         _say_cut(params)
-        notes.append({name: params[name] for name in ("id", "content", "source", "timestamp", "metadata")}
-                     | {"replaces": [commits.message_id(root, old) for old in replaces[commit["commit"]]]})
+        notes.append(
+            {name: params[name] for name in ("id", "content", "source", "timestamp", "metadata")}
+            | {"replaces": [commits.message_id(root, old) for old in replaces[commit["commit"]]]}
+        )
     for at in range(0, len(notes), NOTES_A_REQUEST):
-        _put(settings, "replace_notes", commits.axes(settings) | {"notes": notes[at:at + NOTES_A_REQUEST]})
+        _put(settings, "replace_notes", commits.axes(settings) | {"notes": notes[at : at + NOTES_A_REQUEST]})
 
 
 def _say_cut(params):
@@ -122,7 +127,9 @@ def settings_of(repository):
     from cpersona_daemon.settings import load
 
     state = repository.state or {}
-    return load(options={name: state[name] for name in ("db_path", "agent", "project") if isinstance(state.get(name), str)})
+    return load(
+        options={name: state[name] for name in ("db_path", "agent", "project") if isinstance(state.get(name), str)}
+    )
 
 
 def _put(settings, method, params):

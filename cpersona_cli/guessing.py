@@ -8,7 +8,9 @@ from . import catalogue, spec
 # A word that is no command here -> what does that here, in words behind `cpersona`.
 MEANT = {
     **dict.fromkeys(("search", "find", "query", "ask", "lookup", "grep"), ("recall",)),
-    **dict.fromkeys(("add", "save", "put", "remember", "memorize", "note", "write", "new", "create", "insert"), ("store",)),
+    **dict.fromkeys(
+        ("add", "save", "put", "remember", "memorize", "note", "write", "new", "create", "insert"), ("store",)
+    ),
     **dict.fromkeys(("show", "cat", "view", "read", "fetch", "print", "open"), ("get",)),
     **dict.fromkeys(("rm", "remove", "del", "erase", "drop"), ("delete",)),
     **dict.fromkeys(("ls", "log", "recent", "latest", "newest"), ("list",)),
@@ -26,12 +28,20 @@ MEANT = {
     **dict.fromkeys(("relate", "link", "entity", "relation"), ("associate declare",)),
     **dict.fromkeys(("entities", "relations"), ("associate list",)),
     **dict.fromkeys(("man", "topics", "topic", "docs"), ("help",)),
-    "dump": ("export",), "load": ("import",), "version": ("--version",), "episodes": ("episode list",), "exist": ("exists",),
+    "dump": ("export",),
+    "load": ("import",),
+    "version": ("--version",),
+    "episodes": ("episode list",),
+    "exist": ("exists",),
 }
 # Words that mean the same below a family: whichever of a row the family has.
 _ALIKE = (
-    ("delete", "remove", "rm", "del", "uninstall", "retract", "clear", "drop"), ("list", "ls", "show", "get", "view", "status", "cat"), ("set", "update", "edit", "change", "replace"),
-    ("add", "archive", "declare", "store", "new", "create", "save", "install", "set"), ("start", "begin", "up", "run", "launch"), ("stop", "end", "quit", "kill", "down"),
+    ("delete", "remove", "rm", "del", "uninstall", "retract", "clear", "drop"),
+    ("list", "ls", "show", "get", "view", "status", "cat"),
+    ("set", "update", "edit", "change", "replace"),
+    ("add", "archive", "declare", "store", "new", "create", "save", "install", "set"),
+    ("start", "begin", "up", "run", "launch"),
+    ("stop", "end", "quit", "kill", "down"),
 )
 # The parameters that hold a text of a person's own, which often has spaces.
 _TEXTS = ("query", "text", "summary", "entity")
@@ -56,7 +66,12 @@ def _at_the_top(word):
         return MEANT[word.lower()]
     if word.lower() in catalogue.ENTRIES:
         return (word.lower(),)
-    inner = [" ".join(command.path) for family in catalogue.FAMILIES for command in catalogue.declared(family) if command.path[1] == word.lower()]
+    inner = [
+        " ".join(command.path)
+        for family in catalogue.FAMILIES
+        for command in catalogue.declared(family)
+        if command.path[1] == word.lower()
+    ]
     return inner or _near(word, catalogue.ENTRIES)
 
 
@@ -75,11 +90,18 @@ def _near(word, known):
 def unreadable(command, words, message):
     """Return a better message for the words behind a command that could not be read, or None where nothing better is known."""
     name = " ".join(command.path)
-    takes_text = [parameter.name for parameter in command.parameters if not parameter.flags and parameter.name in _TEXTS]
+    takes_text = [
+        parameter.name for parameter in command.parameters if not parameter.flags and parameter.name in _TEXTS
+    ]
     given, options = _apart(command, words)
-    dashed = next((word for word in options if (" " in word and "=" not in word.split(" ")[0]) or word[1].isdigit()), None)
+    dashed = next(
+        (word for word in options if (" " in word and "=" not in word.split(" ")[0]) or word[1].isdigit()), None
+    )
     if dashed is not None and takes_text:
-        before = [word if word.isprintable() else "…" for word in words[:words.index(dashed)] + words[words.index(dashed) + 1:]]
+        before = [
+            word if word.isprintable() else "…"
+            for word in words[: words.index(dashed)] + words[words.index(dashed) + 1 :]
+        ]
         return f"{name}: a text that begins with a dash goes behind --: cpersona {' '.join([name, *map(_quoted, before)])} -- {_quoted(dashed)}"
     if message.startswith("no such option") and takes_text:
         return f"{name}: {message}; see `cpersona {name} --help`; a text that begins with a dash goes behind --"
@@ -94,7 +116,11 @@ def unreadable(command, words, message):
 
 def _apart(command, words):
     """Return the words behind a command that are neither options nor their values, and the options without their values."""
-    flags = {flag: parameter for parameter in (*command.parameters, *(spec.COMMON[key] for key in command.common)) for flag in parameter.flags}
+    flags = {
+        flag: parameter
+        for parameter in (*command.parameters, *(spec.COMMON[key] for key in command.common))
+        for flag in parameter.flags
+    }
     given, options, rest = [], [], list(words)
     while rest:
         word = rest.pop(0)
@@ -111,7 +137,7 @@ def _apart(command, words):
 
 def _cut(text):
     text = " ".join(text.split())
-    return text if len(text) <= _SHOWN else text[:_SHOWN - 1].rstrip() + "…"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1].rstrip() + "…"
 
 
 def _quoted(text):

@@ -21,7 +21,7 @@ from .exits import Stop
 # their own each. A branch that a fast-forward moves on brings no commit that was made here.
 NAMES = ("post-commit", "post-merge", "post-applypatch", "post-rewrite")
 _LARGEST_HOOK = 1 << 20
-ASIDE = "cpersona-aside"         # where hooks stand that ours runs; their names stay what they were
+ASIDE = "cpersona-aside"  # where hooks stand that ours runs; their names stay what they were
 _BEGIN, _END = "# >>> cpersona git hook; `cpersona git uninstall` removes it >>>\n", "# <<< cpersona git hook <<<\n"
 _FOR = "# for "
 _FIRST = "#!/bin/sh\n"
@@ -51,11 +51,13 @@ def command(then="main(sys.argv[1:])"):
         if root not in roots:
             roots.append(root)
     # Where the package has moved (an upgrade of Python), the interpreter's own way to find it is the second try.
-    code = (f"import sys; sys.path[:0] = {roots!r}\ntry:\n try: from cpersona_cli.githook import main\n"
-            " except ImportError:\n  import site; site.main()\n  try: from cpersona_cli.githook import main\n"
-            "  except ImportError: sys.exit('cpersona: this commit is not noted: the program is gone; `cpersona git install` renews the hook')\n"
-            f" {then}\n"
-            "except KeyboardInterrupt: sys.exit('cpersona: this commit is not noted (interrupted); `cpersona git backfill` catches up')")
+    code = (
+        f"import sys; sys.path[:0] = {roots!r}\ntry:\n try: from cpersona_cli.githook import main\n"
+        " except ImportError:\n  import site; site.main()\n  try: from cpersona_cli.githook import main\n"
+        "  except ImportError: sys.exit('cpersona: this commit is not noted: the program is gone; `cpersona git install` renews the hook')\n"
+        f" {then}\n"
+        "except KeyboardInterrupt: sys.exit('cpersona: this commit is not noted (interrupted); `cpersona git backfill` catches up')"
+    )
     return [sys.executable, "-I", "-S", "-c", code]
 
 
@@ -121,11 +123,17 @@ def _uninstall(where, name, common):
     follows = text.replace(found.group(), "")
     if others:
         bare = follows.strip() in ("", _FIRST.strip())
-        _write(path, text.replace(found.group(), _block(name, others, not bare, os.path.lexists(aside))), os.stat(path).st_mode)
+        _write(
+            path,
+            text.replace(found.group(), _block(name, others, not bare, os.path.lexists(aside))),
+            os.stat(path).st_mode,
+        )
         return "kept for others"
     if follows.strip() not in ("", _FIRST.strip()):
         if os.path.lexists(aside):
-            raise Stop(f"git uninstall: {path} was changed by another program; merge it with {aside} by hand, then uninstall again")
+            raise Stop(
+                f"git uninstall: {path} was changed by another program; merge it with {aside} by hand, then uninstall again"
+            )
         _write(path, follows, os.stat(path).st_mode)
         return "removed"
     if os.path.lexists(aside):
@@ -147,7 +155,9 @@ def _block(name, users, follows, aside):
         lines.append(f"if [ -x {shlex.quote(program)} ]; then\n{run}{told} </dev/null || :\nelse {gone}; fi")
     else:
         # Both need to read what git tells on standard input.
-        lines.append(f"cpersona_lines=$(cat)\nif [ -x {shlex.quote(program)} ]; then\nprintf '%s\\n' \"$cpersona_lines\" | {run} \"$1\" || :\nelse {gone}; fi")
+        lines.append(
+            f'cpersona_lines=$(cat)\nif [ -x {shlex.quote(program)} ]; then\nprintf \'%s\\n\' "$cpersona_lines" | {run} "$1" || :\nelse {gone}; fi'
+        )
         if follows or aside:
             lines.append("exec <<CPERSONA_LINES\n$cpersona_lines\nCPERSONA_LINES")
     if aside:
@@ -158,11 +168,11 @@ def _block(name, users, follows, aside):
 def _program(block):
     """Return what a block runs, without whom it is for and what comes behind it."""
     start = block.find("if [ -x ")
-    return block[start:block.find("\nelse ", start)]
+    return block[start : block.find("\nelse ", start)]
 
 
 def _users(block):
-    return [line[len(_FOR):] for line in block.splitlines() if line.startswith(_FOR)]
+    return [line[len(_FOR) :] for line in block.splitlines() if line.startswith(_FOR)]
 
 
 def _is_script(path, text):

@@ -119,7 +119,9 @@ def each(session, items, work, named):
                 done, begun = done + 1, None
         except KeyboardInterrupt:
             unknown = "" if begun is None else f", what became of {named(begun)} is not known"
-            session.out.warn(f"cpersona {session.name}: ended early: {done:,} of {len(items):,} are done{unknown}; run the same command again for the others")
+            session.out.warn(
+                f"cpersona {session.name}: ended early: {done:,} of {len(items):,} are done{unknown}; run the same command again for the others"
+            )
             raise
 
 

@@ -8,10 +8,15 @@ Contract: interface.md, "Output" and "Exit codes".
 
 import os
 import sys
-from _signal import SIG_IGN, SIGINT, default_int_handler, getsignal, signal  # the C half alone: `signal` itself loads enum and functools
+from _signal import (
+    SIG_IGN,
+    SIGINT,
+    default_int_handler,
+    getsignal,
+    signal,
+)  # the C half alone: `signal` itself loads enum and functools
 
 from cpersona_daemon.wire import fields
-
 
 # The word by which a completion script asks what may stand where the cursor is.
 COMPLETE = "__complete"
@@ -40,7 +45,9 @@ def entry():
 def main(argv=None):
     """Run the command that ``argv`` names (default: the process's own) and return its exit status."""
     # An option with a value that may be left out takes the next word for it; this one's word stays the question.
-    arguments = ["--explain-all" if word == "--explain=all" else word for word in (sys.argv[1:] if argv is None else argv)]
+    arguments = [
+        "--explain-all" if word == "--explain=all" else word for word in (sys.argv[1:] if argv is None else argv)
+    ]
     _fill_closed_streams()
     try:
         from . import output, quick
@@ -72,7 +79,11 @@ def _fill_closed_streams():
 
     What stands in for a closed stdout is not writable: data that nobody can read is a failure, not a success.
     """
-    for number, name, mode, flags in ((0, "stdin", "r", os.O_RDONLY), (1, "stdout", "w", os.O_RDONLY), (2, "stderr", "w", os.O_WRONLY)):
+    for number, name, mode, flags in (
+        (0, "stdin", "r", os.O_RDONLY),
+        (1, "stdout", "w", os.O_RDONLY),
+        (2, "stderr", "w", os.O_WRONLY),
+    ):
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, flags)
             if descriptor != number:
@@ -83,7 +94,9 @@ def _fill_closed_streams():
 
 # What to do about a file that cannot be used, by the name of its error.
 _FILE_HINTS = {
-    FileNotFoundError: "check the path", IsADirectoryError: "name a file in it", NotADirectoryError: "check the path",
+    FileNotFoundError: "check the path",
+    IsADirectoryError: "name a file in it",
+    NotADirectoryError: "check the path",
     PermissionError: "look at its owner and mode with `ls -ld`",
 }
 

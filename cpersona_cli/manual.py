@@ -17,7 +17,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SCOPES = {
     settings.PLACE: ("Where things live", "Read before a daemon can be found."),
     settings.CLIENT: ("The command line", "Read by the command line alone."),
-    settings.RETRIEVAL: ("Retrieval", "May also change for one request: `recall --set NAME=VALUE`, or `overrides` on the wire."),
+    settings.RETRIEVAL: (
+        "Retrieval",
+        "May also change for one request: `recall --set NAME=VALUE`, or `overrides` on the wire.",
+    ),
     settings.DAEMON: ("The daemon", "Fixed when the daemon starts; `cpersona daemon restart` applies a change."),
 }
 _EXITS = (
@@ -43,24 +46,62 @@ With socket activation (the units cpersonad.socket and cpersonad.service, or the
 org.cpersona.daemon) a service manager starts it. Nobody needs them.
 """
 _DAEMON_OPTIONS = (
-    ("--foreground", "Stay in the foreground and log to standard error, for a service manager; `cpersona daemon run` does this."),
-    ("--restore FILE [--check | --settings]", "Put a backup in the place of the database while no daemon has it, its settings too or none, or only verify it; `cpersona restore` does this."),
+    (
+        "--foreground",
+        "Stay in the foreground and log to standard error, for a service manager; `cpersona daemon run` does this.",
+    ),
+    (
+        "--restore FILE [--check | --settings]",
+        "Put a backup in the place of the database while no daemon has it, its settings too or none, or only verify it; `cpersona restore` does this.",
+    ),
     ("--doctor", "Look at the installation and print one line of JSON a check; `cpersona doctor` does this."),
     ("--version", "Print the version and leave."),
 )
 # What stands beside the database, by the names of ``paths.Places`` first.
 _FILES = (
-    ("db", "<db>", "The database: CPERSONA_DB_PATH, else $XDG_DATA_HOME/cpersona/cpersona.db (~/.local/share/cpersona/cpersona.db). "
-                   "<db>-wal and <db>-shm belong to it while a daemon runs; copying <db> alone loses what stands in them."),
+    (
+        "db",
+        "<db>",
+        "The database: CPERSONA_DB_PATH, else $XDG_DATA_HOME/cpersona/cpersona.db (~/.local/share/cpersona/cpersona.db). "
+        "<db>-wal and <db>-shm belong to it while a daemon runs; copying <db> alone loses what stands in them.",
+    ),
     ("lock", "<db>.lock", "Held by the daemon for life; it stays when the daemon leaves."),
-    ("start_lock", "<db>.start.lock", "Held by a client while it starts the daemon, so that many at once start one; it stays."),
-    ("socket", "<db>.sock", "The socket: CPERSONA_SOCKET, else this, else /tmp/cpersona-<uid>/<hash>.sock where the path is over 100 bytes or others can write into its directory."),
-    ("daemon_json", "<db>.daemon.json", "Process id, start, version, protocol and socket of the daemon that serves the database."),
-    ("calibration", "<db>.calibration.json", "Measured thresholds. <db>.calibration.json.previous is the measure before, for `cpersona calibrate --rollback`."),
-    ("memory_vectors", "<db>.memories.vec*", "The vector index of the memories, built anew from the database whenever it is missing, damaged or stale."),
+    (
+        "start_lock",
+        "<db>.start.lock",
+        "Held by a client while it starts the daemon, so that many at once start one; it stays.",
+    ),
+    (
+        "socket",
+        "<db>.sock",
+        "The socket: CPERSONA_SOCKET, else this, else /tmp/cpersona-<uid>/<hash>.sock where the path is over 100 bytes or others can write into its directory.",
+    ),
+    (
+        "daemon_json",
+        "<db>.daemon.json",
+        "Process id, start, version, protocol and socket of the daemon that serves the database.",
+    ),
+    (
+        "calibration",
+        "<db>.calibration.json",
+        "Measured thresholds. <db>.calibration.json.previous is the measure before, for `cpersona calibrate --rollback`.",
+    ),
+    (
+        "memory_vectors",
+        "<db>.memories.vec*",
+        "The vector index of the memories, built anew from the database whenever it is missing, damaged or stale.",
+    ),
     ("episode_vectors", "<db>.episodes.vec*", "The same of the episodes."),
-    ("spool", "<db>.spool/", "Writes that wait for a daemon, one file each; those that it refused lie in failed/ with the reason."),
-    ("log", "$XDG_STATE_HOME/cpersona/<db name>-<hash>.log", "The log (~/.local/state), rotated; never memory content unless the log level is debug."),
+    (
+        "spool",
+        "<db>.spool/",
+        "Writes that wait for a daemon, one file each; those that it refused lie in failed/ with the reason.",
+    ),
+    (
+        "log",
+        "$XDG_STATE_HOME/cpersona/<db name>-<hash>.log",
+        "The log (~/.local/state), rotated; never memory content unless the log level is debug.",
+    ),
     ("", "<db>.before-restore-<time>", "What stood in the place of a restored backup; yours to delete."),
     ("", "$XDG_CONFIG_HOME/cpersona/config.toml", "Settings, see cpersona-config(5)."),
 )
@@ -68,7 +109,10 @@ _DAEMON_EXITS = (
     (fields.EXIT_OK, "it served and left"),
     (fields.EXIT_FAILED, "a check of --doctor failed, or a backup cannot be restored"),
     (fields.EXIT_USAGE, "the command line is wrong"),
-    (fields.EXIT_UNREACHABLE, "it could not start: settings that contradict each other, a place that cannot be used, a newer database"),
+    (
+        fields.EXIT_UNREACHABLE,
+        "it could not start: settings that contradict each other, a place that cannot be used, a newer database",
+    ),
     (fields.EXIT_RETRY, "another daemon serves the database"),
 )
 
@@ -84,6 +128,7 @@ def tree():
 
 
 # -- manual pages
+
 
 def _roff(text):
     """Escape text for roff: backslashes, hyphens that must stay hyphens, and dots that would begin a request."""
@@ -105,18 +150,30 @@ def _paragraphs(text):
 
 
 def _head(title, section, summary):
-    return [f'.TH {title.upper()} {section} "" "cpersona {__version__}" "cpersona manual"', ".SH NAME", f"{_roff(title)} \\- {_roff(summary)}"]
+    return [
+        f'.TH {title.upper()} {section} "" "cpersona {__version__}" "cpersona manual"',
+        ".SH NAME",
+        f"{_roff(title)} \\- {_roff(summary)}",
+    ]
 
 
 def _flag(parameter):
-    value = "" if parameter.kind == "flag" else " " + (parameter.metavar or "|".join(parameter.choices) or parameter.kind.upper())
+    value = (
+        ""
+        if parameter.kind == "flag"
+        else " " + (parameter.metavar or "|".join(parameter.choices) or parameter.kind.upper())
+    )
     return ", ".join(parameter.flags) + value
 
 
 def _parameters(parameters):
     out = []
     for parameter in parameters:
-        out += [".TP", f"\\fB{_roff(_flag(parameter) if parameter.flags else parameter.metavar)}\\fR", _roff(parameter.help or "")]
+        out += [
+            ".TP",
+            f"\\fB{_roff(_flag(parameter) if parameter.flags else parameter.metavar)}\\fR",
+            _roff(parameter.help or ""),
+        ]
     return out
 
 
@@ -130,7 +187,12 @@ def _synopsis(command):
 
 
 def _command(command):
-    out = [f".SS {_roff(' '.join(('cpersona', *command.path)))}", ".PP", f"\\fB{_roff(_synopsis(command))}\\fR", *_paragraphs(command.help)]
+    out = [
+        f".SS {_roff(' '.join(('cpersona', *command.path)))}",
+        ".PP",
+        f"\\fB{_roff(_synopsis(command))}\\fR",
+        *_paragraphs(command.help),
+    ]
     return out + _parameters([*command.parameters, *(spec.COMMON[name] for name in command.common)])
 
 
@@ -148,10 +210,16 @@ def _see_also(*pages):
 
 def _main_page():
     out = _head("cpersona", 1, "a durable memory for agents, scripts and people")
-    out += [".SH SYNOPSIS", "\\fBcpersona\\fR [OPTIONS] COMMAND [ARGS]...", ".SH DESCRIPTION",
-            _roff("cpersona stores what it is told and gives the right thing back, by meaning and by words. A daemon that starts by itself holds "
-                  "one database. Data goes to standard output, everything else to standard error. The best row of a recall is the last one; "
-                  "a skipped duplicate is a success; an empty recall is an answer.")]
+    out += [
+        ".SH SYNOPSIS",
+        "\\fBcpersona\\fR [OPTIONS] COMMAND [ARGS]...",
+        ".SH DESCRIPTION",
+        _roff(
+            "cpersona stores what it is told and gives the right thing back, by meaning and by words. A daemon that starts by itself holds "
+            "one database. Data goes to standard output, everything else to standard error. The best row of a recall is the last one; "
+            "a skipped duplicate is a success; an empty recall is an answer."
+        ),
+    ]
     for title, entries in catalogue.GROUPS:
         out += [f".SH {_roff(title.upper())}"]
         for name, _, phrase in entries:
@@ -175,35 +243,69 @@ def _family_page(name):
 
 def _config_page():
     out = _head("cpersona-config", 5, "settings of cpersona")
-    out += [".SH DESCRIPTION", _roff(
-        "Every setting is an environment variable CPERSONA_NAME and a key `name` of $XDG_CONFIG_HOME/cpersona/config.toml "
-        "(~/.config/cpersona/config.toml). An option wins over the environment, the environment over the file, the file over the default. "
-        "Values are trimmed and case-folded, an empty one means the default, a malformed one falls back to the default with a warning; "
-        "values that contradict each other refuse to start. `cpersona config show` prints each with its origin.")]
+    out += [
+        ".SH DESCRIPTION",
+        _roff(
+            "Every setting is an environment variable CPERSONA_NAME and a key `name` of $XDG_CONFIG_HOME/cpersona/config.toml "
+            "(~/.config/cpersona/config.toml). An option wins over the environment, the environment over the file, the file over the default. "
+            "Values are trimmed and case-folded, an empty one means the default, a malformed one falls back to the default with a warning; "
+            "values that contradict each other refuse to start. `cpersona config show` prints each with its origin."
+        ),
+    ]
     for scope, (title, text) in _SCOPES.items():
         out += [f".SH {_roff(title.upper())}", _roff(text)]
         for name in settings.SCOPED[scope]:
             s = settings.BY_NAME[name]
-            default = "unset" if s.default is None else "empty" if s.default == "" else str(s.default).lower() if s.kind == "bool" else str(s.default)
-            out += [".TP", f"\\fB{s.variable}\\fR", _roff(f"{s.meaning[:1].upper()}{s.meaning[1:]}. Takes {s.range_text}; default {default}.")]
+            default = (
+                "unset"
+                if s.default is None
+                else "empty"
+                if s.default == ""
+                else str(s.default).lower()
+                if s.kind == "bool"
+                else str(s.default)
+            )
+            out += [
+                ".TP",
+                f"\\fB{s.variable}\\fR",
+                _roff(f"{s.meaning[:1].upper()}{s.meaning[1:]}. Takes {s.range_text}; default {default}."),
+            ]
     return out + _see_also(("cpersona", 1), ("cpersonad", 8))
 
 
 def _daemon_page():
     out = _head("cpersonad", 8, "the daemon of cpersona")
-    out += [".SH SYNOPSIS", f"\\fBcpersonad\\fR {_roff('[--foreground]')}", ".SH DESCRIPTION", *_paragraphs(_DAEMON), ".SH OPTIONS", *_terms(_DAEMON_OPTIONS)]
-    out += [".SH FILES", "Everything is made private to its owner: directories 0700, files 0600.", *_terms((path, meaning) for _, path, meaning in _FILES)]
-    return out + _exit_section(_DAEMON_EXITS) + _see_also(("cpersona", 1), ("cpersona-daemon", 1), ("cpersona-config", 5))
+    out += [
+        ".SH SYNOPSIS",
+        f"\\fBcpersonad\\fR {_roff('[--foreground]')}",
+        ".SH DESCRIPTION",
+        *_paragraphs(_DAEMON),
+        ".SH OPTIONS",
+        *_terms(_DAEMON_OPTIONS),
+    ]
+    out += [
+        ".SH FILES",
+        "Everything is made private to its owner: directories 0700, files 0600.",
+        *_terms((path, meaning) for _, path, meaning in _FILES),
+    ]
+    return (
+        out + _exit_section(_DAEMON_EXITS) + _see_also(("cpersona", 1), ("cpersona-daemon", 1), ("cpersona-config", 5))
+    )
 
 
 def pages():
     """Return every manual page: path below `man/` -> text."""
-    out = {"man1/cpersona.1": _main_page(), "man5/cpersona-config.5": _config_page(), "man8/cpersonad.8": _daemon_page()}
+    out = {
+        "man1/cpersona.1": _main_page(),
+        "man5/cpersona-config.5": _config_page(),
+        "man8/cpersonad.8": _daemon_page(),
+    }
     out |= {f"man1/cpersona-{name}.1": _family_page(name) for name in names()}
     return {path: "\n".join(lines) + "\n" for path, lines in out.items()}
 
 
 # -- completions
+
 
 def _words():
     """Return what may follow each path: {path: (subcommands, [parameters with flags])}."""
@@ -211,7 +313,10 @@ def _words():
     for name in catalogue.FAMILIES:
         found[(name,)] = ([command.path[1] for command in catalogue.declared(name)], [])
     for command in tree():
-        found[command.path] = ([], [p for p in (*command.parameters, *(spec.COMMON[c] for c in command.common)) if p.flags])
+        found[command.path] = (
+            [],
+            [p for p in (*command.parameters, *(spec.COMMON[c] for c in command.common)) if p.flags],
+        )
     return found
 
 
@@ -229,26 +334,54 @@ def _bash():
         flags = " ".join(flag for p in parameters if _takes_value(p) for flag in p.flags)
         if flags:
             out.append(f'    "{label}") [[ " {flags} " == *" $2 "* ]] ;;')
-    out += ["    *) false ;;", "  esac", "}", "_cpersona() {", '  local word before at="" i known head line found n=0 valued=""', "  local -a words=()",
-            "  # `mem:1` and `--agent=x` come in pieces, where COMP_WORDBREAKS says so; here they are put together again.",
-            "  for ((i = 0; i <= COMP_CWORD; i++)); do", '    line="${COMP_WORDS[i]}"',
-            '    if ((n > 1)) && [[ $line == [:=]* || ${words[n-1]} == *[:=] ]]; then words[n-1]+="$line"; else words[n]="$line"; n=$((n + 1)); fi', "  done",
-            '  word="${words[n-1]}" before="${words[n-2]}"',
-            "  for ((i = 1; i < n - 1; i++)); do", '    if [[ $valued ]]; then valued=""; continue; fi', '    if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi',
-            '    case "${words[i]}" in -*) continue ;; esac', '    case "$at ${words[i]}" in']
+    out += [
+        "    *) false ;;",
+        "  esac",
+        "}",
+        "_cpersona() {",
+        '  local word before at="" i known head line found n=0 valued=""',
+        "  local -a words=()",
+        "  # `mem:1` and `--agent=x` come in pieces, where COMP_WORDBREAKS says so; here they are put together again.",
+        "  for ((i = 0; i <= COMP_CWORD; i++)); do",
+        '    line="${COMP_WORDS[i]}"',
+        '    if ((n > 1)) && [[ $line == [:=]* || ${words[n-1]} == *[:=] ]]; then words[n-1]+="$line"; else words[n]="$line"; n=$((n + 1)); fi',
+        "  done",
+        '  word="${words[n-1]}" before="${words[n-2]}"',
+        "  for ((i = 1; i < n - 1; i++)); do",
+        '    if [[ $valued ]]; then valued=""; continue; fi',
+        '    if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi',
+        '    case "${words[i]}" in -*) continue ;; esac',
+        '    case "$at ${words[i]}" in',
+    ]
     paths = sorted(" ".join(path) for path in _words() if path)
-    out += ["      " + "|".join(f'" {path}"' for path in paths) + ') at="$at ${words[i]}" ;;', "    esac", "  done", '  case "$at:$before" in']
+    out += [
+        "      " + "|".join(f'" {path}"' for path in paths) + ') at="$at ${words[i]}" ;;',
+        "    esac",
+        "  done",
+        '  case "$at:$before" in',
+    ]
     for path, (_, parameters) in sorted(_words().items()):
         label = "".join(" " + word for word in path)
         for p in parameters:
             if p.choices:
-                out.append("    " + "|".join(f'"{label}:{flag}"' for flag in p.flags) + f') COMPREPLY=($(compgen -W "{" ".join(p.choices)}" -- "$word")); return ;;')
+                out.append(
+                    "    "
+                    + "|".join(f'"{label}:{flag}"' for flag in p.flags)
+                    + f') COMPREPLY=($(compgen -W "{" ".join(p.choices)}" -- "$word")); return ;;'
+                )
     out += ["  esac", '  case "$at" in']
     for path, (commands, parameters) in sorted(_words().items()):
         label = "".join(" " + word for word in path)
-        offered = [*commands, *(flag for p in parameters for flag in p.flags), "--help", *(() if path else ("--version", "-V"))]
+        offered = [
+            *commands,
+            *(flag for p in parameters for flag in p.flags),
+            "--help",
+            *(() if path else ("--version", "-V")),
+        ]
         out.append(f'    "{label}") known="{" ".join(offered)}" ;;')
-    words = "|".join(f'"{"".join(" " + word for word in path)}"' for path, (commands, _) in sorted(_words().items()) if commands)
+    words = "|".join(
+        f'"{"".join(" " + word for word in path)}"' for path, (commands, _) in sorted(_words().items()) if commands
+    )
     return out + [
         "  esac",
         '  case "$at" in ' + words + ") ;; *) [[ $word == -* && $word != --*=* ]] || valued=1 ;; esac",
@@ -266,7 +399,10 @@ def _bash():
         '    done <<< "$found"',
         "    [[ ${COMPREPLY[0]} || $word || $before == -* ]] && { compopt +o default 2>/dev/null; return; }",
         "  fi",
-        '  COMPREPLY=($(compgen -W "$known" -- "$word"))', "}", "complete -o default -F _cpersona cpersona"]
+        '  COMPREPLY=($(compgen -W "$known" -- "$word"))',
+        "}",
+        "complete -o default -F _cpersona cpersona",
+    ]
 
 
 def _quoted(text):
@@ -274,19 +410,48 @@ def _quoted(text):
 
 
 def _first(text):
-    return " ".join(inspect.cleandoc(text or "").split("\n\n")[0].split()).rstrip(".").replace("[", "(").replace("]", ")").replace(":", "")
+    return (
+        " ".join(inspect.cleandoc(text or "").split("\n\n")[0].split())
+        .rstrip(".")
+        .replace("[", "(")
+        .replace("]", ")")
+        .replace(":", "")
+    )
 
 
 def _zsh():
-    out = ["#compdef cpersona", "# " + _HEAD.format("zsh"), "_cpersona_values() {", "  local found line", "  local -a values", "  local -i files",
-           '  found=$("${(Q)typed[1]}" __complete "${(@Q)typed[2,-1]}" 2>/dev/null); files=$?',
-           '  for line in "${(@f)found}"; do', '    [[ -n $line ]] || continue', "    [[ $typed[-1] == --*=* ]] && line=${line#--*=}",
-           "    values+=(\"${${line%%$'\\t'*}//:/\\\\:}:${${line#*$'\\t'}//:/\\\\:}\")", "  done",
-           '  (( $#values )) && _describe -V value values', "  (( files == 1 )) && _files", "}", "_cpersona() {",
-           '  local at="" i place=1', '  local -a typed=("${(@)words[1,CURRENT]}")', "  for ((i = 2; i < CURRENT; i++)); do", '    case "$at ${words[i]}" in']
+    out = [
+        "#compdef cpersona",
+        "# " + _HEAD.format("zsh"),
+        "_cpersona_values() {",
+        "  local found line",
+        "  local -a values",
+        "  local -i files",
+        '  found=$("${(Q)typed[1]}" __complete "${(@Q)typed[2,-1]}" 2>/dev/null); files=$?',
+        '  for line in "${(@f)found}"; do',
+        "    [[ -n $line ]] || continue",
+        "    [[ $typed[-1] == --*=* ]] && line=${line#--*=}",
+        "    values+=(\"${${line%%$'\\t'*}//:/\\\\:}:${${line#*$'\\t'}//:/\\\\:}\")",
+        "  done",
+        "  (( $#values )) && _describe -V value values",
+        "  (( files == 1 )) && _files",
+        "}",
+        "_cpersona() {",
+        '  local at="" i place=1',
+        '  local -a typed=("${(@)words[1,CURRENT]}")',
+        "  for ((i = 2; i < CURRENT; i++)); do",
+        '    case "$at ${words[i]}" in',
+    ]
     paths = sorted(" ".join(path) for path in _words() if path)
-    out += ["      " + "|".join(f"({_quoted(' ' + path)})" for path in paths) + ') at="$at ${words[i]}"; place=$i ;;', "    esac", "  done",
-            "  # What follows the command is its own line from here on.", '  words=("${(@)words[place,-1]}")', "  (( CURRENT -= place - 1 ))", '  case "$at" in']
+    out += [
+        "      " + "|".join(f"({_quoted(' ' + path)})" for path in paths) + ') at="$at ${words[i]}"; place=$i ;;',
+        "    esac",
+        "  done",
+        "  # What follows the command is its own line from here on.",
+        '  words=("${(@)words[place,-1]}")',
+        "  (( CURRENT -= place - 1 ))",
+        '  case "$at" in',
+    ]
     arguments = {command.path: [p for p in command.parameters if not p.flags] for command in tree()}
     for path, (commands, parameters) in sorted(_words().items()):
         label = "".join(" " + word for word in path)
@@ -298,7 +463,12 @@ def _zsh():
             specs = []
             for p in parameters:
                 value = f":{(p.metavar or p.name).replace(':', '')}:{_zsh_action(p)}" if _takes_value(p) else ""
-                specs += [_quoted(f"{'*' if p.many else ''}{flag}{'=' if value and flag.startswith('--') else ''}[{_first(p.help)}]{value}") for flag in p.flags]
+                specs += [
+                    _quoted(
+                        f"{'*' if p.many else ''}{flag}{'=' if value and flag.startswith('--') else ''}[{_first(p.help)}]{value}"
+                    )
+                    for flag in p.flags
+                ]
             specs += [_quoted(f"{'*' if p.many else ''}:{p.name}:{_zsh_action(p)}") for p in arguments[path]]
             out.append(f"      _arguments {' '.join(specs)}")
         out.append("      ;;")
@@ -306,7 +476,15 @@ def _zsh():
 
 
 def _zsh_action(parameter):
-    return f"({' '.join(parameter.choices)})" if parameter.choices else "_files" if parameter.values == "files" else "_cpersona_values" if parameter.values else " "
+    return (
+        f"({' '.join(parameter.choices)})"
+        if parameter.choices
+        else "_files"
+        if parameter.values == "files"
+        else "_cpersona_values"
+        if parameter.values
+        else " "
+    )
 
 
 def _phrase(path):
@@ -321,9 +499,17 @@ def _short(text):
 
 
 def _fish():
-    out = ["# " + _HEAD.format("fish"), "function __cpersona_values", "    set -l typed (commandline -opc) (commandline -ct)",
-           "    command $typed[1] __complete $typed[2..-1] 2>/dev/null | string replace -r '^--[^=]*=' ''", "end"]
-    out += ["complete -c cpersona -l help -s h -d 'Show help and leave'", "complete -c cpersona -n __fish_use_subcommand -l version -s V -d 'Print the version and leave'"]
+    out = [
+        "# " + _HEAD.format("fish"),
+        "function __cpersona_values",
+        "    set -l typed (commandline -opc) (commandline -ct)",
+        "    command $typed[1] __complete $typed[2..-1] 2>/dev/null | string replace -r '^--[^=]*=' ''",
+        "end",
+    ]
+    out += [
+        "complete -c cpersona -l help -s h -d 'Show help and leave'",
+        "complete -c cpersona -n __fish_use_subcommand -l version -s V -d 'Print the version and leave'",
+    ]
     arguments = {command.path: [p for p in command.parameters if not p.flags] for command in tree()}
     for path, (commands, parameters) in sorted(_words().items()):
         seen = " ".join(path)
@@ -337,8 +523,18 @@ def _fish():
             out.append(f"complete -c cpersona -f -n {_quoted(condition)} -a {c} -d {_quoted(_phrase((*path, c)))}")
         for p in parameters:
             flags = " ".join(f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in p.flags)
-            value = " -x -a " + _quoted(" ".join(p.choices)) if p.choices else " -r" if p.values == "files" else " -x -k -a '(__cpersona_values)'" if p.values else " -x"
-            out.append(f"complete -c cpersona -n {_quoted(condition)} {flags}{value if _takes_value(p) else ''} -d {_quoted(_first(p.help))}")
+            value = (
+                " -x -a " + _quoted(" ".join(p.choices))
+                if p.choices
+                else " -r"
+                if p.values == "files"
+                else " -x -k -a '(__cpersona_values)'"
+                if p.values
+                else " -x"
+            )
+            out.append(
+                f"complete -c cpersona -n {_quoted(condition)} {flags}{value if _takes_value(p) else ''} -d {_quoted(_first(p.help))}"
+            )
         if any(p.values not in ("", "files") for p in arguments.get(path, ())):
             out.append(f"complete -c cpersona -f -k -n {_quoted(condition)} -a '(__cpersona_values)'")
     return out
@@ -346,7 +542,10 @@ def _fish():
 
 def completions():
     """Return the completion script of each shell: path below `completions/` -> text."""
-    return {path: "\n".join(lines) + "\n" for path, lines in (("cpersona.bash", _bash()), ("_cpersona", _zsh()), ("cpersona.fish", _fish()))}
+    return {
+        path: "\n".join(lines) + "\n"
+        for path, lines in (("cpersona.bash", _bash()), ("_cpersona", _zsh()), ("cpersona.fish", _fish()))
+    }
 
 
 def write(root=ROOT):

@@ -5,8 +5,14 @@ answers as the contract does.
 """
 
 # The key under which a method answers the number of a row that it touched -> the kind of that row.
-_TOUCHED = {"update_memory": ("updated_id", "mem"), "delete_memory": ("deleted_id", "mem"), "lock_memory": ("locked_id", "mem"),
-            "unlock_memory": ("unlocked_id", "mem"), "archive_episode": ("episode_id", "ep"), "delete_episode": ("deleted_id", "ep")}
+_TOUCHED = {
+    "update_memory": ("updated_id", "mem"),
+    "delete_memory": ("deleted_id", "mem"),
+    "lock_memory": ("locked_id", "mem"),
+    "unlock_memory": ("unlocked_id", "mem"),
+    "archive_episode": ("episode_id", "ep"),
+    "delete_episode": ("deleted_id", "ep"),
+}
 _LISTS = {"list_memories": "memories", "list_episodes": "episodes"}
 
 

@@ -7,8 +7,14 @@ import os
 import sys
 
 # Control characters and line separators -> their escapes, for str.translate.
-_ESCAPES = {**{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))},
-            0x2028: "\\u2028", 0x2029: "\\u2029", 0x0A: "\\n", 0x09: "\\t", 0x0D: "\\r"}
+_ESCAPES = {
+    **{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))},
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+    0x0A: "\\n",
+    0x09: "\\t",
+    0x0D: "\\r",
+}
 
 
 def one_line(text):

@@ -25,7 +25,14 @@ def show(session):
     return answer.status
 
 
-@command("profile set", argument("text", "The profile; - or nothing at all reads it from standard input.", required=False, metavar="TEXT|-"), cuts.FAIL_IF_CUT, common=(*WRITES, *AGENT))
+@command(
+    "profile set",
+    argument(
+        "text", "The profile; - or nothing at all reads it from standard input.", required=False, metavar="TEXT|-"
+    ),
+    cuts.FAIL_IF_CUT,
+    common=(*WRITES, *AGENT),
+)
 def set_(session, text, fail_if_cut):
     """Replace the agent's profile.
 
@@ -41,7 +48,9 @@ def set_(session, text, fail_if_cut):
     answer = session.ask("update_profile", params)
     if not session.show(answer):
         if answer.response.get("persisted") is False:
-            session.out.warn(f"cpersona: the profile is as it was: {answer.response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again")
+            session.out.warn(
+                f"cpersona: the profile is as it was: {answer.response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again"
+            )
         else:
             session.out.note("profile replaced")
     cuts.warn(session.out, answer.response, "the profile", "max_profile_length")

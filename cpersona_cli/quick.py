@@ -129,7 +129,9 @@ def _converted(parameter, text):
         return text
     whole, point, part = text.partition(".")
     digits = whole + part
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS) or (point and (parameter.kind == "int" or not whole or not part)):
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS) or (
+        point and (parameter.kind == "int" or not whole or not part)
+    ):
         raise Unusual
     value = int(text) if parameter.kind == "int" else float(text)
     if parameter.least is not None and value < parameter.least:

@@ -7,8 +7,8 @@ import os
 import time
 
 try:
-    import _socket as socket_module   # the C half alone: the Python half costs as much as the interpreter's start
-except ImportError:                   # pragma: no cover - an interpreter without it
+    import _socket as socket_module  # the C half alone: the Python half costs as much as the interpreter's start
+except ImportError:  # pragma: no cover - an interpreter without it
     import socket as socket_module
 
 from cpersona_daemon.paths import check_socket_directory
@@ -18,7 +18,7 @@ from cpersona_daemon.wire.peer import peer_uid
 POLL_SECONDS = 0.01
 # A command line lets SIGPIPE end it quietly; a daemon that went away must not do that.
 NO_SIGNAL = getattr(socket_module, "MSG_NOSIGNAL", 0)
-_SO_NOSIGPIPE = 0x1022          # macOS has an option of the socket instead
+_SO_NOSIGPIPE = 0x1022  # macOS has an option of the socket instead
 
 
 class CallFailed(Exception):
@@ -70,8 +70,12 @@ def reach(where, settings, deadline):
             time.sleep(POLL_SECONDS)
         except OSError as error:
             sock.close()
-            hint = "name a shorter one with CPERSONA_SOCKET" if error.errno is None else None   # the one thing that Python itself refuses: a path too long
-            raise CallFailed("unreachable", f"the socket {where.socket} cannot be reached: {error.strerror or error}", hint) from None
+            hint = (
+                "name a shorter one with CPERSONA_SOCKET" if error.errno is None else None
+            )  # the one thing that Python itself refuses: a path too long
+            raise CallFailed(
+                "unreachable", f"the socket {where.socket} cannot be reached: {error.strerror or error}", hint
+            ) from None
         except BaseException:
             sock.close()
             raise

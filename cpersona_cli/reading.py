@@ -45,7 +45,9 @@ def read_text(name, out):
     with handle:
         data = handle.read(fields.MAX_FRAME_BYTES + 1)
     if len(data) > fields.MAX_FRAME_BYTES:
-        raise Stop(f"{shown} is larger than {fields.MAX_FRAME_BYTES // _MEGABYTE} MB, the most that one request carries; split it")
+        raise Stop(
+            f"{shown} is larger than {fields.MAX_FRAME_BYTES // _MEGABYTE} MB, the most that one request carries; split it"
+        )
     return decode(data, shown)
 
 
@@ -54,11 +56,14 @@ def decode(data, shown):
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Stop(f"{shown} is not valid UTF-8 (byte {error.start + 1} is 0x{data[error.start]:02x}); convert it first, for instance with iconv") from None
+        raise Stop(
+            f"{shown} is not valid UTF-8 (byte {error.start + 1} is 0x{data[error.start]:02x}); convert it first, for instance with iconv"
+        ) from None
 
 
 def parse_json(text):
     """Return the value of strict JSON text (no NaN, no Infinity). Raises ValueError with a reason fit for one line."""
+
     def refuse(word):
         raise ValueError(f"{word} is no JSON value")
 
@@ -105,7 +110,11 @@ def json_objects(name, out):
     """Return the objects of a file (or of standard input for `-`): a JSON array, or one object a line. Raises Stop."""
     text, shown = read_text(name, out).strip(), "standard input" if name == "-" else name
     try:
-        value = parse_json(text) if text.startswith("[") else [parse_json(line) for line in text.splitlines() if line.strip()]
+        value = (
+            parse_json(text)
+            if text.startswith("[")
+            else [parse_json(line) for line in text.splitlines() if line.strip()]
+        )
     except ValueError as error:
         raise Stop(f"{shown} is not JSON: {error}") from None
     if not all(isinstance(item, dict) for item in value):
@@ -116,7 +125,11 @@ def json_objects(name, out):
 def ref(text):
     """Return (kind, id) of `mem:12`, `ep:3` or a bare memory number. Raises Usage."""
     kind, colon, number = text.strip().rpartition(":")
-    if kind not in (("mem", "ep") if colon else ("",)) or not (number.isascii() and number.isdigit() and len(number) <= 18) or number[0] == "0":
+    if (
+        kind not in (("mem", "ep") if colon else ("",))
+        or not (number.isascii() and number.isdigit() and len(number) <= 18)
+        or number[0] == "0"
+    ):
         raise Usage(f"{text!r} is no ref; give one like mem:12 or ep:3, as recall shows them")
     return kind or "mem", int(number)
 
@@ -170,11 +183,13 @@ class Lines:
             at = self._buffer.find(b"\n")
             if at >= 0:
                 line = bytes(self._buffer[:at])
-                del self._buffer[:at + 1]
+                del self._buffer[: at + 1]
                 return line.removesuffix(b"\r")
             if len(self._buffer) > fields.MAX_FRAME_BYTES:
                 self._skip_line()
-                raise LineTooLong(f"the line is larger than {fields.MAX_FRAME_BYTES // _MEGABYTE} MB, the most that one request carries")
+                raise LineTooLong(
+                    f"the line is larger than {fields.MAX_FRAME_BYTES // _MEGABYTE} MB, the most that one request carries"
+                )
             if self._ended:
                 line = bytes(self._buffer)
                 self._buffer.clear()
@@ -185,7 +200,7 @@ class Lines:
         while b"\n" not in self._buffer and not self._ended:
             self._buffer.clear()
             self._fill()
-        del self._buffer[:self._buffer.find(b"\n") + 1 or None]
+        del self._buffer[: self._buffer.find(b"\n") + 1 or None]
 
     def _fill(self):
         if self.wait is not None:

@@ -17,30 +17,73 @@ _LIMIT = option("-n --limit", "Rows at most, 0 to 100.", kind="int", metavar="N"
 _SOURCE_ID = option("--source-id", "Only memories of this source; one that ends in a sign is a prefix.", metavar="ID")
 _DEEP = option("--deep", "Let weaker matches pass.", kind="flag", default=False)
 _FULL = option("--full", "Whole texts, as far as the daemon's budget goes.", kind="flag", default=False)
-_NO_WAIT = option("--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False)
-_AS_OF = option("--as-of", "Only rows stored by then, with what they say today: an instant, a date, or an age like 3h.", metavar="TIME")
-_SET = option("--set", "A retrieval setting for this call alone; may be repeated.", metavar="NAME=VALUE", many=True, values="overrides")
+_NO_WAIT = option(
+    "--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False
+)
+_AS_OF = option(
+    "--as-of",
+    "Only rows stored by then, with what they say today: an instant, a date, or an age like 3h.",
+    metavar="TIME",
+)
+_SET = option(
+    "--set",
+    "A retrieval setting for this call alone; may be repeated.",
+    metavar="NAME=VALUE",
+    many=True,
+    values="overrides",
+)
 
 
 @command(
     "recall",
     argument("query", "The question; - reads it from standard input, '' lists the newest."),
-    _LIMIT, _SOURCE_ID,
+    _LIMIT,
+    _SOURCE_ID,
     option("--exclude", "Leave out rows with this text; may be repeated.", metavar="TEXT", many=True),
-    _FULL, _DEEP,
+    _FULL,
+    _DEEP,
     option("--best-first", "Best row first instead of last.", kind="flag", default=False),
     option("--top", "The text of the best row alone, whole.", kind="flag", default=False),
     *shape_options(render.ROW_FIELDS),
-    option("--absolute", "Show cosine and coverage, which mean the same for every question.", kind="flag", default=False),
-    _AS_OF, _SET, _NO_WAIT,
+    option(
+        "--absolute", "Show cosine and coverage, which mean the same for every question.", kind="flag", default=False
+    ),
+    _AS_OF,
+    _SET,
+    _NO_WAIT,
     option("--fail-empty", "Exit 3 when nothing was found.", kind="flag", default=False),
-    option("--explain", "Show ranks, scores and what was cut where; --explain=all shows every candidate.", kind="flag", default=False),
+    option(
+        "--explain",
+        "Show ranks, scores and what was cut where; --explain=all shows every candidate.",
+        kind="flag",
+        default=False,
+    ),
     option("--explain-all", "The same as --explain=all.", kind="flag", default=False),
     option("--why-not", "Say at which stage this row was dropped, and nothing else.", metavar="REF", values="refs"),
     option("--legend", "Explain on stderr what the numbers of these rows mean.", kind="flag", default=False),
     common=AXES,
 )
-def recall(session, query, limit, source_id, exclude, full, deep, best_first, top, absolute, as_of, set, no_wait, fail_empty, explain, explain_all, why_not, legend, **shape):
+def recall(
+    session,
+    query,
+    limit,
+    source_id,
+    exclude,
+    full,
+    deep,
+    best_first,
+    top,
+    absolute,
+    as_of,
+    set,
+    no_wait,
+    fail_empty,
+    explain,
+    explain_all,
+    why_not,
+    legend,
+    **shape,
+):
     """Find memories by meaning and by words. The best row is the last one.
 
     Columns: rank (1 is best), ref, age, signal, score, cosine, preview. The score is the value that the gate
@@ -63,7 +106,14 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
         params["trace"] = True
     if why_not is not None:
         params["why_not"] = "{}:{}".format(*reading.ref(why_not))
-    narrowed = exclude or set or source_id is not None or as_of is not None or "trace" in params or any(session.options.get(axis) is not None for axis in ("project", "channel"))
+    narrowed = (
+        exclude
+        or set
+        or source_id is not None
+        or as_of is not None
+        or "trace" in params
+        or any(session.options.get(axis) is not None for axis in ("project", "channel"))
+    )
     answer = None if narrowed else _pasted(session, params["query"])
     full = full or answer is not None
     answer = answer or session.ask("recall", params, overrides=reading.pairs(set) or None)
@@ -86,8 +136,17 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
 
             explaining.show(session.out, trace, explain_all)
         ranks = range(1, len(shown) + 1) if best_first else range(len(shown), 0, -1)
-        _print(session.out, answer.response, [{**row, "rank": str(rank)} for rank, row in zip(ranks, shown)], shape, params["query"],
-               absolute, top, full, best_first)
+        _print(
+            session.out,
+            answer.response,
+            [{**row, "rank": str(rank)} for rank, row in zip(ranks, shown)],
+            shape,
+            params["query"],
+            absolute,
+            top,
+            full,
+            best_first,
+        )
     if legend:
         from . import view
 
@@ -102,8 +161,19 @@ def recall(session, query, limit, source_id, exclude, full, deep, best_first, to
 @command(
     "context",
     argument("query", "The question; - reads it from standard input."),
-    option("--history", "The dialogue: JSON, an array or a line for each {role, content, timestamp?}.", metavar="FILE|-", values="files"),
-    _LIMIT, _SOURCE_ID, _FULL, _DEEP, _AS_OF, _SET, _NO_WAIT,
+    option(
+        "--history",
+        "The dialogue: JSON, an array or a line for each {role, content, timestamp?}.",
+        metavar="FILE|-",
+        values="files",
+    ),
+    _LIMIT,
+    _SOURCE_ID,
+    _FULL,
+    _DEEP,
+    _AS_OF,
+    _SET,
+    _NO_WAIT,
     *shape_options(_CONTEXT_FIELDS),
     common=AXES,
 )
@@ -193,8 +263,10 @@ def _nothing(response):
     else:
         said = "nothing found: no row was near enough to come into question"
     if missed:
-        said += (f"; the nearest, {missed.get('ref')}, has {missed.get('signal')} {render.number(missed.get('score'))}"
-                 f" where {render.number(missed.get('threshold'))} is asked")
+        said += (
+            f"; the nearest, {missed.get('ref')}, has {missed.get('signal')} {render.number(missed.get('score'))}"
+            f" where {render.number(missed.get('threshold'))} is asked"
+        )
     return f"{said}; --deep lets weaker matches pass, --explain shows what was cut"
 
 

@@ -10,15 +10,59 @@ import time
 from . import times
 from .output import one_line, to_json, without_controls
 
-ROW_FIELDS = ("rank", "ref", "age", "match", "signal", "score", "cosine", "coverage", "rrf", "rsf", "prior", "confidence",
-              "timestamp", "id", "source", "preview", "content", "length", "truncated")
+ROW_FIELDS = (
+    "rank",
+    "ref",
+    "age",
+    "match",
+    "signal",
+    "score",
+    "cosine",
+    "coverage",
+    "rrf",
+    "rsf",
+    "prior",
+    "confidence",
+    "timestamp",
+    "id",
+    "source",
+    "preview",
+    "content",
+    "length",
+    "truncated",
+)
 
 
 # What the text of a row gets before other columns do, and what it gets on the narrowest terminal.
 _WANTED_ROOM, _LEAST_ROOM = 24, 4
 # What a narrow terminal gives up, the first first; rank, ref and the text stay.
-_GIVEN_UP = ("neighbours", "words", "similarity", "prior", "rsf", "rrf", "coverage", "confidence", "match", "cosine", "signal", "source", "age", "stored",
-             "time", "timestamp", "id", "locked", "channel", "project", "agent", "asked", "score", "fate", "rank")
+_GIVEN_UP = (
+    "neighbours",
+    "words",
+    "similarity",
+    "prior",
+    "rsf",
+    "rrf",
+    "coverage",
+    "confidence",
+    "match",
+    "cosine",
+    "signal",
+    "source",
+    "age",
+    "stored",
+    "time",
+    "timestamp",
+    "id",
+    "locked",
+    "channel",
+    "project",
+    "agent",
+    "asked",
+    "score",
+    "fate",
+    "rank",
+)
 _NUMBERS = ("rank", "age", "calls", "failed", "p50 ms", "p99 ms")
 
 
@@ -81,7 +125,11 @@ def table(out, names, rows, whole=False, lines=1, marks=None):
     # A column that no row fills (nobody uses channels, nothing is locked) only takes room from the text.
     filled = [at for at in range(len(names) - 1) if any(row[at] != "" for row in rows)] + [len(names) - 1]
     names, rows = [names[at] for at in filled], [[row[at] for at in filled] for row in rows]
-    cells = [[one_line(str(v)) for v in row[:-1]] + [without_controls(str(row[-1])) if whole else " ".join(without_controls(str(row[-1])).split())] for row in rows]
+    cells = [
+        [one_line(str(v)) for v in row[:-1]]
+        + [without_controls(str(row[-1])) if whole else " ".join(without_controls(str(row[-1])).split())]
+        for row in rows
+    ]
     widths = [max(cell_len(row[at]) for row in [names, *cells]) for at in range(len(names) - 1)]
     wanted = min(_WANTED_ROOM, max(cell_len(row[-1]) for row in [names, *cells]))
     for name in _GIVEN_UP:
@@ -89,9 +137,16 @@ def table(out, names, rows, whole=False, lines=1, marks=None):
             break
         if name in names[:-1]:
             at = names.index(name)
-            names, widths, cells = names[:at] + names[at + 1:], widths[:at] + widths[at + 1:], [row[:at] + row[at + 1:] for row in cells]
+            names, widths, cells = (
+                names[:at] + names[at + 1 :],
+                widths[:at] + widths[at + 1 :],
+                [row[:at] + row[at + 1 :] for row in cells],
+            )
     room = max(_LEAST_ROOM, out.columns() - sum(widths) - 2 * len(widths))
-    drawn, printer = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(names)), console(out)
+    drawn, printer = (
+        Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(names)),
+        console(out),
+    )
     for name, width in zip(names, widths):
         drawn.add_column(name, width=width, no_wrap=True, justify=_side(name))
     drawn.add_column(names[-1], max_width=room, justify=_side(names[-1]), overflow="fold")
@@ -170,7 +225,9 @@ def warnings(out, response):
     if response.get("gate_fallback"):
         out.warn("cpersona: low confidence: every row was below the gate, these matched by words alone")
     if response.get("full_content_budget_chars"):
-        out.note(f"texts beyond {response['full_content_budget_chars']} characters in all are previews; `cpersona get REF` shows one whole")
+        out.note(
+            f"texts beyond {response['full_content_budget_chars']} characters in all are previews; `cpersona get REF` shows one whole"
+        )
 
 
 def console(out):
@@ -178,7 +235,14 @@ def console(out):
     from rich.console import Console
 
     out.flush()
-    return Console(width=out.columns(), color_system="auto" if out.colours() else None, highlight=False, soft_wrap=False, markup=False, emoji=False)
+    return Console(
+        width=out.columns(),
+        color_system="auto" if out.colours() else None,
+        highlight=False,
+        soft_wrap=False,
+        markup=False,
+        emoji=False,
+    )
 
 
 def waiting(stream_is_terminal):
@@ -193,8 +257,14 @@ class _Progress:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self._bar = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-                             console=Console(stderr=True), transient=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
         self._task = self._bar.add_task("working", total=None)
         self._drawn = 0.0
 
@@ -211,4 +281,9 @@ class _Progress:
         if now - self._drawn < 0.1 and said.get("done") != said.get("total"):
             return
         self._drawn = now
-        self._bar.update(self._task, completed=said.get("done", 0), total=said.get("total"), description=str(said.get("stage", "working")))
+        self._bar.update(
+            self._task,
+            completed=said.get("done", 0),
+            total=said.get("total"),
+            description=str(said.get("stage", "working")),
+        )

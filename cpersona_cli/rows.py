@@ -12,9 +12,32 @@ from .spec import AGENT, AXES, WRITES, argument, command, option
 
 _KEYS = {"agent": "agent_id", "project": "project_id", "channel": "channel"}
 _GET_FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "length", "truncated")
-_LIST_FIELDS = ("ref", "stored", "age", "locked", "agent", "project", "channel", "id", "source", "timestamp", "metadata", "content", "length", "truncated")
-_REFS = argument("refs", "Rows as recall shows them: mem:12, ep:3; a bare number is a memory.", many=True, metavar="REF…", values="refs")
-_MEMORIES = argument("refs", "Memories as recall shows them: mem:12, or the number alone.", many=True, metavar="REF…", values="memories")
+_LIST_FIELDS = (
+    "ref",
+    "stored",
+    "age",
+    "locked",
+    "agent",
+    "project",
+    "channel",
+    "id",
+    "source",
+    "timestamp",
+    "metadata",
+    "content",
+    "length",
+    "truncated",
+)
+_REFS = argument(
+    "refs",
+    "Rows as recall shows them: mem:12, ep:3; a bare number is a memory.",
+    many=True,
+    metavar="REF…",
+    values="refs",
+)
+_MEMORIES = argument(
+    "refs", "Memories as recall shows them: mem:12, or the number alone.", many=True, metavar="REF…", values="memories"
+)
 
 
 @command(
@@ -39,9 +62,11 @@ def get(session, refs, raw, **shape):
     if raw and (shape.chosen or session.out.as_json):
         raise exits.Usage("--raw prints the texts alone; leave --fields, --format and --json out")
     asked = ["{}:{}".format(*reading.ref(text)) for text in refs]
-    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": asked[:fields.MAX_REFS]})
+    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": asked[: fields.MAX_REFS]})
     for at in range(fields.MAX_REFS, len(asked), fields.MAX_REFS):
-        more = session.ask("get_contents", {"agent_id": session.agent, "refs": asked[at:at + fields.MAX_REFS]}).response
+        more = session.ask(
+            "get_contents", {"agent_id": session.agent, "refs": asked[at : at + fields.MAX_REFS]}
+        ).response
         for key in ("items", "missing", "count"):
             answer.response[key] += more[key]
     out, missing = session.out, answer.response.get("missing", [])
@@ -59,7 +84,9 @@ def get(session, refs, raw, **shape):
         if item.get("cut"):
             out.note(f"{item['ref']} is the beginning of a longer text: {cuts.kept(item['cut'])}")
     if missing:
-        out.warn(f"cpersona get: no such row of agent {session.agent!r}: {', '.join(map(str, missing))}; `cpersona list` shows what there is")
+        out.warn(
+            f"cpersona get: no such row of agent {session.agent!r}: {', '.join(map(str, missing))}; `cpersona list` shows what there is"
+        )
         return fields.EXIT_FAILED
     return answer.status
 
@@ -83,7 +110,11 @@ def _draw(out, item):
     option("-n --limit", "Rows at most, up to 500.", kind="int", default=100, metavar="N", least=0),
     option("--since", "Stored at this time or later: an instant, a date, or an age like 3h.", metavar="TIME"),
     option("--until", "Stored at this time or before; a date is its whole day.", metavar="TIME"),
-    option("--as-of", "Only rows stored by then, with what they say today; how many were changed or deleted since is said.", metavar="TIME"),
+    option(
+        "--as-of",
+        "Only rows stored by then, with what they say today; how many were changed or deleted since is said.",
+        metavar="TIME",
+    ),
     option("--all-agents", "Memories of every agent.", kind="flag", default=False),
     *shape_options(_LIST_FIELDS),
     common=AXES,
@@ -106,7 +137,9 @@ def list_(session, limit, since, until, as_of, all_agents, **shape):
             params[name] = session.instant(text, end=name != "since")
     for name, option in (("until", "--until"), ("as_of", "--as-of")):
         if params.get("since", "") > params.get(name, "9"):
-            raise exits.Usage(f"list: --since {since} lies after {option} {until if name == 'until' else as_of}; nothing can be between them")
+            raise exits.Usage(
+                f"list: --since {since} lies after {option} {until if name == 'until' else as_of}; nothing can be between them"
+            )
     answer = session.ask("list_memories", params)
     rows = shape.within(session.out, answer.response, "memories")
     if session.show(answer):
@@ -119,7 +152,9 @@ def list_(session, limit, since, until, as_of, all_agents, **shape):
     render.warnings(session.out, answer.response)
     if not rows and limit:
         which = " like that" if params.keys() - {"agent_id", "limit"} else ""
-        session.out.note(f"no memories{which} of agent {params['agent_id']!r}" if params["agent_id"] else f"no memories{which}")
+        session.out.note(
+            f"no memories{which} of agent {params['agent_id']!r}" if params["agent_id"] else f"no memories{which}"
+        )
     return answer.status
 
 
@@ -144,7 +179,9 @@ def _field(row, name):
 @command(
     "update",
     argument("ref", "The memory, like mem:12.", values="memories"),
-    argument("text", "Its new text; - or nothing at all reads it from standard input.", required=False, metavar="TEXT|-"),
+    argument(
+        "text", "Its new text; - or nothing at all reads it from standard input.", required=False, metavar="TEXT|-"
+    ),
     cuts.FAIL_IF_CUT,
     common=(*WRITES, *AGENT),
 )
@@ -158,7 +195,11 @@ def update(session, ref, text, fail_if_cut):
       cpersona update mem:12 "Deploys run from the main branch"
     """
     number = reading.memory_id(ref)
-    params = {"agent_id": session.agent, "memory_id": number, "content": reading.text_or_stdin(text, "text", session.out)}
+    params = {
+        "agent_id": session.agent,
+        "memory_id": number,
+        "content": reading.text_or_stdin(text, "text", session.out),
+    }
     if fail_if_cut:
         params["fail_if_cut"] = True
     answer = session.ask("update_memory", params, refused=lambda answer: _tell_apart(session, f"mem:{number}", answer))
@@ -178,7 +219,9 @@ def delete(session, refs):
     Example:
       cpersona delete mem:12 ep:3
     """
-    return each(session, refs, "deleted", {"mem": ("delete_memory", "memory_id"), "ep": ("delete_episode", "episode_id")})
+    return each(
+        session, refs, "deleted", {"mem": ("delete_memory", "memory_id"), "ep": ("delete_episode", "episode_id")}
+    )
 
 
 @command("lock", _MEMORIES, common=(*WRITES, *AGENT))
@@ -206,7 +249,9 @@ def each(session, refs, done, methods):
     parsed = [reading.ref(text) for text in refs]
     for kind, number in parsed:
         if kind not in methods:
-            raise exits.Usage(f"{kind}:{number} is {'an episode' if kind == 'ep' else 'a memory'}; {session.name} takes {' or '.join(methods)}:{number}")
+            raise exits.Usage(
+                f"{kind}:{number} is {'an episode' if kind == 'ep' else 'a memory'}; {session.name} takes {' or '.join(methods)}:{number}"
+            )
     status = fields.EXIT_OK
 
     def ask(item):
@@ -233,16 +278,22 @@ def each(session, refs, done, methods):
 def _tell_apart(session, ref, answer):
     """Say in a refusal whether the row is locked or not there; that another agent has it is not told from that it is missing."""
     said = answer.response.get("error")
-    if said == fields.NOT_EDITABLE.format(ref=ref) and session.call("get_contents", {"agent_id": session.agent, "refs": [ref]}).response.get("items"):
+    if said == fields.NOT_EDITABLE.format(ref=ref) and session.call(
+        "get_contents", {"agent_id": session.agent, "refs": [ref]}
+    ).response.get("items"):
         answer.response["error"] = f"{ref} is locked; `cpersona unlock {ref}` frees it"
     elif said in (fields.NOT_EDITABLE.format(ref=ref), fields.NOT_OWNED.format(ref=ref)):
         lists = "episode list" if ref.startswith("ep:") else "list"
-        answer.response["error"] = f"no row {ref} of agent {session.agent!r}; `cpersona {lists}` shows what there is, --agent names another agent"
+        answer.response["error"] = (
+            f"no row {ref} of agent {session.agent!r}; `cpersona {lists}` shows what there is, --agent names another agent"
+        )
 
 
 def _outcome(session, named, done, response):
     if response.get("persisted") is False:
-        session.out.warn(f"cpersona: {named} is as it was: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again")
+        session.out.warn(
+            f"cpersona: {named} is as it was: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again"
+        )
     else:
         session.out.record((named, done))
 

@@ -19,7 +19,7 @@ from .exits import reason_of
 from .reaching import POLL_SECONDS, Absent, CallFailed, Nobody, reach
 
 STOP_SECONDS = 60.0
-SOCKET_SECONDS = 8.0            # longer than a daemon takes to find that its socket's file is gone
+SOCKET_SECONDS = 8.0  # longer than a daemon takes to find that its socket's file is gone
 _NOTE_BYTES = 65_536
 
 

@@ -11,7 +11,21 @@ _NAMED = 5  # rows of an answer that are named one by one
 
 # What may be the first command of a database. Every other one asks of what is stored, and an empty answer from a store that
 # it made itself, in the wrong place perhaps, would look like one.
-FOUNDING = frozenset({"store", "import", "episode archive", "profile set", "associate declare", "git note", "git backfill", "pause", "call", "daemon start", "daemon restart"})
+FOUNDING = frozenset(
+    {
+        "store",
+        "import",
+        "episode archive",
+        "profile set",
+        "associate declare",
+        "git note",
+        "git backfill",
+        "pause",
+        "call",
+        "daemon start",
+        "daemon restart",
+    }
+)
 
 
 class Answer:
@@ -143,7 +157,9 @@ class Session:
         """Name on stderr the rows that belong into an answer and cannot be shown, each with the reason."""
         named = ", ".join(f"{row['ref']} ({row['reason']})" for row in rows[:_NAMED])
         more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-        self.out.warn(f"cpersona {self.name}: {'a row is' if len(rows) == 1 else f'{len(rows)} rows are'} left out: {named}{more}")
+        self.out.warn(
+            f"cpersona {self.name}: {'a row is' if len(rows) == 1 else f'{len(rows)} rows are'} left out: {named}{more}"
+        )
 
     def show(self, answer, **beside):
         """Print an answer as JSON if that was asked for, with rows under our names and what stands beside it, and tell whether it was."""
@@ -160,7 +176,9 @@ def check_text(value):
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            raise exits.Usage(f"{repr(value[:40].encode('utf-8', 'surrogateescape'))[1:]} is not valid UTF-8; convert it first, for instance with iconv") from None
+            raise exits.Usage(
+                f"{repr(value[:40].encode('utf-8', 'surrogateescape'))[1:]} is not valid UTF-8; convert it first, for instance with iconv"
+            ) from None
     elif isinstance(value, dict):
         for key, item in value.items():
             check_text(key)

@@ -7,13 +7,24 @@ from . import exits
 from .output import one_line
 from .spec import option
 
+
 def shape_options(known):
     """Declare the four options of a command whose rows have these fields."""
     return (
         option("--fields", "The columns to print, off a terminal or on it.", metavar="NAME,…", values=tuple(known)),
-        option("--format", "Print each row by this template: {NAME} is a field, \\t, \\n and {{ are what they say.", metavar="TEMPLATE"),
+        option(
+            "--format",
+            "Print each row by this template: {NAME} is a field, \\t, \\n and {{ are what they say.",
+            metavar="TEMPLATE",
+        ),
         option("-0 --null", "End records with NUL and leave text as it is.", kind="flag", default=False),
-        option("--max-chars", "Characters of text to print in all, spent from the best or newest row.", kind="int", metavar="N", least=1),
+        option(
+            "--max-chars",
+            "Characters of text to print in all, spent from the best or newest row.",
+            kind="int",
+            metavar="N",
+            least=1,
+        ),
     )
 
 
@@ -30,7 +41,9 @@ class Shape:
     def __init__(self, known, as_json=False, fields=None, format=None, null=False, max_chars=None):
         for option, given in (("--fields", fields is not None), ("--format", format is not None), ("-0/--null", null)):
             if given and as_json:
-                raise exits.Usage(f"--json prints the whole answer and {option} says how to print rows; give one of them")
+                raise exits.Usage(
+                    f"--json prints the whole answer and {option} says how to print rows; give one of them"
+                )
         if fields is not None and format is not None:
             raise exits.Usage("--fields and --format both say what to print; give one of them")
         self._known, self.null, self._max_chars = known, null, max_chars
@@ -59,7 +72,7 @@ class Shape:
             raise exits.Usage(f"--format is empty; a field is {{NAME}}, and it takes {', '.join(self._known)}")
         pieces, literal, at = [], "", 0
         while at < len(text):
-            two, one = text[at:at + 2], text[at]
+            two, one = text[at : at + 2], text[at]
             if two in ("{{", "}}"):
                 literal, at = literal + one, at + 2
             elif one == "\\":
@@ -67,7 +80,7 @@ class Shape:
                     raise exits.Usage(f"--format does not understand {two!r}; it takes \\t, \\n, \\r, \\0 and \\\\")
                 literal, at = literal + _ESCAPES[two[1]], at + 2
             elif one == "{":
-                name, closed, _ = text[at + 1:].partition("}")
+                name, closed, _ = text[at + 1 :].partition("}")
                 if not closed:
                     raise exits.Usage("--format has a { without its }; a field is {NAME}, a brace itself {{")
                 pieces.append((literal, self._checked("--format", name.strip())))
@@ -92,7 +105,14 @@ class Shape:
             said = row.get(text) or ""
             if len(said) > left:
                 if not kept:
-                    kept.append({**row, text: said[:left], f"{text}_truncated": True, f"{text}_len": row.get(f"{text}_len", len(said))})
+                    kept.append(
+                        {
+                            **row,
+                            text: said[:left],
+                            f"{text}_truncated": True,
+                            f"{text}_len": row.get(f"{text}_len", len(said)),
+                        }
+                    )
                 break
             kept.append(row)
             left -= len(said)

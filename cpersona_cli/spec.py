@@ -12,11 +12,30 @@ class Parameter:
     sources in ``completing``; '' where nobody can know.
     """
 
-    __slots__ = ("name", "flags", "kind", "default", "help", "metavar", "many", "required", "choices", "least", "values")
+    __slots__ = (
+        "name",
+        "flags",
+        "kind",
+        "default",
+        "help",
+        "metavar",
+        "many",
+        "required",
+        "choices",
+        "least",
+        "values",
+    )
 
     def __init__(self, name, flags, kind, default, help, metavar, many, required, choices, least=None, values=""):
         self.name, self.flags, self.kind, self.default, self.help = name, flags, kind, default, help
-        self.metavar, self.many, self.required, self.choices, self.least, self.values = metavar, many, required, choices, least, values
+        self.metavar, self.many, self.required, self.choices, self.least, self.values = (
+            metavar,
+            many,
+            required,
+            choices,
+            least,
+            values,
+        )
 
 
 class Command:
@@ -37,7 +56,9 @@ def argument(name, help, *, many=False, required=True, metavar=None, values=""):
     return Parameter(name, (), "text", None, help, metavar or name.upper(), many, required, (), None, values)
 
 
-def option(flags, help, *, kind="text", default=None, metavar=None, many=False, choices=(), name=None, least=None, values=""):
+def option(
+    flags, help, *, kind="text", default=None, metavar=None, many=False, choices=(), name=None, least=None, values=""
+):
     """Declare an option; ``flags`` is a space-separated list whose last long flag names the parameter unless ``name`` does."""
     words = tuple(flags.split())
     name = name or [w for w in words if w.startswith("--")][-1][2:].replace("-", "_")
@@ -46,11 +67,25 @@ def option(flags, help, *, kind="text", default=None, metavar=None, many=False, 
 
 COMMON = {
     "db": option("--db", "The database file [env CPERSONA_DB_PATH].", metavar="FILE", values="files"),
-    "agent": option("--agent", "Whose memory is meant [env CPERSONA_AGENT; default: default].", metavar="NAME", values="agents"),
-    "project": option("--project", "The project axis; '' is the global pool [env CPERSONA_PROJECT].", metavar="NAME", values="projects"),
+    "agent": option(
+        "--agent", "Whose memory is meant [env CPERSONA_AGENT; default: default].", metavar="NAME", values="agents"
+    ),
+    "project": option(
+        "--project",
+        "The project axis; '' is the global pool [env CPERSONA_PROJECT].",
+        metavar="NAME",
+        values="projects",
+    ),
     "channel": option("--channel", "The channel axis [env CPERSONA_CHANNEL].", metavar="NAME", values="channels"),
-    "session": option("--session", "Your session's key: `pause --session KEY` keeps what is written with it out.", metavar="KEY"),
-    "json": option("--json", "Print the daemon's whole answer as JSON; a row is its `ref`, your own key its `id`.", kind="flag", default=False),
+    "session": option(
+        "--session", "Your session's key: `pause --session KEY` keeps what is written with it out.", metavar="KEY"
+    ),
+    "json": option(
+        "--json",
+        "Print the daemon's whole answer as JSON; a row is its `ref`, your own key its `id`.",
+        kind="flag",
+        default=False,
+    ),
     "quiet": option("-q --quiet", "Print no notes on stderr, only failures and warnings.", kind="flag", default=False),
 }
 AXES = ("agent", "project", "channel", "json", "quiet", "db")
@@ -66,6 +101,8 @@ def stray(command, options):
 
 def command(path, *parameters, common=AXES, epilog=None):
     """Declare the decorated function as the command of these words; its module lists it in COMMANDS. ``epilog`` ends its help."""
+
     def declare(run):
         return Command(tuple(path.split()), parameters, common, epilog, run)
+
     return declare

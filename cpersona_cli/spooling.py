@@ -145,7 +145,9 @@ class Queue:
         except ValueError as error:
             raise CallFailed("invalid_params", str(error)) from None
         except OSError as error:
-            raise CallFailed("storage", f"{error.filename or self._spool} cannot be written: {error.strerror}") from None
+            raise CallFailed(
+                "storage", f"{error.filename or self._spool} cannot be written: {error.strerror}"
+            ) from None
         return {"ok": True, "result": "queued", "queued": name}
 
     def ask(self, method, params):

@@ -60,7 +60,9 @@ def start_daemon(where, settings, environ, deadline):
         try:
             _spawn(where, settings, environ, deadline)
             if gone:
-                to_stderr(f"cpersona: {where.db} was moved away or deleted; a new, empty database was begun in its place")
+                to_stderr(
+                    f"cpersona: {where.db} was moved away or deleted; a new, empty database was begun in its place"
+                )
         except CallFailed as failure:
             # One that serves already had lost its socket's file, and has made it again.
             sock = _reached(where, settings, deadline) if failure.code == "busy" else None
@@ -135,13 +137,15 @@ def _spawn(where, settings, environ, deadline):
         line = {"error": f"the daemon ended before it was ready; its log is {where.log}", "code": "unreachable"}
     if not line.get("ready"):
         code = line.get("code")
-        raise _not_started(code if code in fields.ERRORS else "unreachable", f"the daemon did not start: {line.get('error')}")
+        raise _not_started(
+            code if code in fields.ERRORS else "unreachable", f"the daemon did not start: {line.get('error')}"
+        )
 
 
 def _not_started(code, message):
     failure = CallFailed(code, message)
     if failure.exit_status == fields.EXIT_FAILED:
-        failure.exit_status = fields.EXIT_UNREACHABLE   # whatever kept it from starting, there is none to ask
+        failure.exit_status = fields.EXIT_UNREACHABLE  # whatever kept it from starting, there is none to ask
     return failure
 
 

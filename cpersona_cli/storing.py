@@ -18,16 +18,45 @@ from .spec import AXES, WRITES, argument, command, option
     option("--metadata", "Anything to keep beside it, as a JSON object.", metavar="JSON"),
     option("--associations", "Entities and relations to declare with it, as JSON.", metavar="JSON"),
     option("--lock", "Protect it from change and deletion.", kind="flag", default=False),
-    option("--on-conflict", "What happens when the key exists already.", default="skip", choices=("skip", "update", "fail")),
+    option(
+        "--on-conflict", "What happens when the key exists already.", default="skip", choices=("skip", "update", "fail")
+    ),
     option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
-    option("--queue", "Where no daemon can be reached, keep it for the next one and exit 0.", kind="flag", default=False),
-    option("--check-secrets", "Point out tokens, keys and passwords in it: warn stores it all the same, refuse does not.", choices=("warn", "refuse")),
+    option(
+        "--queue", "Where no daemon can be reached, keep it for the next one and exit 0.", kind="flag", default=False
+    ),
+    option(
+        "--check-secrets",
+        "Point out tokens, keys and passwords in it: warn stores it all the same, refuse does not.",
+        choices=("warn", "refuse"),
+    ),
     option("--fail-if-skipped", "Exit 3 when nothing new was stored.", kind="flag", default=False),
     cuts.FAIL_IF_CUT,
-    option("--jsonl", "Store each line of a file: an object of these parameters, or a string.", metavar="FILE|-", values="files"),
+    option(
+        "--jsonl",
+        "Store each line of a file: an object of these parameters, or a string.",
+        metavar="FILE|-",
+        values="files",
+    ),
     common=(*WRITES, *AXES),
 )
-def store(session, text, id, source, at, metadata, associations, lock, on_conflict, batch, queue, check_secrets, fail_if_skipped, fail_if_cut, jsonl):
+def store(
+    session,
+    text,
+    id,
+    source,
+    at,
+    metadata,
+    associations,
+    lock,
+    on_conflict,
+    batch,
+    queue,
+    check_secrets,
+    fail_if_skipped,
+    fail_if_cut,
+    jsonl,
+):
     """Keep one memory, or a file of them, and print its ref.
 
     A text that is already there is skipped, which is success: running the same command again is harmless.
@@ -98,20 +127,28 @@ def _say(session, response):
         out.line(f"mem:{number}")
     result = response.get("result")
     if response.get("persisted") is False:
-        out.warn(f"cpersona: nothing was kept: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again")
+        out.warn(
+            f"cpersona: nothing was kept: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again"
+        )
     elif result == "skipped":
         out.note(f"skipped ({response.get('reason', 'already stored')})")
         if response.get("content_differs"):
-            out.note(f"the stored text differs and stays as it is; `cpersona update mem:{number}` or --on-conflict update changes it")
+            out.note(
+                f"the stored text differs and stays as it is; `cpersona update mem:{number}` or --on-conflict update changes it"
+            )
     elif result != "stored":
         out.note(str(result))
     cuts.warn(out, response)
     for found in response.get("secrets", ()):
-        out.warn(f"cpersona: what looks like a secret is in the {found.get('in', 'text')}, {found.get('kind')} at character {found.get('at')}"
-                 + (f"; `cpersona delete mem:{number}` removes it" if isinstance(number, int) else ""))
+        out.warn(
+            f"cpersona: what looks like a secret is in the {found.get('in', 'text')}, {found.get('kind')} at character {found.get('at')}"
+            + (f"; `cpersona delete mem:{number}` removes it" if isinstance(number, int) else "")
+        )
     ahead = response.get("timestamp_ahead_of_clock")
     if isinstance(ahead, dict):
-        out.warn(f"cpersona: the time {ahead.get('timestamp')} lies {ahead.get('ahead_by_seconds')} s ahead of the clock")
+        out.warn(
+            f"cpersona: the time {ahead.get('timestamp')} lies {ahead.get('ahead_by_seconds')} s ahead of the clock"
+        )
     for dropped in (response.get("associations") or {}).get("dropped", ()):
         out.warn(f"cpersona: an association was left out: {dropped.get('reason')}")
 

@@ -6,8 +6,13 @@ Contract: interface.md, "One parser for every time a person types".
 import time
 
 try:
-    from _datetime import date, datetime, timedelta, timezone   # the C half alone: the Python half is a long module that it replaces
-except ImportError:                                             # pragma: no cover - an interpreter without it
+    from _datetime import (
+        date,
+        datetime,
+        timedelta,
+        timezone,
+    )  # the C half alone: the Python half is a long module that it replaces
+except ImportError:  # pragma: no cover - an interpreter without it
     from datetime import date, datetime, timedelta, timezone
 
 from .exits import Usage
@@ -42,7 +47,9 @@ def parse(text, now=None):
         moment = moment.replace(tzinfo=timezone.utc) if naive else moment.astimezone(timezone.utc)
         return Typed(moment, moment, naive)
     except (ValueError, OverflowError):
-        raise Usage(f"{text!r} is not a time; give an instant like 2026-03-01T09:30Z, a date like 2026-03-01, or an age like 90m, 3h, 2d") from None
+        raise Usage(
+            f"{text!r} is not a time; give an instant like 2026-03-01T09:30Z, a date like 2026-03-01, or an age like 90m, 3h, 2d"
+        ) from None
 
 
 def seconds(text):
@@ -55,7 +62,7 @@ def seconds(text):
 
 def _length(said):
     """Return the seconds of an age, or None when the text is none."""
-    import re   # costs more than the interpreter's start; only a typed time needs it
+    import re  # costs more than the interpreter's start; only a typed time needs it
 
     said = said.lower()
     if not re.fullmatch(r"(?:\d+(?:\.\d+)?[smhdw])+", said):

@@ -7,7 +7,9 @@ from . import catalogue, guessing, spec
 from .exits import Usage
 
 TOPICS = {
-    "order": ("why the best row is the last one", """
+    "order": (
+        "why the best row is the last one",
+        """
 A recall prints its rows in ascending order: the last row is the best, nearest
 your prompt. Agents attend most to the end of what they read, and so do people
 at a terminal.
@@ -25,8 +27,11 @@ turns the rows round, --top prints the best row alone, and --json says
 `cpersona context` is different: it merges what was recalled with a
 conversation by time. Rows without a readable time come first, so that the end
 of the list is what is really newest.
-"""),
-    "scores": ("what the number beside a row means", """
+""",
+    ),
+    "scores": (
+        "what the number beside a row means",
+        """
 Each scored row names its signal and the score that the gate compared:
 
     blend   the default mode: how far the cosine stands above what unrelated
@@ -46,8 +51,11 @@ between questions. --absolute shows the cosine and the coverage of each row.
 
 --explain shows each list's part in the score, the threshold and the verdict;
 --why-not REF names the stage that dropped a row, and the number it missed by.
-"""),
-    "gate": ("why a recall may answer nothing", """
+""",
+    ),
+    "gate": (
+        "why a recall may answer nothing",
+        """
 In the mode blend the best row must reach a threshold, and others half of it;
 a row that holds a rare identifier of the question always passes. A question
 that names what no row holds must be met better, and so must one about a person
@@ -66,8 +74,11 @@ and surer rows, `lenient` for more. --deep halves the thresholds for one
 question. In the modes rrf, rsf and cascade a word match that lies far in
 meaning may fall to a calibrated gate, under rrf with the builtin embedder no
 identifier; `cpersona exists TEXT` answers by words alone.
-"""),
-    "window": ("how far back vector search looks", """
+""",
+    ),
+    "window": (
+        "how far back vector search looks",
+        """
 CPERSONA_MAX_MEMORIES (10,000) is no limit of storage. It is how many of the
 newest rows vector search considers; older rows are still found by their
 words. Raising it also removes a preference for the recent.
@@ -76,8 +87,11 @@ first.
 
     $ cpersona recall "anything" --set vector_reach=20000
     $ cpersona config show
-"""),
-    "axes": ("agents, projects, channels and sources", """
+""",
+    ),
+    "axes": (
+        "agents, projects, channels and sources",
+        """
 An agent never sees another agent's rows. Within one agent, a project sees its
 own rows and the global pool, and a channel sees its own rows and those
 without a channel. No project given means no filter; an empty one (--project
@@ -90,8 +104,11 @@ without a channel. No project given means no filter; an empty one (--project
 --source-id takes one source, or all that begin alike when it ends in a sign:
 `user:` finds `user:10`. Defaults come from CPERSONA_AGENT, CPERSONA_PROJECT
 and CPERSONA_CHANNEL, or the config file.
-"""),
-    "dedup": ("why storing twice is harmless", """
+""",
+    ),
+    "dedup": (
+        "why storing twice is harmless",
+        """
 The same text in the same place is kept once, and so is the same --id. The
 second store answers `skipped`, which is a success: a script may send
 everything again.
@@ -104,8 +121,11 @@ A skip never changes the stored row, even when the text differs under the same
 id. Use --on-conflict update, `cpersona update REF`, or delete and store.
 --fail-if-skipped makes a skip exit 3. A locked row cannot be changed or
 deleted; a lock protects, it does not raise a row in any answer.
-"""),
-    "backup": ("keeping a copy, and getting it back", """
+""",
+    ),
+    "backup": (
+        "keeping a copy, and getting it back",
+        """
 `cpersona backup FILE` writes database, calibration and settings as one
 verified file while the daemon runs. Do not copy the .db alone: what was
 written last may still stand in the file beside it.
@@ -117,8 +137,11 @@ written last may still stand in the file beside it.
 `cpersona restore FILE` verifies the file first and moves the present database
 aside. `cpersona export` and `import` carry one agent's rows as JSON lines
 between machines; what is there already is skipped.
-"""),
-    "time": ("how times are read and written", """
+""",
+    ),
+    "time": (
+        "how times are read and written",
+        """
 Every stamp names an instant; one without an offset means UTC. Options that
 take a time understand an ISO instant, a date (its whole UTC day) or an age
 such as 90m, 3h or 2d.
@@ -135,8 +158,11 @@ without their past, and a store of an early version has none either:
 
 A row keeps the stamp as you wrote it. A stamp far ahead of the clock is kept
 and said to be.
-"""),
-    "scripts": ("using it from a program", """
+""",
+    ),
+    "scripts": (
+        "using it from a program",
+        """
 Off a terminal each row is one line with tabs between its fields, without
 colours; data is on stdout and everything else on stderr. --json prints the
 whole answer of the daemon; in it a row is always named by its `ref`, and a key
@@ -153,12 +179,23 @@ ends records with NUL and leaves text as it is.
 reports an outcome per line and ends with totals. The exit codes: 0 done, 1
 refused, 2 usage, 3 nothing found, 4 no daemon, 5 denied, 6 try again, 7
 critical, 130 interrupted.
-"""),
+""",
+    ),
 }
 
 
-@spec.command("help", spec.argument("words", "A topic or the words of a command; without any the topics are listed.", many=True, required=False, metavar="TOPIC|COMMAND", values="topics"),
-              common=("quiet",))
+@spec.command(
+    "help",
+    spec.argument(
+        "words",
+        "A topic or the words of a command; without any the topics are listed.",
+        many=True,
+        required=False,
+        metavar="TOPIC|COMMAND",
+        values="topics",
+    ),
+    common=("quiet",),
+)
 def help_(session, words):
     """Explain one concept on a page: order, scores, gate, window, axes, dedup, backup, time, scripts; or one command.
 

@@ -59,7 +59,9 @@ def _say_empty(session, response, all_agents):
     """Say of an export without a record that it is one, and of what."""
     if not any(response.get(name) for name in ("memories", "episodes", "profiles", "associations")):
         whose = "nothing" if all_agents else f"nothing for an agent {session.agent!r}"
-        session.out.warn(f"cpersona export: {whose} is stored in {session.connection.places.db}, so the export is empty; check --agent and --db")
+        session.out.warn(
+            f"cpersona export: {whose} is stored in {session.connection.places.db}, so the export is empty; check --agent and --db"
+        )
 
 
 @command(
@@ -120,7 +122,11 @@ def _import(session, params, file=None):
         # What an interrupted import leaves must not look finished.
         if params.get("dry_run"):
             return "nothing was written"
-        far = f"at least lines 1 to {reached['done']:,} of {reached['total']:,} are in, and stay" if "done" in reached else "what is imported stays"
+        far = (
+            f"at least lines 1 to {reached['done']:,} of {reached['total']:,} are in, and stay"
+            if "done" in reached
+            else "what is imported stays"
+        )
         return f"{far}; run the same command again, it goes on from there"
 
     answer = watch(session, "import_memories", params, early, ask=session.call)
@@ -130,25 +136,44 @@ def _import(session, params, file=None):
         out.warn(f"cpersona import: {line}")
     if count := response.get("error_count", 0):
         rejected = response.get("rejected", 0)
-        said = [f"{n:,} {what}" for n, what in ((rejected, "rejected"), (count - rejected, "imported with a remark")) if n]
-        out.warn(f"cpersona import: {', '.join(said)}{f', first {_SHOWN} shown; --json has {len(errors)}' if count > _SHOWN else ''}")
+        said = [
+            f"{n:,} {what}" for n, what in ((rejected, "rejected"), (count - rejected, "imported with a remark")) if n
+        ]
+        out.warn(
+            f"cpersona import: {', '.join(said)}{f', first {_SHOWN} shown; --json has {len(errors)}' if count > _SHOWN else ''}"
+        )
     counted = "imported_memories" in response
     if counted and not shown:
-        rows = [(name, response.get(name, 0)) for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes")]
+        rows = [
+            (name, response.get(name, 0))
+            for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes")
+        ]
         rows.append(("profile_updated", str(bool(response.get("profile_updated"))).lower()))
-        out.records([*rows, *((f"imported_{name}", count) for name, count in (response.get("associations") or {}).items()),
-                     *([("cut", response["cut"])] if response.get("cut") else [])])
+        out.records(
+            [
+                *rows,
+                *((f"imported_{name}", count) for name, count in (response.get("associations") or {}).items()),
+                *([("cut", response["cut"])] if response.get("cut") else []),
+            ]
+        )
     if listed := response.get("listed_for_embedding"):
-        out.note(f"{listed:,} of the rows came without a vector that this store's embedder can compare; they are embedded in the background and found by"
-                 " words alone until then: `cpersona daemon status` shows how many are left")
+        out.note(
+            f"{listed:,} of the rows came without a vector that this store's embedder can compare; they are embedded in the background and found by"
+            " words alone until then: `cpersona daemon status` shows how many are left"
+        )
     elif lacking := response.get("without_usable_vector"):
-        out.note(f"{lacking} of the rows have no vector that this store's embedder can compare; an import has them embedded in the background")
+        out.note(
+            f"{lacking} of the rows have no vector that this store's embedder can compare; an import has them embedded in the background"
+        )
     if answer.status:
         if file is not None and isinstance(response.get("error"), str):
             import shlex
 
             response["error"] = response["error"].replace(" FILE", f" {shlex.quote(file)}")
-        imported = any(response.get(name) for name in ("imported_memories", "imported_episodes", "skipped_memories", "skipped_episodes"))
+        imported = any(
+            response.get(name)
+            for name in ("imported_memories", "imported_episodes", "skipped_memories", "skipped_episodes")
+        )
         hint = "correct the file and import it again, what is stored already is skipped" if imported else ""
         raise exits.Stop(exits.failure_line("import", response, answer.code, hint), answer.status)
     if response.get("dry_run"):
@@ -183,8 +208,19 @@ def merge(session, source, target, move, dry_run):
             return f"the rows are merged; what is left of them at {source!r} is seen by nobody, and is deleted without this command"
         return f"it was done as a whole or not at all; `cpersona merge {source} {target} --dry-run` counts what is left"
 
-    answer = watch(session, "merge_memories", {"source_agent_id": source, "target_agent_id": target, "mode": "move" if move else "copy",
-                                               "strategy": "skip", "dry_run": dry_run}, early, grace=True)
+    answer = watch(
+        session,
+        "merge_memories",
+        {
+            "source_agent_id": source,
+            "target_agent_id": target,
+            "mode": "move" if move else "copy",
+            "strategy": "skip",
+            "dry_run": dry_run,
+        },
+        early,
+        grace=True,
+    )
     shown = session.show(answer)
     _refuse_unknown(session, answer, source)
     if not shown:
@@ -213,20 +249,40 @@ def forget_agent(session, name, yes):
     if not yes:
         if not sys.stdin.isatty():
             raise exits.Usage(f"forget-agent erases everything of {name!r}; add --yes where nobody can be asked")
-        print(f"Erase everything of agent {name!r}, locked memories too? Type its name to go on: ", end="", file=sys.stderr, flush=True)
+        print(
+            f"Erase everything of agent {name!r}, locked memories too? Type its name to go on: ",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
         if sys.stdin.readline().strip() != name:
             raise exits.Stop("forget-agent: nothing was erased; type the agent's name to confirm, or give --yes")
     from .interrupting import watch
 
-    answer = watch(session, "delete_agent_data", {"agent_id": name}, lambda reached: (
-        "nobody sees anything of the agent any more; what is left is deleted without this command" if reached.get("stage") == "deleting"
-        else "the agent is erased as a whole or not at all; run the same command again to see"), grace=True)
+    answer = watch(
+        session,
+        "delete_agent_data",
+        {"agent_id": name},
+        lambda reached: (
+            "nobody sees anything of the agent any more; what is left is deleted without this command"
+            if reached.get("stage") == "deleting"
+            else "the agent is erased as a whole or not at all; run the same command again to see"
+        ),
+        grace=True,
+    )
     shown = session.show(answer)
     _refuse_unknown(session, answer, name)
     if not shown:
         for key, value in answer.response.items():
             if key.startswith("deleted_"):
-                session.out.record((key, ", ".join(f"{count} {name}" for name, count in value.items()) if isinstance(value, dict) else value))
+                session.out.record(
+                    (
+                        key,
+                        ", ".join(f"{count} {name}" for name, count in value.items())
+                        if isinstance(value, dict)
+                        else value,
+                    )
+                )
     return answer.status
 
 
@@ -235,7 +291,9 @@ def _refuse_unknown(session, answer, agent):
     if answer.response.get("unknown_agent"):
         from cpersona_daemon.paths import places
 
-        raise exits.Stop(f"{session.name}: nothing is stored for an agent {agent!r} in {places(session.settings).db}; check the name, and nothing was changed")
+        raise exits.Stop(
+            f"{session.name}: nothing is stored for an agent {agent!r} in {places(session.settings).db}; check the name, and nothing was changed"
+        )
 
 
 class _PrivateDirectory:

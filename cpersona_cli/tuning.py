@@ -17,13 +17,37 @@ _RELATED = {
 
 @command(
     "calibrate",
-    option("--method", "How the threshold follows from the measured similarities; separation without it.", choices=("separation", "percentile", "zscore")),
+    option(
+        "--method",
+        "How the threshold follows from the measured similarities; separation without it.",
+        choices=("separation", "percentile", "zscore"),
+    ),
     option("--sample-size", "Memories to measure, 1 to 5000; 200 without it.", kind="int", metavar="N", least=1),
-    option("--percentile", "For --method percentile: the share of unrelated pairs below the threshold.", kind="float", metavar="P"),
+    option(
+        "--percentile",
+        "For --method percentile: the share of unrelated pairs below the threshold.",
+        kind="float",
+        metavar="P",
+    ),
     option("--z-factor", "For --method zscore: deviations above the mean.", kind="float", metavar="Z"),
-    option("--all-agents", "Measure the whole store and set the threshold that agents without their own use.", kind="flag", default=False),
-    option("--dry-run", "Measure and show, keep nothing; with --rollback show what it would return to.", kind="flag", default=False),
-    option("--rollback", "Return to the calibration before the last one; twice is forward again.", kind="flag", default=False),
+    option(
+        "--all-agents",
+        "Measure the whole store and set the threshold that agents without their own use.",
+        kind="flag",
+        default=False,
+    ),
+    option(
+        "--dry-run",
+        "Measure and show, keep nothing; with --rollback show what it would return to.",
+        kind="flag",
+        default=False,
+    ),
+    option(
+        "--rollback",
+        "Return to the calibration before the last one; twice is forward again.",
+        kind="flag",
+        default=False,
+    ),
     common=(*WRITES, *AGENT),
 )
 def calibrate(session, method, sample_size, percentile, z_factor, all_agents, dry_run, rollback):
@@ -47,7 +71,9 @@ def calibrate(session, method, sample_size, percentile, z_factor, all_agents, dr
             raise exits.Usage(f"calibrate: --{name.replace('_', '-')} goes with --method {of} alone")
     if rollback:
         if given:
-            raise exits.Usage(f"calibrate: --rollback measures nothing; leave --{next(iter(given)).replace('_', '-')} out")
+            raise exits.Usage(
+                f"calibrate: --rollback measures nothing; leave --{next(iter(given)).replace('_', '-')} out"
+            )
         params["rollback"] = True
     else:
         params |= given
@@ -68,19 +94,32 @@ def _show_calibration(out, response, all_agents, dry_run):
         out.record((f"gate {signal}", _before_after(old.get(signal), gates.get(signal))))
     canaries, recent = response.get("canaries") or {}, response.get("recent_recalls") or {}
     if canaries.get("total"):
-        out.record(("canaries", f"{canaries.get('changed')} of {canaries['total']} changed, {canaries.get('lost')} lost"))
+        out.record(
+            ("canaries", f"{canaries.get('changed')} of {canaries['total']} changed, {canaries.get('lost')} lost")
+        )
     if recent.get("total"):
         out.record(("recent recalls", f"{recent.get('changed')} of {recent['total']} changed"))
     if unasked := response.get("not_embedded"):
-        out.warn(f"cpersona: {unasked} of the questions could not be embedded, and nothing is said of them; `cpersona daemon status` shows how the embedder is")
+        out.warn(
+            f"cpersona: {unasked} of the questions could not be embedded, and nothing is said of them; `cpersona daemon status` shows how the embedder is"
+        )
     for canary in canaries.get("newly_lost", ()):
-        out.warn(f"cpersona: canary {canary.get('id')} loses {canary.get('ref')}; `cpersona canary list` shows its question"
-                 + ("" if dry_run else ", `cpersona calibrate --rollback` undoes this"))
+        out.warn(
+            f"cpersona: canary {canary.get('id')} loses {canary.get('ref')}; `cpersona canary list` shows its question"
+            + ("" if dry_run else ", `cpersona calibrate --rollback` undoes this")
+        )
     if "rolled_back" in response:
-        said = ["returned to the calibration before" if response["rolled_back"] else "this is the calibration before; --rollback alone returns to it"]
+        said = [
+            "returned to the calibration before"
+            if response["rolled_back"]
+            else "this is the calibration before; --rollback alone returns to it"
+        ]
     else:
-        said = [f"measured on {counted(response.get('sampled_embeddings'), 'memories')} ({response.get('scope')}, {response.get('method')}"
-                + ")" + _RELATED.get(response.get("proxy_source"), "")]
+        said = [
+            f"measured on {counted(response.get('sampled_embeddings'), 'memories')} ({response.get('scope')}, {response.get('method')}"
+            + ")"
+            + _RELATED.get(response.get("proxy_source"), "")
+        ]
         if not gates and not all_agents:
             said.append("no gate could be measured; the built-in minimum stays")
         if dry_run:
@@ -107,7 +146,16 @@ def get(session):
     return answer.status
 
 
-@command("precision set", argument("level", "strict: fewer and surer rows; lenient: more rows.", metavar="strict|balanced|lenient", values=("strict", "balanced", "lenient")), common=(*WRITES, *AGENT))
+@command(
+    "precision set",
+    argument(
+        "level",
+        "strict: fewer and surer rows; lenient: more rows.",
+        metavar="strict|balanced|lenient",
+        values=("strict", "balanced", "lenient"),
+    ),
+    common=(*WRITES, *AGENT),
+)
 def set_(session, level):
     """Choose how strict the gate is and measure the thresholds again at once.
 
@@ -131,7 +179,9 @@ def clear(session):
 
 
 def _set(session, level):
-    answer = session.ask("set_recall_precision", {"agent_id": session.agent, "precision": level}, hint="nothing was changed")
+    answer = session.ask(
+        "set_recall_precision", {"agent_id": session.agent, "precision": level}, hint="nothing was changed"
+    )
     if not session.show(answer):
         session.out.line(str(answer.response.get("precision")))
         if level:

@@ -45,7 +45,9 @@ def undo(session, name, all_agents, dry_run, yes):
     if not session.show(answer):
         out.records((key, response.get(key, 0)) for key in ("deleted_memories", "deleted_episodes", "kept_locked"))
     if response.get("persisted") is False:
-        out.warn(f"cpersona: nothing was taken back: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again")
+        out.warn(
+            f"cpersona: nothing was taken back: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again"
+        )
         return answer.status
     if dry_run:
         out.note("a dry run: nothing was deleted")
@@ -54,7 +56,9 @@ def undo(session, name, all_agents, dry_run, yes):
         more = ", …" if len(shown) < response["kept_locked"] else ""
         out.note(f"locked and kept: {', '.join(shown)}{more}; `cpersona unlock` and undo again to delete them too")
     if response.get("other_agents"):
-        out.note(f"{response['other_agents']} more rows of this batch belong to other agents; --all-agents takes them back too")
+        out.note(
+            f"{response['other_agents']} more rows of this batch belong to other agents; --all-agents takes them back too"
+        )
     if not deleted and not response.get("kept_locked"):
         out.note(f"no rows of batch {name!r}" + ("" if all_agents else f" of agent {session.agent!r}"))
         return fields.EXIT_NOTHING
@@ -67,14 +71,20 @@ def _confirm(session, params):
     memories, episodes = found.get("deleted_memories", 0), found.get("deleted_episodes", 0)
     if memories + episodes < ASKS_FROM or found.get("persisted") is False:
         return
-    what = " and ".join(counted(count, things) for count, things in ((memories, "memories"), (episodes, "episodes")) if count)
+    what = " and ".join(
+        counted(count, things) for count, things in ((memories, "memories"), (episodes, "episodes")) if count
+    )
     print(f"Delete {what} of batch {params['batch']!r}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise exits.Stop("undo: nothing was deleted; answer y, or give --yes")
 
 
 def _early(reached):
-    far = f"at least {reached['done']:,} of {reached['total']:,} rows are deleted" if "done" in reached else "how many rows are deleted is not known"
+    far = (
+        f"at least {reached['done']:,} of {reached['total']:,} rows are deleted"
+        if "done" in reached
+        else "how many rows are deleted is not known"
+    )
     return f"{far}; run the same command again for the others"
 
 

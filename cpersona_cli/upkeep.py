@@ -50,7 +50,12 @@ def health(session, fix, deep, check, of):
     out.record(("status", response.get("status")))
     out.record(("memories", response.get("total_memories")))
     issues = response.get("issues", ())
-    render.table(out, ("", "check", "found"), [(issue.get("severity", ""), issue.get("check", ""), _found(issue)) for issue in issues], whole=True)
+    render.table(
+        out,
+        ("", "check", "found"),
+        [(issue.get("severity", ""), issue.get("check", ""), _found(issue)) for issue in issues],
+        whole=True,
+    )
     for what in _listed(response.get("fixed")):
         out.record(("fixed", what))
     fixable = sum(bool(issue.get("fixable")) for issue in issues)
@@ -65,7 +70,9 @@ def _found(issue):
     """Return what an issue says besides its severity and check: its message, then whatever else it carries."""
     rest = {key: value for key, value in issue.items() if key not in _MARKS}
     words = [str(rest.pop(key)) for key in ("message", "detail") if key in rest]
-    words += [f"{key}={value if isinstance(value, (str, int, float)) else to_json(value)}" for key, value in rest.items()]
+    words += [
+        f"{key}={value if isinstance(value, (str, int, float)) else to_json(value)}" for key, value in rest.items()
+    ]
     return "; ".join(words)
 
 
@@ -89,7 +96,11 @@ def reindex(session):
     from .interrupting import watch
 
     def early(reached):
-        far = f"at least {reached['done']:,} of {reached['total']:,} rows stand in the word index anew" if "done" in reached else "how far it came is not known"
+        far = (
+            f"at least {reached['done']:,} of {reached['total']:,} rows stand in the word index anew"
+            if "done" in reached
+            else "how far it came is not known"
+        )
         return f"{far}; the old indexes serve until it is run again"
 
     answer = watch(session, "reindex", {}, early)

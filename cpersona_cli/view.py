@@ -7,10 +7,10 @@ from . import render
 
 # Lines that a text gets in the table, fewer where they would push the first rows off the screen.
 LINES = 3
-_AROUND = 3   # the heading, the note below and the next prompt
+_AROUND = 3  # the heading, the note below and the next prompt
 # A shorter word is marked only where it stands as it is, not where another begins with it.
 _STEM = 4
-_DENSE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"   # kana, Chinese characters, Hangul: no spaces between words, or endings without number
+_DENSE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # kana, Chinese characters, Hangul: no spaces between words, or endings without number
 SIGNALS = {
     "cosine": "how alike question and row are, -1 to 1; absolute, it compares between questions",
     "blend": "meaning above what unrelated rows of this store have, plus shared words and a share of its neighbours'; absolute",
@@ -34,12 +34,20 @@ def draw(out, rows, names, query, whole):
 def legend(out, rows):
     """Explain on stderr the signals and numbers that these rows carry; without rows, every signal."""
     reasons = [row.get("match_reason") or {} for row in rows]
-    said = {name: text for name, text in SIGNALS.items() if not rows or any(name in reason or reason.get("signal") == name for reason in reasons)}
-    said |= {name: text for name, text in COLUMNS.items() if name == "rank" or any(name in reason for reason in reasons)}
+    said = {
+        name: text
+        for name, text in SIGNALS.items()
+        if not rows or any(name in reason or reason.get("signal") == name for reason in reasons)
+    }
+    said |= {
+        name: text for name, text in COLUMNS.items() if name == "rank" or any(name in reason for reason in reasons)
+    }
     width = max(map(len, said))
     for name, text in said.items():
         out.warn(f"{name:<{width}}  {text}")
-    out.warn("a row is shown when the score of its signal reaches the gate; --explain shows the gate, `cpersona help scores` says more")
+    out.warn(
+        "a row is shown when the score of its signal reaches the gate; --explain shows the gate, `cpersona help scores` says more"
+    )
 
 
 def marker(query):
@@ -54,7 +62,7 @@ def marker(query):
 
     word = re.compile(f"([{_DENSE}]+)|(?:[^\\W{_DENSE}]|[\u0300-\u036f])+")
     asked = [(found[1], _folded(found[0])) for found in word.finditer(query)]
-    pairs = {dense[at:at + 2] for dense, _ in asked if dense for at in range(len(dense) - 1)}
+    pairs = {dense[at : at + 2] for dense, _ in asked if dense for at in range(len(dense) - 1)}
     words = {folded for dense, folded in asked if not dense}
     words = words - ENGLISH or words
 
@@ -62,7 +70,7 @@ def marker(query):
         for found in word.finditer(text):
             start, dense = found.start(), found[1]
             if dense:
-                yield from ((start + at, start + at + 2) for at in range(len(dense) - 1) if dense[at:at + 2] in pairs)
+                yield from ((start + at, start + at + 2) for at in range(len(dense) - 1) if dense[at : at + 2] in pairs)
             elif any(_alike(_folded(found[0]), other) for other in words):
                 yield found.span()
 

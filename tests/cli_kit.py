@@ -13,10 +13,21 @@ def runner(home: dict[str, str], first: Callable[[], None] | None = None) -> Cal
     ``first`` is what each process does before it becomes `cpersona`.
     """
 
-    def run(args: list[str], input: str | bytes | None = None, env: dict[str, str] | None = None, timeout: float = 60) -> subprocess.CompletedProcess:
+    def run(
+        args: list[str], input: str | bytes | None = None, env: dict[str, str] | None = None, timeout: float = 60
+    ) -> subprocess.CompletedProcess:
         text = not isinstance(input, bytes)
         stdin = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}
-        return subprocess.run([sys.executable, "-m", "cpersona_cli", *args], env=home | (env or {}), capture_output=True,
-                              text=text, encoding="utf-8" if text else None, timeout=timeout, cwd=home["HOME"], preexec_fn=first, **stdin)
+        return subprocess.run(
+            [sys.executable, "-m", "cpersona_cli", *args],
+            env=home | (env or {}),
+            capture_output=True,
+            text=text,
+            encoding="utf-8" if text else None,
+            timeout=timeout,
+            cwd=home["HOME"],
+            preexec_fn=first,
+            **stdin,
+        )
 
     return run

@@ -27,9 +27,16 @@ def clean_home() -> Iterator[dict[str, str]]:
     root = Path(tempfile.mkdtemp(prefix="cp-", dir="/tmp")).resolve()
     environ = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     environ |= {
-        "HOME": str(root), "TMPDIR": str(root / "tmp"), "TZ": "UTC", "LANG": "C.UTF-8",
-        "XDG_DATA_HOME": str(root / "data"), "XDG_STATE_HOME": str(root / "state"), "XDG_CONFIG_HOME": str(root / "config"),
-        "CPERSONA_DB_PATH": str(root / "db" / "t.db"), "CPERSONA_EMBEDDING_MODE": "none", "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false",
+        "HOME": str(root),
+        "TMPDIR": str(root / "tmp"),
+        "TZ": "UTC",
+        "LANG": "C.UTF-8",
+        "XDG_DATA_HOME": str(root / "data"),
+        "XDG_STATE_HOME": str(root / "state"),
+        "XDG_CONFIG_HOME": str(root / "config"),
+        "CPERSONA_DB_PATH": str(root / "db" / "t.db"),
+        "CPERSONA_EMBEDDING_MODE": "none",
+        "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false",
     }
     (root / "tmp").mkdir()
     try:
@@ -38,7 +45,7 @@ def clean_home() -> Iterator[dict[str, str]]:
         try:
             for lock in root.rglob("*.lock"):
                 if not lock.name.endswith(".start.lock"):
-                    end_daemon(environ | {"CPERSONA_DB_PATH": str(lock)[:-len(".lock")]})
+                    end_daemon(environ | {"CPERSONA_DB_PATH": str(lock)[: -len(".lock")]})
         finally:
             # A daemon that is there all the same leaves by itself once its database is gone.
             shutil.rmtree(root, ignore_errors=True)
@@ -107,6 +114,8 @@ def run_cli(home: dict[str, str]) -> Callable[..., subprocess.CompletedProcess]:
 
 
 @pytest.fixture(scope="module")
-def shared_cli(shared_daemon: client.Connection, module_home: dict[str, str]) -> Callable[..., subprocess.CompletedProcess]:
+def shared_cli(
+    shared_daemon: client.Connection, module_home: dict[str, str]
+) -> Callable[..., subprocess.CompletedProcess]:
     """Run `cpersona` against the one daemon of a module."""
     return runner(module_home)

@@ -25,7 +25,9 @@ class EmbedServer:
             disable_nagle_algorithm = True
 
             def do_POST(self) -> None:
-                body = json.dumps(outer.reply(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"])).encode()
+                body = json.dumps(
+                    outer.reply(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"])
+                ).encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

@@ -47,9 +47,16 @@ IDENTIFIERS = (
     ("test_query.py", "git-70b48a3b1"),
     ("0042_add_tenant_id.py", "n49"),
 )
-THREE = ("Deploys go out from the release branch, never from main", "The nightly export fails with E1042 when the disk is over 95 % full",
-         "Alice owns the billing service; ask her before changing invoices")
-FROM_THREE = (("who is responsible for invoicing?", "mem:3"), ("where is production shipped from", "mem:1"), ("E1042", "mem:2"))
+THREE = (
+    "Deploys go out from the release branch, never from main",
+    "The nightly export fails with E1042 when the disk is over 95 % full",
+    "Alice owns the billing service; ask her before changing invoices",
+)
+FROM_THREE = (
+    ("who is responsible for invoicing?", "mem:3"),
+    ("where is production shipped from", "mem:1"),
+    ("E1042", "mem:2"),
+)
 ABSENT = ("how do penguins raise their young", "recipe for sourdough bread", "when does the train to Lisbon leave")
 
 
@@ -57,7 +64,14 @@ def lines() -> list[str]:
     """Return every commit message, as a one-line note per commit, and every note, one JSON object of `store --jsonl` each."""
     out = []
     for row in map(json.loads, HISTORY.read_text(encoding="utf-8").splitlines()):
-        out.append({"id": f"git-{row['commit'][:9]}", "content": f"{row['commit']} {row['message']}", "timestamp": row["date"], "source": {"System": "git"}})
+        out.append(
+            {
+                "id": f"git-{row['commit'][:9]}",
+                "content": f"{row['commit']} {row['message']}",
+                "timestamp": row["date"],
+                "source": {"System": "git"},
+            }
+        )
     for bucket in json.loads(DEVNOTES.read_text(encoding="utf-8"))["memories"]:
         for row in bucket["rows"]:
             out.append({name: row[name] for name in ("id", "content", "timestamp", "source")})
@@ -86,11 +100,21 @@ class Shell:
 
     def run(self, *args: str, given: str | None = None) -> str:
         stdin = {"stdin": subprocess.DEVNULL} if given is None else {"input": given}
-        done = subprocess.run([sys.executable, "-m", "cpersona_cli", *args], env=self.environ, capture_output=True, text=True, check=True, **stdin)
+        done = subprocess.run(
+            [sys.executable, "-m", "cpersona_cli", *args],
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            check=True,
+            **stdin,
+        )
         return done.stdout
 
     def wait_until_embedded(self) -> None:
-        while not (state := json.loads(self.run("daemon", "status", "--json")))["embedding"]["state"] == "ready" or state["backlog"]["pending"]:
+        while (
+            not (state := json.loads(self.run("daemon", "status", "--json")))["embedding"]["state"] == "ready"
+            or state["backlog"]["pending"]
+        ):
             time.sleep(1)
 
     def ask(self, question: str) -> dict:
@@ -111,7 +135,11 @@ def main() -> int:
             for text in THREE:
                 small.run("store", text)
             small.wait_until_embedded()
-            for shell, kind, asked in ((large, "paraphrase", PARAPHRASES), (large, "identifier", IDENTIFIERS), (small, "three", FROM_THREE)):
+            for shell, kind, asked in (
+                (large, "paraphrase", PARAPHRASES),
+                (large, "identifier", IDENTIFIERS),
+                (small, "three", FROM_THREE),
+            ):
                 for question, wanted in asked:
                     answer = shell.ask(question)
                     best = answer["messages"][-1] if answer["messages"] else {}
@@ -121,14 +149,18 @@ def main() -> int:
                     if where != "last":
                         wrong += 1
                         reason = best.get("match_reason", {})
-                        print(f"    last: {' '.join(f'{name} {value:.4f}' for name, value in reason.items() if name != 'signal')} {best.get('content', '')[:80]!r}")
+                        print(
+                            f"    last: {' '.join(f'{name} {value:.4f}' for name, value in reason.items() if name != 'signal')} {best.get('content', '')[:80]!r}"
+                        )
                         told = shell.run("recall", question, "--why-not", right[0]).splitlines()
                         print("    " + next(line for line in told if line.startswith("why not")))
             for shell in (small, large):
                 for question in ABSENT:
                     answer = shell.ask(question)
                     wrong += shell is small and bool(answer["messages"])
-                    print(f"absent      {len(answer['messages'])} rows        {'three' if shell is small else 'large':<13}  {question}")
+                    print(
+                        f"absent      {len(answer['messages'])} rows        {'three' if shell is small else 'large':<13}  {question}"
+                    )
         finally:
             for shell in (large, small):
                 shell.run("daemon", "stop")

@@ -35,8 +35,17 @@ def pid_of(environ: dict[str, str]) -> int:
 
 
 def test_first_calls_at_once_start_one_daemon_and_none_fails(home):
-    asked = [subprocess.Popen([*CPERSONA, "store", f"first {n}"], env=home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-             for n in range(8)]
+    asked = [
+        subprocess.Popen(
+            [*CPERSONA, "store", f"first {n}"],
+            env=home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(8)
+    ]
     said = [process.communicate(timeout=120) for process in asked]
     assert [process.returncode for process in asked] == [0] * 8, said
     assert sorted(out for out, _ in said) == [f"mem:{n}\n" for n in range(1, 9)]
@@ -48,7 +57,7 @@ def test_first_calls_at_once_start_one_daemon_and_none_fails(home):
 
 def test_a_restored_backup_is_not_empty(home, run_cli):
     run_cli(["store", "--jsonl", "-"], input='"one"\n"two"\n')
-    assert os.path.getsize(home["CPERSONA_DB_PATH"] + "-wal") > 0   # where both still are
+    assert os.path.getsize(home["CPERSONA_DB_PATH"] + "-wal") > 0  # where both still are
     assert run_cli(["backup", "b.tar"]).returncode == 0
     other = {"CPERSONA_DB_PATH": home["HOME"] + "/elsewhere/t.db"}
     assert run_cli(["restore", "b.tar"], env=other).returncode == 0
@@ -89,13 +98,33 @@ def test_a_daemon_that_is_alive_but_does_not_answer_stalls_no_call(home, run_cli
     pid = pid_of(home)
     os.kill(pid, signal.SIGSTOP)
     try:
-        for words in (["store", "y"], ["recall", "x"], ["get", "mem:1"], ["list"], ["call", "daemon_status"], ["daemon", "status"], ["health"]):
-            done = subprocess.run([sys.executable, "-c", CHANGED.format("HELLO_SECONDS", 0.2), *words], env=home, stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, timeout=30)
+        for words in (
+            ["store", "y"],
+            ["recall", "x"],
+            ["get", "mem:1"],
+            ["list"],
+            ["call", "daemon_status"],
+            ["daemon", "status"],
+            ["health"],
+        ):
+            done = subprocess.run(
+                [sys.executable, "-c", CHANGED.format("HELLO_SECONDS", 0.2), *words],
+                env=home,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=30,
+            )
             assert done.returncode == 6, (words, done.stderr)
             assert str(pid) in done.stderr + done.stdout and "Traceback" not in done.stderr
-        queued = subprocess.run([sys.executable, "-c", CHANGED.format("HELLO_SECONDS", 0.2), "store", "z", "--queue"], env=home, stdin=subprocess.DEVNULL,
-                                capture_output=True, text=True, timeout=30)
+        queued = subprocess.run(
+            [sys.executable, "-c", CHANGED.format("HELLO_SECONDS", 0.2), "store", "z", "--queue"],
+            env=home,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
         assert queued.returncode == 0 and "queued" in queued.stderr
     finally:
         os.kill(pid, signal.SIGCONT)
@@ -104,7 +133,7 @@ def test_a_daemon_that_is_alive_but_does_not_answer_stalls_no_call(home, run_cli
 
 def test_the_daemon_does_not_hold_the_callers_pipe(home):
     # subprocess.run returns only when the last copy of either pipe is closed.
-    script = f"x=$({' '.join(CPERSONA)} store hi); echo \"<$x>\"; {' '.join(CPERSONA)} daemon restart | cat"
+    script = f'x=$({" ".join(CPERSONA)} store hi); echo "<$x>"; {" ".join(CPERSONA)} daemon restart | cat'
     done = subprocess.run(["/bin/sh", "-c", script], env=home, capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("<mem:1>\n") and pid_of(home)
 
@@ -112,10 +141,20 @@ def test_the_daemon_does_not_hold_the_callers_pipe(home):
 def test_a_cron_job_finds_the_daemon_that_a_login_shell_started(home):
     shell = {name: value for name, value in home.items() if name != "CPERSONA_DB_PATH" and not name.startswith("XDG")}
     shell |= {"XDG_RUNTIME_DIR": home["TMPDIR"], "SHELL": "/bin/zsh", "TERM": "xterm", "LANG": "de_DE.UTF-8"}
-    cron = {name: shell[name] for name in ("HOME", "PATH", "PYTHONPATH") if name in shell} | {"SHELL": "/bin/sh", "LOGNAME": "x"}
+    cron = {name: shell[name] for name in ("HOME", "PATH", "PYTHONPATH") if name in shell} | {
+        "SHELL": "/bin/sh",
+        "LOGNAME": "x",
+    }
     pids = []
     for environ in (shell, cron):
-        done = subprocess.run([*CPERSONA, "store", "same text"], env=environ, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run(
+            [*CPERSONA, "store", "same text"],
+            env=environ,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
         assert (done.returncode, done.stdout) == (0, "mem:1\n"), done.stderr
         pids.append(pid_of(environ))
     assert pids[0] == pids[1]
@@ -125,7 +164,12 @@ def test_an_old_daemon_does_not_serve_a_new_client(home, connect):
     newer = [sys.executable, "-c", CHANGED.format("PROTOCOL", "fields.PROTOCOL + 1"), "store", "x"]
     at_work = connect()
     done = subprocess.run(newer, env=home, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 4 and done.stdout == "" and "protocol" in done.stderr and "cpersona daemon restart" in done.stderr
+    assert (
+        done.returncode == 4
+        and done.stdout == ""
+        and "protocol" in done.stderr
+        and "cpersona daemon restart" in done.stderr
+    )
     assert at_work.call("list_memories", {"agent_id": "default"})[0]["memories"] == []
 
 
@@ -135,14 +179,18 @@ def test_an_old_daemon_does_not_serve_a_new_client(home, connect):
 class Repository:
     def __init__(self, home: dict[str, str]):
         self.path, self.environ = Path(home["HOME"]) / "work", home | {"GIT_CONFIG_NOSYSTEM": "1"}
-        (Path(home["HOME"]) / ".gitconfig").write_text("[user]\n name = A\n email = a@example.org\n[init]\n defaultBranch = main\n")
+        (Path(home["HOME"]) / ".gitconfig").write_text(
+            "[user]\n name = A\n email = a@example.org\n[init]\n defaultBranch = main\n"
+        )
         self.path.mkdir()
         self.git("init", "-q")
         self.commit("root")
         self.run(*CPERSONA, "git", "install")
 
     def run(self, *words: str) -> str:
-        done = subprocess.run(words, cwd=self.path, env=self.environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            words, cwd=self.path, env=self.environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        )
         assert done.returncode == 0, (words, done.stderr)
         return done.stdout
 
@@ -165,11 +213,29 @@ def repository(home) -> Repository:
 def test_a_commit_hook_starts_nothing_and_loads_next_to_nothing(home, repository):
     """What makes a hook slow is what it loads and whom it waits for; it does neither, whatever the clock says."""
     repository.commit("one")
-    assert not os.path.exists(home["CPERSONA_DB_PATH"] + ".lock") and len(os.listdir(home["CPERSONA_DB_PATH"] + ".spool")) == 1
+    assert (
+        not os.path.exists(home["CPERSONA_DB_PATH"] + ".lock")
+        and len(os.listdir(home["CPERSONA_DB_PATH"] + ".spool")) == 1
+    )
     hook = (repository.path / ".git" / "hooks" / "post-commit").read_text()
-    assert " -I -S -c " in hook   # neither site-packages nor the user's environment
-    loaded = set(json.loads(repository.run(sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {[p for p in sys.path if p]!r}\n{HELD}").splitlines()[-1]))
-    assert not loaded & {"apsw", "numpy", "msgspec", "typer", "rich", "asyncio", "cpersona_cli.client", "cpersona_cli.starting"}
+    assert " -I -S -c " in hook  # neither site-packages nor the user's environment
+    loaded = set(
+        json.loads(
+            repository.run(
+                sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {[p for p in sys.path if p]!r}\n{HELD}"
+            ).splitlines()[-1]
+        )
+    )
+    assert not loaded & {
+        "apsw",
+        "numpy",
+        "msgspec",
+        "typer",
+        "rich",
+        "asyncio",
+        "cpersona_cli.client",
+        "cpersona_cli.starting",
+    }
 
 
 def test_a_commit_goes_through_when_the_store_is_down(home, repository):
@@ -191,7 +257,10 @@ def test_a_rebase_is_stored_once(home, repository):
     with client.connect(load(home), home) as connection:
         while connection.call("daemon_status", {})[0]["spool"]["waiting"]:
             time.sleep(0.01)
-        notes = [row["metadata"]["commit"] for row in connection.call("list_memories", {"agent_id": "default", "limit": 100})[0]["memories"]]
+        notes = [
+            row["metadata"]["commit"]
+            for row in connection.call("list_memories", {"agent_id": "default", "limit": 100})[0]["memories"]
+        ]
     assert sorted(notes) == sorted(repository.git("rev-list", "main", "side", "^HEAD~2").split())
 
 
@@ -206,8 +275,12 @@ def test_memory_does_not_climb_with_requests(shared_daemon):
 
     def ask(count: int) -> None:
         for turn in range(count // 4):
-            for method, params in (("store", {"content": f"the same note {turn % 50}"}), ("recall", {"query": f"note {turn}"}),
-                                   ("list_memories", {"limit": 20}), ("exists", {"text": f"nothing {turn}"})):
+            for method, params in (
+                ("store", {"content": f"the same note {turn % 50}"}),
+                ("recall", {"query": f"note {turn}"}),
+                ("list_memories", {"limit": 20}),
+                ("exists", {"text": f"nothing {turn}"}),
+            ):
                 shared_daemon.send(method, {"agent_id": "climb", **params})
             for _ in range(4):
                 assert shared_daemon.receive()[2] is None

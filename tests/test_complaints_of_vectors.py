@@ -49,8 +49,15 @@ class Model(EmbedServer):
 
     def environ(self, home: dict[str, str], name: str, **more: str) -> dict[str, str]:
         """The environment of a database of its own that this model serves."""
-        return home | {"CPERSONA_DB_PATH": f"{home['HOME']}/{name}/t.db", "CPERSONA_EMBEDDING_MODE": "http",
-                       "CPERSONA_EMBEDDING_URL": self.url} | more
+        return (
+            home
+            | {
+                "CPERSONA_DB_PATH": f"{home['HOME']}/{name}/t.db",
+                "CPERSONA_EMBEDDING_MODE": "http",
+                "CPERSONA_EMBEDDING_URL": self.url,
+            }
+            | more
+        )
 
     def stop(self) -> None:
         self.free.set()
@@ -65,13 +72,32 @@ def model() -> Iterator[Model]:
 
 
 def cpersona(environ: dict[str, str], *words: str, input: str = "") -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "cpersona_cli", *words], env=environ, cwd=environ["HOME"], input=input, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-m", "cpersona_cli", *words],
+        env=environ,
+        cwd=environ["HOME"],
+        input=input,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 def row(content: str, word: str, model: str, agent: str = "default") -> str:
     """An export's line with the vector that this word has under any model."""
     packed = base64.b64encode(struct.pack(f"<{WIDTH}f", *vector(word))).decode()
-    return json.dumps({"_type": "memory", "agent_id": agent, "content": content, "embedding_b64": packed, "embedding_model": model}) + "\n"
+    return (
+        json.dumps(
+            {
+                "_type": "memory",
+                "agent_id": agent,
+                "content": content,
+                "embedding_b64": packed,
+                "embedding_model": model,
+            }
+        )
+        + "\n"
+    )
 
 
 def found(environ: dict[str, str], query: str) -> list[str]:
@@ -110,8 +136,13 @@ def test_rows_that_wait_for_their_vectors_are_said_to_be_found_by_words_alone(ho
         assert cpersona(environ, "store", text).returncode == 0
     until(lambda: "heavy one" in model.asked)
     for words in (["recall", "light"], ["context", "light"], ["reconstruct", "light"]):
-        assert "2 rows still wait for their vectors and are found by words alone" in cpersona(environ, *words, "--no-wait").stderr
-    assert "advisory" not in json.loads(cpersona(environ, "recall", "light", "--no-wait", "--json", "--set", "degraded_advisory=false").stdout)
+        assert (
+            "2 rows still wait for their vectors and are found by words alone"
+            in cpersona(environ, *words, "--no-wait").stderr
+        )
+    assert "advisory" not in json.loads(
+        cpersona(environ, "recall", "light", "--no-wait", "--json", "--set", "degraded_advisory=false").stdout
+    )
     model.free.set()
     until(lambda: json.loads(cpersona(environ, "daemon", "status", "--json").stdout)["backlog"]["pending"] == 0)
     assert cpersona(environ, "recall", "light").stderr.startswith("nothing found")
@@ -124,8 +155,10 @@ def test_vectors_of_another_model_are_not_ranked_though_they_have_the_same_dimen
     environ = model.environ(home, "other")
     with client.connect(load(environ), environ) as connection:
         path = Path(home["HOME"], "rows.jsonl")
-        path.write_text(HEADER + row("written by the same model", "pear", "one") + row("written by a stranger", "pear", "two"))
-        connection.call("recall", {"agent_id": "default", "query": "hello"})   # the model has said its name
+        path.write_text(
+            HEADER + row("written by the same model", "pear", "one") + row("written by a stranger", "pear", "two")
+        )
+        connection.call("recall", {"agent_id": "default", "query": "hello"})  # the model has said its name
         ours = connection.call("daemon_status", {})[0]["embedding"]["identity"]
         path.write_text(path.read_text().replace('"one"', json.dumps(ours)))
         assert connection.call("import_memories", {"input_path": str(path)})[0]["imported_memories"] == 2
@@ -140,9 +173,18 @@ def test_an_import_of_vectors_of_another_model_says_so_and_has_the_rows_embedded
     path = Path(home["HOME"], "moved.jsonl")
     path.write_text(HEADER + row("written by a stranger", "pear", "two") + row("written by nobody", "pear", "two"))
     done = cpersona(environ, "import", str(path))
-    assert done.returncode == 0 and "2 of the rows came without a vector that this store's embedder can compare" in done.stderr
-    assert json.loads(cpersona(environ, "import", str(path), "--json", "--to-agent", "b").stdout)["listed_for_embedding"] == 2
-    assert "2 rows still wait for their vectors and are found by words alone" in cpersona(environ, "recall", "pear", "--no-wait").stderr
+    assert (
+        done.returncode == 0
+        and "2 of the rows came without a vector that this store's embedder can compare" in done.stderr
+    )
+    assert (
+        json.loads(cpersona(environ, "import", str(path), "--json", "--to-agent", "b").stdout)["listed_for_embedding"]
+        == 2
+    )
+    assert (
+        "2 rows still wait for their vectors and are found by words alone"
+        in cpersona(environ, "recall", "pear", "--no-wait").stderr
+    )
     model.free.set()
     until(lambda: cpersona(environ, "recall", "written").stderr == "")
     assert sorted(found(environ, "written")) == ["written by a stranger", "written by nobody"]
@@ -172,7 +214,9 @@ def test_vectors_of_the_old_model_are_not_ranked_once_the_model_has_changed(home
 
 def test_an_index_shrinks_after_deletes(home, model):
     environ = model.environ(home, "shrink")
-    lines = "".join(row(f"w{number} row", f"w{number}", "one", "gone" if number % 8 else "kept") for number in range(1600))
+    lines = "".join(
+        row(f"w{number} row", f"w{number}", "one", "gone" if number % 8 else "kept") for number in range(1600)
+    )
     path = Path(home["HOME"], "rows.jsonl")
 
     def size() -> int:
@@ -180,14 +224,17 @@ def test_an_index_shrinks_after_deletes(home, model):
 
     with client.connect(load(environ), environ) as connection:
         connection.call("recall", {"agent_id": "kept", "query": "hello"})
-        path.write_text(HEADER + lines.replace('"one"', json.dumps(connection.call("daemon_status", {})[0]["embedding"]["identity"])))
+        path.write_text(
+            HEADER
+            + lines.replace('"one"', json.dumps(connection.call("daemon_status", {})[0]["embedding"]["identity"]))
+        )
         assert connection.call("import_memories", {"input_path": str(path)})[0]["imported_memories"] == 1600
         full = size()
         assert connection.call("delete_agent_data", {"agent_id": "gone"})[1] is None
         until(lambda: size() < full / 2)
         state = connection.call("daemon_status", {})[0]["vectors"]["mem"]
         assert (state["rows"], state["dead"]) == (200, 0)
-    assert cpersona(environ, "daemon", "stop").returncode == 0   # folds the log into the database
+    assert cpersona(environ, "daemon", "stop").returncode == 0  # folds the log into the database
     assert size() < os.path.getsize(environ["CPERSONA_DB_PATH"])
 
 

@@ -10,7 +10,10 @@ from collections.abc import Callable
 import pytest
 import real_input
 
-pytestmark = pytest.mark.skipif(not real_input.HISTORY.exists() or not real_input.DEVNOTES.exists(), reason=f"the real input is not at {real_input.SHARED}")
+pytestmark = pytest.mark.skipif(
+    not real_input.HISTORY.exists() or not real_input.DEVNOTES.exists(),
+    reason=f"the real input is not at {real_input.SHARED}",
+)
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +21,15 @@ def cli(module_home) -> Callable[..., str]:
     """Run `cpersona` in the module's home and return what it printed: ``cli("recall", "x")``."""
 
     def run(*args: str, given: str = "") -> str:
-        return subprocess.run([sys.executable, "-m", "cpersona_cli", *args], env=module_home, cwd=module_home["HOME"], check=True,
-                              input=given, stdout=subprocess.PIPE, text=True).stdout
+        return subprocess.run(
+            [sys.executable, "-m", "cpersona_cli", *args],
+            env=module_home,
+            cwd=module_home["HOME"],
+            check=True,
+            input=given,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
 
     return run
 

@@ -7,7 +7,22 @@ import re
 import pytest
 
 from cpersona_daemon.settings import (
-    BY_NAME, CLIENT, CONFIG, DAEMON, DEFAULT, ENVIRONMENT, OPTION, PLACE, RETRIEVAL, SCOPED, TABLE, LARGEST_NUMBER, BadValue, config_path, load, parse,
+    BY_NAME,
+    CLIENT,
+    CONFIG,
+    DAEMON,
+    DEFAULT,
+    ENVIRONMENT,
+    LARGEST_NUMBER,
+    OPTION,
+    PLACE,
+    RETRIEVAL,
+    SCOPED,
+    TABLE,
+    BadValue,
+    config_path,
+    load,
+    parse,
 )
 
 
@@ -37,7 +52,9 @@ def test_every_name_stands_once_and_every_setting_says_what_it_means():
 def test_every_default_is_a_value_that_its_own_setting_takes(setting):
     if setting.default is not None and setting.default != "":
         assert parse(setting, setting.default) == setting.default
-    assert type(setting.default) in {"int": (int,), "float": (float,), "bool": (bool,)}.get(setting.kind, (str, type(None)))
+    assert type(setting.default) in {"int": (int,), "float": (float,), "bool": (bool,)}.get(
+        setting.kind, (str, type(None))
+    )
 
 
 def test_the_defaults_agree_with_each_other(read):
@@ -46,11 +63,22 @@ def test_the_defaults_agree_with_each_other(read):
     assert all(getattr(settings, s.name) == s.default and settings.origin(s.name) == DEFAULT for s in TABLE)
 
 
-@pytest.mark.parametrize(("name", "raw", "value"), [
-    ("recall_mode", " RSF ", "rsf"), ("recall_mode", "Cascade", "cascade"), ("confidence_enabled", "YES", True), ("confidence_enabled", " on ", True),
-    ("fts_enabled", "0", False), ("fts_enabled", "Off", False), ("max_memories", " 42 ", 42), ("prior_age_rate", "1e-3", 0.001), ("rrf_k", 7, 7),
-    ("confidence_enabled", True, True), ("embedding_url", " http://Host/Embed ", "http://Host/Embed"),
-])
+@pytest.mark.parametrize(
+    ("name", "raw", "value"),
+    [
+        ("recall_mode", " RSF ", "rsf"),
+        ("recall_mode", "Cascade", "cascade"),
+        ("confidence_enabled", "YES", True),
+        ("confidence_enabled", " on ", True),
+        ("fts_enabled", "0", False),
+        ("fts_enabled", "Off", False),
+        ("max_memories", " 42 ", 42),
+        ("prior_age_rate", "1e-3", 0.001),
+        ("rrf_k", 7, 7),
+        ("confidence_enabled", True, True),
+        ("embedding_url", " http://Host/Embed ", "http://Host/Embed"),
+    ],
+)
 def test_values_are_trimmed_and_case_folded(name, raw, value):
     assert parse(BY_NAME[name], raw) == value
 
@@ -58,7 +86,12 @@ def test_values_are_trimmed_and_case_folded(name, raw, value):
 @pytest.mark.parametrize("raw", ["", "   "])
 def test_an_empty_value_is_the_default(read, raw):
     settings = read(max_memories=raw, recall_mode=raw, confidence_enabled=raw)
-    assert (settings.max_memories, settings.recall_mode, settings.confidence_enabled, settings.warnings) == (10_000, "blend", False, ())
+    assert (settings.max_memories, settings.recall_mode, settings.confidence_enabled, settings.warnings) == (
+        10_000,
+        "blend",
+        False,
+        (),
+    )
     assert not settings.is_set("max_memories")
 
 
@@ -68,15 +101,29 @@ def test_an_empty_project_is_the_global_pool_and_no_missing_value(read):
     assert (settings.project, settings.is_set("project")) == ("", True)
 
 
-@pytest.mark.parametrize(("name", "raw"), [
-    ("max_memories", "0"), ("max_memories", "-5"), ("max_memories", "ten"), ("max_memories", "1.5"), ("rrf_k", "0"), ("recall_mode", "fuse"),
-    ("confidence_enabled", "maybe"), ("prior_age_rate", "-1"), ("prior_age_rate", "nan"), ("prior_age_floor", "1.1"), ("prior_age_floor", "inf"),
-    ("prior_age_anchor", "oldest"), ("recall_preview_chars", "-1"), ("vector_min_similarity", "2"),
-])
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("max_memories", "0"),
+        ("max_memories", "-5"),
+        ("max_memories", "ten"),
+        ("max_memories", "1.5"),
+        ("rrf_k", "0"),
+        ("recall_mode", "fuse"),
+        ("confidence_enabled", "maybe"),
+        ("prior_age_rate", "-1"),
+        ("prior_age_rate", "nan"),
+        ("prior_age_floor", "1.1"),
+        ("prior_age_floor", "inf"),
+        ("prior_age_anchor", "oldest"),
+        ("recall_preview_chars", "-1"),
+        ("vector_min_similarity", "2"),
+    ],
+)
 def test_a_value_that_is_malformed_or_out_of_range_falls_back_to_the_default_with_a_warning(read, name, raw):
     settings = read(**{name: raw})
     assert getattr(settings, name) == BY_NAME[name].default and not settings.is_set(name)
-    warning, = settings.warnings
+    (warning,) = settings.warnings
     assert BY_NAME[name].variable in warning and repr(raw) in warning and BY_NAME[name].range_text in warning
 
 
@@ -91,7 +138,11 @@ def test_an_option_wins_over_the_environment_and_that_over_the_config_file(read)
     settings = read({"recall_mode": "rsf"}, config, recall_mode="rrf", rrf_k="20")
     assert (settings.recall_mode, settings.rrf_k, settings.max_memories) == ("rsf", 20, 11)
     assert [settings.origin(n) for n in ("recall_mode", "rrf_k", "max_memories", "fts_enabled")] == [
-        OPTION, ENVIRONMENT, CONFIG, DEFAULT]
+        OPTION,
+        ENVIRONMENT,
+        CONFIG,
+        DEFAULT,
+    ]
 
 
 def test_a_bad_value_of_a_stronger_layer_leaves_the_weaker_one_in_force(read):
@@ -99,9 +150,15 @@ def test_a_bad_value_of_a_stronger_layer_leaves_the_weaker_one_in_force(read):
     assert settings.rrf_k == 10 and "using 10" in settings.warnings[0]
 
 
-@pytest.mark.parametrize(("config", "part"), [
-    ("rrf_k = \n", "not valid TOML"), (b"rrf_k = '\xff'\n", "not valid TOML"), ("rrf_q = 3\n", "'rrf_q'"), ("rrf_k = [1]\n", "not list"),
-])
+@pytest.mark.parametrize(
+    ("config", "part"),
+    [
+        ("rrf_k = \n", "not valid TOML"),
+        (b"rrf_k = '\xff'\n", "not valid TOML"),
+        ("rrf_q = 3\n", "'rrf_q'"),
+        ("rrf_k = [1]\n", "not list"),
+    ],
+)
 def test_a_faulty_config_file_is_warned_about_and_never_stops_a_command(read, config, part):
     settings = read(None, config)
     assert settings.rrf_k == 60 and part in settings.warnings[0]
@@ -113,26 +170,36 @@ def test_the_config_file_lies_in_the_xdg_config_directory():
 
 
 CONFLICTS = [
-    ({"embedding_mode": "http"}, "CPERSONA_EMBEDDING_URL"), ({"reconstruct_default_count": "11"}, "CPERSONA_RECONSTRUCT_DEFAULT_COUNT=11"),
-    ({"reconstruct_forced_count": "5", "reconstruct_max_count": "4", "reconstruct_default_count": "4"}, "CPERSONA_RECONSTRUCT_FORCED_COUNT=5"),
-    ({"cosine_floor": "0.8"}, "CPERSONA_COSINE_FLOOR"), ({"decay_floor": "0.6"}, "CPERSONA_DECAY_FLOOR"),
+    ({"embedding_mode": "http"}, "CPERSONA_EMBEDDING_URL"),
+    ({"reconstruct_default_count": "11"}, "CPERSONA_RECONSTRUCT_DEFAULT_COUNT=11"),
+    (
+        {"reconstruct_forced_count": "5", "reconstruct_max_count": "4", "reconstruct_default_count": "4"},
+        "CPERSONA_RECONSTRUCT_FORCED_COUNT=5",
+    ),
+    ({"cosine_floor": "0.8"}, "CPERSONA_COSINE_FLOOR"),
+    ({"decay_floor": "0.6"}, "CPERSONA_DECAY_FLOOR"),
 ]
 
 
 @pytest.mark.parametrize(("given", "part"), CONFLICTS, ids=lambda value: value if isinstance(value, str) else "")
 def test_values_that_contradict_each_other_are_named(read, given, part):
-    problem, = read(**given).conflicts()
+    (problem,) = read(**given).conflicts()
     assert part in problem
 
 
 def test_a_daemon_with_contradictory_values_refuses_to_start(run_cli):
     done = run_cli(["daemon", "start"], env={"CPERSONA_RECONSTRUCT_DEFAULT_COUNT": "11"})
-    assert done.returncode == 4 and "CPERSONA_RECONSTRUCT_DEFAULT_COUNT=11 is above CPERSONA_RECONSTRUCT_MAX_COUNT=10" in done.stderr
+    assert (
+        done.returncode == 4
+        and "CPERSONA_RECONSTRUCT_DEFAULT_COUNT=11 is above CPERSONA_RECONSTRUCT_MAX_COUNT=10" in done.stderr
+    )
 
 
 def test_a_malformed_value_starts_and_is_warned_about_in_the_status(connect):
     status, _ = connect(CPERSONA_MAX_MEMORIES="0", CPERSONA_RRF_K="many").call("daemon_status", {})
-    assert any("CPERSONA_MAX_MEMORIES" in str(w) for w in status["warnings"]) and any("CPERSONA_RRF_K" in str(w) for w in status["warnings"])
+    assert any("CPERSONA_MAX_MEMORIES" in str(w) for w in status["warnings"]) and any(
+        "CPERSONA_RRF_K" in str(w) for w in status["warnings"]
+    )
 
 
 def test_overrides_replace_retrieval_values_for_one_request_alone(read):
@@ -143,11 +210,19 @@ def test_overrides_replace_retrieval_values_for_one_request_alone(read):
     assert changed.is_set("recall_mode") and settings.with_overrides(None) is settings
 
 
-@pytest.mark.parametrize(("overrides", "part"), [
-    ({"recall_moode": "rsf"}, "no setting 'recall_moode'"), ({"recall_mode": "fuse"}, "rrf | rsf | cascade"), ({"max_memories": 0}, "at least 1"),
-    ({"embedding_mode": "none"}, "cannot change for one request"), ({"db_path": "/x"}, "cannot change for one request"), ({"rrf_k": None}, "NoneType"),
-    ({"cosine_floor": 0.9}, "CPERSONA_COSINE_FLOOR"), ({"reconstruct_default_count": 50}, "CPERSONA_RECONSTRUCT_DEFAULT_COUNT"),
-])
+@pytest.mark.parametrize(
+    ("overrides", "part"),
+    [
+        ({"recall_moode": "rsf"}, "no setting 'recall_moode'"),
+        ({"recall_mode": "fuse"}, "rrf | rsf | cascade"),
+        ({"max_memories": 0}, "at least 1"),
+        ({"embedding_mode": "none"}, "cannot change for one request"),
+        ({"db_path": "/x"}, "cannot change for one request"),
+        ({"rrf_k": None}, "NoneType"),
+        ({"cosine_floor": 0.9}, "CPERSONA_COSINE_FLOOR"),
+        ({"reconstruct_default_count": 50}, "CPERSONA_RECONSTRUCT_DEFAULT_COUNT"),
+    ],
+)
 def test_overrides_are_validated_with_the_same_rules(read, overrides, part):
     with pytest.raises(BadValue, match=re.escape(part)):
         read().with_overrides(overrides)
@@ -184,30 +259,47 @@ def test_the_digest_follows_what_a_daemon_uses_and_neither_places_nor_secrets(re
 
 def test_what_a_scope_carries_is_what_was_set_in_it(read):
     settings = read(rrf_k="60", idle_timeout="5", agent="me")
-    assert (settings.carried(RETRIEVAL), settings.carried(DAEMON), settings.carried(CLIENT)) == ({"rrf_k": 60}, {"idle_timeout": 5.0}, {"agent": "me"})
+    assert (settings.carried(RETRIEVAL), settings.carried(DAEMON), settings.carried(CLIENT)) == (
+        {"rrf_k": 60},
+        {"idle_timeout": 5.0},
+        {"agent": "me"},
+    )
 
 
 @pytest.mark.parametrize("name", [s.name for s in TABLE if s.kind == "int"])
 def test_no_whole_number_is_larger_than_what_is_worked_out_from_it_may_be(read, name):
     for digits in (str(LARGEST_NUMBER + 1), "9" * 40, "9" * 5000):
         settings = read(**{name: digits})
-        assert getattr(settings, name) == BY_NAME[name].default and len(settings.warnings) == 1 and len(settings.warnings[0]) < 400
+        assert (
+            getattr(settings, name) == BY_NAME[name].default
+            and len(settings.warnings) == 1
+            and len(settings.warnings[0]) < 400
+        )
 
 
 def test_what_opens_something_is_marked_as_secret():
     assert [s.name for s in TABLE if s.secret] == ["token", "embedding_url"]
 
 
-
-@pytest.mark.parametrize(("address", "shown", "kept"), [
-    ("", "", ""),
-    ("http://host/embed", "http://host/embed", "http://host/embed"),
-    ("https://me:pw@host:8400/embed?key=k#f", "https://***@host:8400/embed?***", "https://host:8400/embed"),
-    ("http://k@host", "http://***@host", "http://host"), ("http://host?key=k", "http://host?***", "http://host"), ("http://host/#f", "http://host/#***", "http://host/"),
-    ("http://me:p/w@host/embed", "http://***@host/embed", None), ("http://me:p?w@host/embed", "http://***", None), ("http://me:p#w@host", "http://***", None),
-    ("http://me:p@w@host/x", "http://***@host/x", "http://host/x"), ("http://host/x?mail=a@b", "http://***", None), ("http://[::1]:80/x", "http://[::1]:80/x", "http://[::1]:80/x"),
-    ("me:pw@host/embed", "***", None), ("sk-123456", "***", None),
-])
+@pytest.mark.parametrize(
+    ("address", "shown", "kept"),
+    [
+        ("", "", ""),
+        ("http://host/embed", "http://host/embed", "http://host/embed"),
+        ("https://me:pw@host:8400/embed?key=k#f", "https://***@host:8400/embed?***", "https://host:8400/embed"),
+        ("http://k@host", "http://***@host", "http://host"),
+        ("http://host?key=k", "http://host?***", "http://host"),
+        ("http://host/#f", "http://host/#***", "http://host/"),
+        ("http://me:p/w@host/embed", "http://***@host/embed", None),
+        ("http://me:p?w@host/embed", "http://***", None),
+        ("http://me:p#w@host", "http://***", None),
+        ("http://me:p@w@host/x", "http://***@host/x", "http://host/x"),
+        ("http://host/x?mail=a@b", "http://***", None),
+        ("http://[::1]:80/x", "http://[::1]:80/x", "http://[::1]:80/x"),
+        ("me:pw@host/embed", "***", None),
+        ("sk-123456", "***", None),
+    ],
+)
 def test_an_address_is_shown_and_kept_without_what_is_secret_of_it(read, address, shown, kept):
     setting = BY_NAME["embedding_url"]
     assert (setting.shown(address), setting.open_part(address)) == (shown, kept)

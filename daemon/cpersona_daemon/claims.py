@@ -19,7 +19,7 @@ from .errors import Busy, SettingsConflict, StorageFailure, of_file
 from .holders import holders
 from .paths import Places, check_socket_directory, make_private_directory
 
-LOCK_WAIT_SECONDS = 20.0     # what a leaving daemon may need to fold its WAL
+LOCK_WAIT_SECONDS = 20.0  # what a leaving daemon may need to fold its WAL
 _RETRY_SECONDS = 0.02
 _PROBE_SECONDS = 2.0
 _NOTE_BYTES = 65_536
@@ -93,8 +93,10 @@ def _raise_if_served(places: Places) -> None:
         return  # systemd's socket accepts even while the daemon behind it leaves, so it proves nothing
     there = note.get("socket")
     if isinstance(there, str) and there != places.socket and answers(there):
-        raise SettingsConflict(f"a daemon (pid {_holder(places)}) serves this database at {there}; "
-                               "stop it, or set CPERSONA_SOCKET to that path")
+        raise SettingsConflict(
+            f"a daemon (pid {_holder(places)}) serves this database at {there}; "
+            "stop it, or set CPERSONA_SOCKET to that path"
+        )
     if answers(places.socket):
         raise Busy(f"a daemon (pid {_holder(places)}) serves this database already")
 
@@ -127,7 +129,13 @@ def answers(path: str) -> bool:
             probe.connect(path)
         except OSError as error:
             # A full queue, or one that we may not enter, has somebody behind it.
-            return error.errno not in (errno.ECONNREFUSED, errno.ENOENT, errno.ENOTSOCK, errno.EPROTOTYPE, errno.ENOTDIR)
+            return error.errno not in (
+                errno.ECONNREFUSED,
+                errno.ENOENT,
+                errno.ENOTSOCK,
+                errno.EPROTOTYPE,
+                errno.ENOTDIR,
+            )
     return True
 
 
@@ -144,8 +152,10 @@ def check_place(path: str) -> bool:
         raise StorageFailure(f"the socket {path} cannot be looked at: {error.strerror}") from None
     if not stat.S_ISSOCK(mode):
         what = files.kind(path) or "a file"
-        raise SettingsConflict(f"{what} stands at {path}, where the daemon's socket belongs; "
-                               "move it, or set CPERSONA_SOCKET to another path")
+        raise SettingsConflict(
+            f"{what} stands at {path}, where the daemon's socket belongs; "
+            "move it, or set CPERSONA_SOCKET to another path"
+        )
     return True
 
 
@@ -175,7 +185,9 @@ class OwnSocket:
         except OSError as error:
             sock.close()
             reason = error.strerror or str(error)
-            raise (SettingsConflict if "too long" in reason else StorageFailure)(f"the socket {path} cannot be made: {reason}") from None
+            raise (SettingsConflict if "too long" in reason else StorageFailure)(
+                f"the socket {path} cannot be made: {reason}"
+            ) from None
         except BaseException:
             sock.close()
             raise

@@ -27,19 +27,21 @@ class Context:
     places: Places
     clock: Any
     db: Database
-    access: Any           # boundary.access.AccessList
-    pauses: Any           # boundary.pause.Pauses
-    status: Any           # status.Status: counters, latencies, last errors
-    vectors: Any = None      # vectors.store.VectorStore
-    embedding: Any = None    # embedding.service.EmbeddingService
-    backlog: Any = None      # embedding.backlog.BacklogWorker
+    access: Any  # boundary.access.AccessList
+    pauses: Any  # boundary.pause.Pauses
+    status: Any  # status.Status: counters, latencies, last errors
+    vectors: Any = None  # vectors.store.VectorStore
+    embedding: Any = None  # embedding.service.EmbeddingService
+    backlog: Any = None  # embedding.backlog.BacklogWorker
     calibration: Any = None  # calibration.file.CalibrationFile
-    spool: Any = None     # spool.drain.Spool
-    opening: Any = None   # opening.Opening: whether vectors, embedding, backlog and calibration are there yet
+    spool: Any = None  # spool.drain.Spool
+    opening: Any = None  # opening.Opening: whether vectors, embedding, backlog and calibration are there yet
     tasks: set = field(default_factory=set)
     recent: RecentRecalls = field(default_factory=RecentRecalls)
-    daemon: Any = None    # lifecycle.Daemon: its end, and what it knows of the process; set once it serves
-    moving: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while rows are hidden: one merge or deletion of an agent at a time
+    daemon: Any = None  # lifecycle.Daemon: its end, and what it knows of the process; set once it serves
+    moving: asyncio.Lock = field(
+        default_factory=asyncio.Lock
+    )  # held while rows are hidden: one merge or deletion of an agent at a time
 
     def in_background(self, work: Coroutine) -> None:
         """Run work beside the requests; the context's end cancels what still runs."""

@@ -35,7 +35,11 @@ def python(settings: Settings, where: Places) -> Iterator[Finding]:
     """The interpreter is new enough."""
     version = ".".join(map(str, sys.version_info[:3]))
     fine = sys.version_info[:2] >= LEAST_PYTHON
-    yield OK if fine else FAIL, f"Python {version} at {sys.executable}", "" if fine else "install Python 3.11 or later and cpersona-cli with it"
+    yield (
+        OK if fine else FAIL,
+        f"Python {version} at {sys.executable}",
+        "" if fine else "install Python 3.11 or later and cpersona-cli with it",
+    )
 
 
 def packages(settings: Settings, where: Places) -> Iterator[Finding]:
@@ -59,9 +63,15 @@ def packages(settings: Settings, where: Places) -> Iterator[Finding]:
             if not marker:
                 yield FAIL, f"the package {name} is missing", f"{REINSTALL}, or `python -m pip install {name}`"
             continue
-        wrong = next((spec for spec in re.findall(r"(?:[<>=!]=|[<>])\s*[0-9][0-9.]*", rule) if not _fits(version, spec)), None)
+        wrong = next(
+            (spec for spec in re.findall(r"(?:[<>=!]=|[<>])\s*[0-9][0-9.]*", rule) if not _fits(version, spec)), None
+        )
         if wrong:
-            yield FAIL, f"{name} {version} is installed, {rule.strip()} is asked for", f"`python -m pip install '{rule.strip()}'`"
+            yield (
+                FAIL,
+                f"{name} {version} is installed, {rule.strip()} is asked for",
+                f"`python -m pip install '{rule.strip()}'`",
+            )
         else:
             yield OK, f"{name} {version}", ""
 
@@ -71,7 +81,14 @@ def _fits(version: str, spec: str) -> bool:
     numbers = [[int(part) for part in re.findall(r"\d+", text)[:4]] for text in (version.split("+")[0], asked)]
     width = max(map(len, numbers))
     have, want = (list_ + [0] * (width - len(list_)) for list_ in numbers)
-    return {">=": have >= want, "<=": have <= want, "==": have == want, "!=": have != want, "<": have < want, ">": have > want}[operator]
+    return {
+        ">=": have >= want,
+        "<=": have <= want,
+        "==": have == want,
+        "!=": have != want,
+        "<": have < want,
+        ">": have > want,
+    }[operator]
 
 
 def sqlite(settings: Settings, where: Places) -> Iterator[Finding]:
@@ -83,7 +100,9 @@ def sqlite(settings: Settings, where: Places) -> Iterator[Finding]:
         yield FAIL, f"SQLite {version} is too old, 3.43 is the least", "upgrade apsw, which brings its own"
         return
     try:
-        apsw.Connection(":memory:").execute("CREATE VIRTUAL TABLE t USING fts5 (body, content = '', contentless_delete = 1, tokenize = 'porter unicode61')")
+        apsw.Connection(":memory:").execute(
+            "CREATE VIRTUAL TABLE t USING fts5 (body, content = '', contentless_delete = 1, tokenize = 'porter unicode61')"
+        )
     except apsw.Error as error:
         yield FAIL, f"SQLite {version} has no usable FTS5 ({error})", "upgrade apsw, which brings its own"
         return
@@ -103,7 +122,9 @@ def model(settings: Settings, where: Places) -> Iterator[Finding]:
         try:
             installed = parts.installed()
             sums = (parts.MINILM_SHA256, parts.VOCABULARY_SHA256, parts.WEIGHTS_SHA256, parts.PIECES_SHA256)
-            for path, checksum in zip((installed.minilm, installed.vocabulary, installed.weights, installed.pieces), sums, strict=True):
+            for path, checksum in zip(
+                (installed.minilm, installed.vocabulary, installed.weights, installed.pieces), sums, strict=True
+            ):
                 parts.read_verified(path, checksum)
         except EmbeddingFailure as error:
             yield FAIL, str(error), REINSTALL
@@ -144,12 +165,20 @@ def directories(settings: Settings, where: Places) -> Iterator[Finding]:
         while not os.path.lexists(there):
             there = os.path.dirname(there)
         if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
-            yield FAIL, f"the directory of the {what}, {directory}, cannot be {'written to' if there == directory else 'made'}", f"look at the owner and mode of {there}"
+            yield (
+                FAIL,
+                f"the directory of the {what}, {directory}, cannot be {'written to' if there == directory else 'made'}",
+                f"look at the owner and mode of {there}",
+            )
         else:
             yield OK, f"the {what} lies in {directory}" + ("" if there == directory else ", which will be made"), ""
     free = shutil.disk_usage(_existing(os.path.dirname(where.db))).free
     if free < LEAST_FREE_BYTES:
-        yield WARN, f"{free // 1_000_000} MB are free beside the database", "make room; writes are refused once there is none"
+        yield (
+            WARN,
+            f"{free // 1_000_000} MB are free beside the database",
+            "make room; writes are refused once there is none",
+        )
 
 
 def _existing(directory: str) -> str:
@@ -161,17 +190,35 @@ def _existing(directory: str) -> str:
 def permissions(settings: Settings, where: Places) -> Iterator[Finding]:
     """The store's files are ours and closed to others."""
     found = False
-    for path in (where.db, where.db + "-wal", where.lock, where.daemon_json, where.calibration, where.memory_vectors, where.episode_vectors, where.spool, where.log):
+    for path in (
+        where.db,
+        where.db + "-wal",
+        where.lock,
+        where.daemon_json,
+        where.calibration,
+        where.memory_vectors,
+        where.episode_vectors,
+        where.spool,
+        where.log,
+    ):
         try:
             info = os.lstat(path)
         except OSError:
             continue
         if info.st_uid != os.getuid():
             found = True
-            yield FAIL, f"{path} belongs to another user (uid {info.st_uid})", f"`chown` it, or name another database with CPERSONA_DB_PATH (we are uid {os.getuid()})"
+            yield (
+                FAIL,
+                f"{path} belongs to another user (uid {info.st_uid})",
+                f"`chown` it, or name another database with CPERSONA_DB_PATH (we are uid {os.getuid()})",
+            )
         elif info.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             found = True
-            yield WARN, f"others can use {path} (mode {stat.S_IMODE(info.st_mode):04o})", f"`cpersona health --fix`, or `chmod go= {path}`"
+            yield (
+                WARN,
+                f"others can use {path} (mode {stat.S_IMODE(info.st_mode):04o})",
+                f"`cpersona health --fix`, or `chmod go= {path}`",
+            )
     if not found:
         yield OK, "the store's files are closed to others", ""
 
@@ -181,7 +228,11 @@ def socket(settings: Settings, where: Places) -> Iterator[Finding]:
     directory = os.path.dirname(where.socket)
     length = len(os.fsencode(where.socket))
     if length > LONGEST_SOCKET:
-        yield FAIL, f"the socket's path has {length} bytes, systems take about {MAX_SOCKET_PATH}: {where.socket}", "set CPERSONA_SOCKET to a shorter path"
+        yield (
+            FAIL,
+            f"the socket's path has {length} bytes, systems take about {MAX_SOCKET_PATH}: {where.socket}",
+            "set CPERSONA_SOCKET to a shorter path",
+        )
     try:
         problem = check_socket_directory(directory)
     except FileNotFoundError:
@@ -189,7 +240,11 @@ def socket(settings: Settings, where: Places) -> Iterator[Finding]:
     except OSError as error:
         problem = f"{directory}: {error.strerror}"
     if problem:
-        yield FAIL, f"the socket cannot be in {directory}: {problem}", "close the directory to others, or set CPERSONA_SOCKET"
+        yield (
+            FAIL,
+            f"the socket cannot be in {directory}: {problem}",
+            "close the directory to others, or set CPERSONA_SOCKET",
+        )
     elif length <= LONGEST_SOCKET:
         yield OK, f"the socket is {where.socket}", ""
 
@@ -209,15 +264,27 @@ def database(settings: Settings, where: Places) -> Iterator[Finding]:
     if not head:
         yield OK, f"the database at {where.db} is empty", ""
     elif not head.startswith(header.MAGIC):
-        yield FAIL, f"{where.db} is no SQLite database", "restore a backup with `cpersona restore`, or name another file with CPERSONA_DB_PATH"
+        yield (
+            FAIL,
+            f"{where.db} is no SQLite database",
+            "restore a backup with `cpersona restore`, or name another file with CPERSONA_DB_PATH",
+        )
     elif header.application(head) not in (0, header.APPLICATION_ID):
         yield FAIL, f"{where.db} is the database of another program", "name another file with CPERSONA_DB_PATH"
     else:
         version = _schema(where.db)
         if version > SCHEMA_VERSION:
-            yield FAIL, f"the database has schema {version}, this version knows {SCHEMA_VERSION}", "upgrade cpersona-cli"
+            yield (
+                FAIL,
+                f"the database has schema {version}, this version knows {SCHEMA_VERSION}",
+                "upgrade cpersona-cli",
+            )
         else:
-            told = f"schema {version}, {os.path.getsize(where.db)} bytes" if version else f"{os.path.getsize(where.db)} bytes; everything else still stands in its log"
+            told = (
+                f"schema {version}, {os.path.getsize(where.db)} bytes"
+                if version
+                else f"{os.path.getsize(where.db)} bytes; everything else still stands in its log"
+            )
             yield OK, f"the database at {where.db} has {told}", ""
 
 
@@ -228,7 +295,9 @@ def _schema(path: str) -> int:
     import apsw
 
     try:
-        conn = apsw.Connection(f"file:{quote(path)}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        conn = apsw.Connection(
+            f"file:{quote(path)}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        )
         try:
             return conn.execute("SELECT max(version) FROM schema_migrations").fetchone()[0] or 0
         finally:
@@ -241,7 +310,11 @@ def clock(settings: Settings, where: Places) -> Iterator[Finding]:
     """The clock is plausible and the time zone is known."""
     now = time.time()
     if now < 1_735_689_600:
-        yield FAIL, f"the clock says {time.strftime('%Y-%m-%d', time.gmtime(now))}", "set it; stamps and ages follow from it"
+        yield (
+            FAIL,
+            f"the clock says {time.strftime('%Y-%m-%d', time.gmtime(now))}",
+            "set it; stamps and ages follow from it",
+        )
     zone = os.environ.get("TZ", "")
     if zone and "/" in zone and not os.path.exists(os.path.join("/usr/share/zoneinfo", zone.lstrip(":"))):
         yield WARN, f"TZ={zone} names no time zone that this machine knows", "correct TZ, or install tzdata"
@@ -254,16 +327,33 @@ def programs(settings: Settings, where: Places) -> Iterator[Finding]:
     own = os.path.join(os.path.dirname(sys.executable), "cpersona")
     found = shutil.which("cpersona")
     if found is None:
-        yield WARN, "`cpersona` is not on the PATH", f"add {os.path.dirname(own)} to it, so that hooks and cron find the program"
+        yield (
+            WARN,
+            "`cpersona` is not on the PATH",
+            f"add {os.path.dirname(own)} to it, so that hooks and cron find the program",
+        )
     elif os.path.exists(own) and os.path.realpath(found) != os.path.realpath(own):
-        yield WARN, f"`cpersona` on the PATH is {found}, this one is {own}", "remove the other one, or put this one first"
+        yield (
+            WARN,
+            f"`cpersona` on the PATH is {found}, this one is {own}",
+            "remove the other one, or put this one first",
+        )
     else:
         yield OK, f"`cpersona` is {found}", ""
 
 
 CHECKS: dict[str, Callable[[Settings, Places], Iterator[Finding]]] = {
-    "python": python, "packages": packages, "programs": programs, "sqlite": sqlite, "model": model, "settings": settings_, "directories": directories,
-    "permissions": permissions, "socket": socket, "database": database, "clock": clock,
+    "python": python,
+    "packages": packages,
+    "programs": programs,
+    "sqlite": sqlite,
+    "model": model,
+    "settings": settings_,
+    "directories": directories,
+    "permissions": permissions,
+    "socket": socket,
+    "database": database,
+    "clock": clock,
 }
 
 

@@ -135,5 +135,11 @@ def translate(error: BaseException) -> BaseException:
 
 def of_file(error: OSError, text: str) -> CPersonaError:
     """Return our error for one of the system's about a file; ``text`` says what could not be done."""
-    kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else ReadOnly if error.errno == errno.EROFS else StorageFailure
+    kind = (
+        DiskFull
+        if error.errno in (errno.ENOSPC, errno.EDQUOT)
+        else ReadOnly
+        if error.errno == errno.EROFS
+        else StorageFailure
+    )
     return kind(f"{text}: {error.strerror or error}")

@@ -13,11 +13,14 @@ import stat
 import time
 
 _GUARDED = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-_FIRST, _LAST = ".cpersona-", ".tmp"     # what the name of a temporary file begins and ends with
+_FIRST, _LAST = ".cpersona-", ".tmp"  # what the name of a temporary file begins and ends with
 _STALE_SECONDS = 3600
 _BUFFER = 1 << 17
 _NAMES = {
-    stat.S_IFDIR: "a directory", stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
 }
 
 

@@ -19,8 +19,10 @@ def foreign(path):
     except OSError:
         return None  # there is none, or whoever opens it says why it cannot be read
     if head and not head.startswith(MAGIC):
-        return (f"{path} is no SQLite database and stays as it is; {ELSEWHERE}, "
-                "or put a backup in its place with `cpersona restore`")
+        return (
+            f"{path} is no SQLite database and stays as it is; {ELSEWHERE}, "
+            "or put a backup in its place with `cpersona restore`"
+        )
     if application(head) not in (0, APPLICATION_ID):
         return f"{path} is the database of another program and stays as it is; {ELSEWHERE}"
     return None

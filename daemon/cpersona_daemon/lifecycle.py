@@ -61,7 +61,7 @@ class Daemon:
         self.settings, self.places, self.clock = settings, places, clock or SystemClock()
         self.own: claims.OwnSocket | None = None
         self.server: Server | None = None
-        self._warnings = warnings       # what was noticed before there was anybody to tell
+        self._warnings = warnings  # what was noticed before there was anybody to tell
         self._lock = -1
         self._orphaned = False
         self._stop = asyncio.Event()
@@ -96,9 +96,13 @@ class Daemon:
     def status(self) -> dict:
         """Return what is known of the process as a whole."""
         return {
-            "socket": self.own.path, "activated": self.own.activated, "idle_timeout": self.settings.idle_timeout,
-            "connections": len(self.server.connections), "clients": self.server.clients(),
-            "in_flight": len(self.server.tasks), "stopping": self._stop.is_set(),
+            "socket": self.own.path,
+            "activated": self.own.activated,
+            "idle_timeout": self.settings.idle_timeout,
+            "connections": len(self.server.connections),
+            "clients": self.server.clients(),
+            "in_flight": len(self.server.tasks),
+            "stopping": self._stop.is_set(),
             "read_only": self.server.ctx.db.read_only,
         }
 
@@ -113,7 +117,9 @@ class Daemon:
         if problems:
             raise SettingsConflict("; ".join(problems))
         if os.path.lexists(self.places.db) and not os.path.isfile(self.places.db):
-            raise SettingsConflict(f"CPERSONA_DB_PATH: {self.places.db} is no regular file, so it cannot be the database")
+            raise SettingsConflict(
+                f"CPERSONA_DB_PATH: {self.places.db} is no regular file, so it cannot be the database"
+            )
         foreign = header.foreign(self.places.db)
         if foreign is not None:
             raise SettingsConflict(foreign)
@@ -151,10 +157,17 @@ class Daemon:
         return ctx
 
     def _write_note(self) -> None:
-        problem = claims.write_note(self.places, {
-            "pid": os.getpid(), "started_at": iso_now(self.clock.now()), "version": __version__,
-            "protocol": fields.PROTOCOL, "socket": self.own.path, "activated": self.own.activated,
-        })
+        problem = claims.write_note(
+            self.places,
+            {
+                "pid": os.getpid(),
+                "started_at": iso_now(self.clock.now()),
+                "version": __version__,
+                "protocol": fields.PROTOCOL,
+                "socket": self.own.path,
+                "activated": self.own.activated,
+            },
+        )
         if problem is not None:
             log.warning("%s", problem)
             self.server.ctx.status.warn(problem)

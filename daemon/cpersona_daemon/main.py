@@ -83,7 +83,9 @@ def _restore(backup, check, with_settings):
 
     settings = load()
     try:
-        told = bring_back.check(backup) if check else bring_back.restore(backup, settings, places(settings), with_settings)
+        told = (
+            bring_back.check(backup) if check else bring_back.restore(backup, settings, places(settings), with_settings)
+        )
         status = 0
     except CPersonaError as error:
         told, status = {"ok": False, "error": str(error), "code": error.code}, error.exit_status

@@ -30,7 +30,9 @@ log = logging.getLogger("cpersona.opening")
 GRACE_SECONDS = 0.3
 
 
-async def open_early(settings: Settings, places: Places, clock: Any, through: Callable[[BaseException | None], None] = lambda error: None) -> Context:
+async def open_early(
+    settings: Settings, places: Places, clock: Any, through: Callable[[BaseException | None], None] = lambda error: None
+) -> Context:
     """Open what a first answer needs; the rest is under way in ``ctx.opening``. The caller holds the database's lock.
 
     ``through`` is told once the rest is open, or what kept it from that. Raises CPersonaError and leaves nothing open.
@@ -39,10 +41,14 @@ async def open_early(settings: Settings, places: Places, clock: Any, through: Ca
     if settings.embedding_mode == "http":
         from .embedding import address
 
-        address.checked(settings.embedding_url)  # one that is none keeps a daemon from starting; its embedder opens later
+        address.checked(
+            settings.embedding_url
+        )  # one that is none keeps a daemon from starting; its embedder opens later
     db = Database(places.db, clock)
     db.open()
-    ctx = Context(settings=settings, places=places, clock=clock, db=db, access=access, pauses=Pauses(clock), status=status)
+    ctx = Context(
+        settings=settings, places=places, clock=clock, db=db, access=access, pauses=Pauses(clock), status=status
+    )
     for warning in settings.warnings:
         log.warning("%s", warning)
         status.warn(warning)
@@ -157,7 +163,9 @@ class Opening:
         from .vectors.store import VectorStore
 
         vectors = VectorStore(self._ctx.places, self._ctx.clock)
-        self._ctx.db.on_commit = vectors.apply  # nothing is written before all parts are open: no writing method is an early one
+        self._ctx.db.on_commit = (
+            vectors.apply
+        )  # nothing is written before all parts are open: no writing method is an early one
         self._ctx.vectors = vectors
         vectors.open(self._ctx.db, background=True)
         for name in ("recall", "store"):  # what is asked for most, and in order: no request waits for its file

@@ -19,7 +19,7 @@ except ImportError:
         from hashlib import sha256
 
 MAX_SOCKET_PATH = 100
-SPOOL = ".spool"         # what the name of the directory of queued writes adds to the database's
+SPOOL = ".spool"  # what the name of the directory of queued writes adds to the database's
 _UNSEEN = object()  # a directory that we may not even look at
 
 
@@ -30,7 +30,18 @@ class Places:
     /tmp for a database beside which nothing can be written.
     """
 
-    __slots__ = ("db", "lock", "start_lock", "daemon_json", "calibration", "memory_vectors", "episode_vectors", "spool", "socket", "log")
+    __slots__ = (
+        "db",
+        "lock",
+        "start_lock",
+        "daemon_json",
+        "calibration",
+        "memory_vectors",
+        "episode_vectors",
+        "spool",
+        "socket",
+        "log",
+    )
 
     def __init__(self, db, socket, log, run=None):
         self.db, self.socket, self.log = db, socket, log
@@ -50,7 +61,9 @@ def places(settings, environ=None):
     if named:
         named = os.path.expanduser(named)
     else:
-        named = os.path.join(environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "cpersona", "cpersona.db")
+        named = os.path.join(
+            environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share"), "cpersona", "cpersona.db"
+        )
     db = os.path.realpath(named)
     digest = sha256(os.fsencode(db)).hexdigest()[:16]
     state = environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
@@ -80,7 +93,12 @@ def _looked_at(directory):
 
 
 def _private_or_absent(info):
-    return info is None or info is not _UNSEEN and info.st_uid == os.getuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return (
+        info is None
+        or info is not _UNSEEN
+        and info.st_uid == os.getuid()
+        and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
 
 
 def make_private_directory(directory):

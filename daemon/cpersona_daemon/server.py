@@ -26,14 +26,14 @@ from .wire.structs import DaemonHello, Progress, Request, Response
 
 log = logging.getLogger("cpersona.server")
 
-WRITE_HIGH_WATER = 1 << 20              # unread answer bytes at which a connection is no longer read
-READS_PER_CONNECTION = 4                # reads of one connection at a time, as many as there are reader threads
-MAX_UNREAD_BYTES = 160 << 20            # unread answer bytes at which a connection is given up: above that many whole frames
-MAX_ALL_UNREAD_BYTES = 512 << 20        # the same over all connections: the one that has most is given up
-MAX_PARTIAL_BYTES = 256 << 20           # bytes of unfinished frames over all connections
-LARGE_BYTES = 64 << 10                  # a request below that is never too much: there are at most MAX_IN_FLIGHT
-DRAIN_SECONDS = 40.0                    # longer than any default deadline
-UNLIMITED_DRAIN_SECONDS = 5.0           # what a request without a deadline gets when the daemon leaves
+WRITE_HIGH_WATER = 1 << 20  # unread answer bytes at which a connection is no longer read
+READS_PER_CONNECTION = 4  # reads of one connection at a time, as many as there are reader threads
+MAX_UNREAD_BYTES = 160 << 20  # unread answer bytes at which a connection is given up: above that many whole frames
+MAX_ALL_UNREAD_BYTES = 512 << 20  # the same over all connections: the one that has most is given up
+MAX_PARTIAL_BYTES = 256 << 20  # bytes of unfinished frames over all connections
+LARGE_BYTES = 64 << 10  # a request below that is never too much: there are at most MAX_IN_FLIGHT
+DRAIN_SECONDS = 40.0  # longer than any default deadline
+UNLIMITED_DRAIN_SECONDS = 5.0  # what a request without a deadline gets when the daemon leaves
 FLUSH_SECONDS = 5.0
 GIVE_BACK_BYTES = 16 << 20
 # What a client of another protocol may still ask, so that it can tell us to leave.
@@ -58,16 +58,24 @@ class Server:
         self._listeners: list[asyncio.Server] = []
         settings = ctx.settings
         self.identity = {
-            "protocol": fields.PROTOCOL, "version": __version__, "capabilities": list(fields.CAPABILITIES),
-            "db": ctx.places.db, "settings_digest": settings.digest(), "pid": os.getpid(),
-            "settings": {n: BY_NAME[n].shown(v) for scope in (DAEMON, RETRIEVAL) for n, v in settings.carried(scope).items()},
+            "protocol": fields.PROTOCOL,
+            "version": __version__,
+            "capabilities": list(fields.CAPABILITIES),
+            "db": ctx.places.db,
+            "settings_digest": settings.digest(),
+            "pid": os.getpid(),
+            "settings": {
+                n: BY_NAME[n].shown(v) for scope in (DAEMON, RETRIEVAL) for n, v in settings.carried(scope).items()
+            },
         }
         # Whom the access file does not know learns what it takes to be told so, and nothing of how the daemon is set or used.
         self.identity_for_strangers = self.identity | {"settings_digest": "", "settings": {}, "busy": True}
 
     async def listen(self, sock) -> None:
         """Begin to accept on a bound (or already listening) unix socket."""
-        self._listeners.append(await self.loop.create_server(lambda: Connection(self), sock=sock, backlog=fields.MAX_CONNECTIONS))
+        self._listeners.append(
+            await self.loop.create_server(lambda: Connection(self), sock=sock, backlog=fields.MAX_CONNECTIONS)
+        )
 
     def stop_listening(self) -> None:
         """Accept no more; connections that stand go on."""
@@ -80,7 +88,15 @@ class Server:
     def at_rest(self, besides: Connection | None = None) -> bool:
         """Tell whether nobody (besides one connection) is connected and nothing is at work."""
         others = len(self.connections) - (besides in self.connections)
-        return not (others or self.tasks or self.ctx.db.writes_in_flight or self.ctx.backlog and self.ctx.backlog.busy or self.ctx.status.working or self.ctx.spool.busy)
+        return not (
+            others
+            or self.tasks
+            or self.ctx.db.writes_in_flight
+            or self.ctx.backlog
+            and self.ctx.backlog.busy
+            or self.ctx.status.working
+            or self.ctx.spool.busy
+        )
 
     def bound_unread(self) -> None:
         """Give up the connection that has the most unread answers where all together have too many."""
@@ -155,7 +171,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, server: Server):
         self.server = server
-        self.caller: Caller | None = None     # None after the hello: nobody the access file knows
+        self.caller: Caller | None = None  # None after the hello: nobody the access file knows
         self.uid, self.pid = -1, 0
         self.since = server.ctx.clock.monotonic()
         self.lost = asyncio.Event()
@@ -165,7 +181,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._in_flight = 0
         self._held = 0
-        self._begun: dict[asyncio.Task, tuple[str, float]] = {}   # in the order in which they came
+        self._begun: dict[asyncio.Task, tuple[str, float]] = {}  # in the order in which they came
         self._reading = asyncio.Semaphore(READS_PER_CONNECTION)
         self._writable = asyncio.Event()
         self._writable.set()
@@ -241,14 +257,14 @@ class Connection(asyncio.Protocol):
         while not (self._closing or self._paused):
             if len(buffer) - at < size:
                 break
-            length = int.from_bytes(buffer[at:at + size], "big")
+            length = int.from_bytes(buffer[at : at + size], "big")
             limit = fields.MAX_FRAME_BYTES if self._greeted else fields.MAX_HELLO_BYTES
             if length > limit:
                 return self._refuse("invalid_params", f"a frame of {length} bytes is above the limit of {limit}")
             if len(buffer) - at - size < length:
                 break
             with memoryview(buffer) as view:
-                body = bytes(view[at + size:at + size + length])
+                body = bytes(view[at + size : at + size + length])
             at += size + length
             self._take(body)
             self.server.moved(length)
@@ -297,11 +313,17 @@ class Connection(asyncio.Protocol):
         if server.stopping:
             return self._answer(request.id, failure(method, "the daemon is stopping"), "shutting_down")
         if not self._same_protocol and method not in ANY_PROTOCOL:
-            return self._answer(request.id, failure(method, f"the daemon speaks protocol {fields.PROTOCOL}"), "protocol")
+            return self._answer(
+                request.id, failure(method, f"the daemon speaks protocol {fields.PROTOCOL}"), "protocol"
+            )
         if len(server.tasks) >= fields.MAX_IN_FLIGHT:
-            return self._answer(request.id, failure(method, f"{fields.MAX_IN_FLIGHT} requests are under way already"), "busy")
+            return self._answer(
+                request.id, failure(method, f"{fields.MAX_IN_FLIGHT} requests are under way already"), "busy"
+            )
         if weight > LARGE_BYTES and server.held_bytes and server.held_bytes + weight > fields.MAX_HELD_BYTES:
-            return self._answer(request.id, failure(method, "requests that hold too much at once are under way already"), "busy")
+            return self._answer(
+                request.id, failure(method, "requests that hold too much at once are under way already"), "busy"
+            )
         if request.deadline_ms is not None and request.deadline_ms < 0:
             return self._answer(request.id, failure(method, "deadline_ms is below 0"), "invalid_params")
         self._in_flight += 1
@@ -347,7 +369,9 @@ class Connection(asyncio.Protocol):
     async def _run(self, request: Request) -> None:
         server, method = self.server, request.method
         limited = _kind(request)[1]
-        milliseconds = request.deadline_ms if request.deadline_ms is not None else fields.DEFAULT_DEADLINE_MS if limited else None
+        milliseconds = (
+            request.deadline_ms if request.deadline_ms is not None else fields.DEFAULT_DEADLINE_MS if limited else None
+        )
         progress = (lambda told: self.tell_progress(request.id, told)) if request.progress else None
         started = server.ctx.clock.monotonic()
         try:
@@ -362,12 +386,16 @@ class Connection(asyncio.Protocol):
             response, code = failure(method, "an internal error; the log says more"), "internal"
         else:
             return self._answer(request.id, response, code)
-        server.ctx.status.record(method if method in fields.METHODS else "unknown", server.ctx.clock.monotonic() - started, code)
+        server.ctx.status.record(
+            method if method in fields.METHODS else "unknown", server.ctx.clock.monotonic() - started, code
+        )
         self._answer(request.id, response, code)
 
     @property
     def _is_full(self) -> bool:
-        return self._in_flight >= fields.MAX_IN_FLIGHT_PER_CONNECTION or self._held >= fields.MAX_HELD_BYTES_PER_CONNECTION
+        return (
+            self._in_flight >= fields.MAX_IN_FLIGHT_PER_CONNECTION or self._held >= fields.MAX_HELD_BYTES_PER_CONNECTION
+        )
 
     def _finished(self, task: asyncio.Task, weight: int) -> None:
         self.server.tasks.pop(task, None)

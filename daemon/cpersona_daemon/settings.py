@@ -11,10 +11,10 @@ Contract: seeds/one-prior-function §7; contracts.md §13 "Settings"; interface.
 
 import os
 
-PLACE = "place"            # where things live; read before a daemon can be found
-CLIENT = "client"          # read by the command line alone
-DAEMON = "daemon"          # fixed when the daemon starts
-RETRIEVAL = "retrieval"    # may travel with one request as an override
+PLACE = "place"  # where things live; read before a daemon can be found
+CLIENT = "client"  # read by the command line alone
+DAEMON = "daemon"  # fixed when the daemon starts
+RETRIEVAL = "retrieval"  # may travel with one request as an override
 
 DEFAULT, CONFIG, ENVIRONMENT, OPTION = "default", "config", "environment", "option"
 MASK = "***"
@@ -110,36 +110,126 @@ TABLE = (
     _s("socket", "path", "", PLACE, "the daemon's socket; empty means a place that follows from the database"),
     # The command line
     _s("agent", "text", "default", CLIENT, "the agent whose memory a command means"),
-    _s("project", "text", None, CLIENT, "the project axis of a command; unset means no filter on reads and the global pool on writes"),
+    _s(
+        "project",
+        "text",
+        None,
+        CLIENT,
+        "the project axis of a command; unset means no filter on reads and the global pool on writes",
+    ),
     _s("channel", "text", "", CLIENT, "the channel axis of a command"),
     _s("token", "text", "", CLIENT, "the token that names this client to a daemon with an access file", secret=True),
     # The daemon's life
-    _s("idle_timeout", "float", 3600.0, DAEMON, "seconds without work after which the daemon leaves; 0 means never", low=0),
-    _s("log_level", "choice", "info", DAEMON, "how much the log tells; memory content appears only at debug", choices=("debug", "info", "warning", "error")),
-    _s("acl_file", "path", "", DAEMON, "JSON file of clients and grants; empty means the socket's owner may do everything"),
-    _s("export_dir", "path", "", DAEMON, "directory that export and import are confined to; empty means no confinement"),
+    _s(
+        "idle_timeout",
+        "float",
+        3600.0,
+        DAEMON,
+        "seconds without work after which the daemon leaves; 0 means never",
+        low=0,
+    ),
+    _s(
+        "log_level",
+        "choice",
+        "info",
+        DAEMON,
+        "how much the log tells; memory content appears only at debug",
+        choices=("debug", "info", "warning", "error"),
+    ),
+    _s(
+        "acl_file",
+        "path",
+        "",
+        DAEMON,
+        "JSON file of clients and grants; empty means the socket's owner may do everything",
+    ),
+    _s(
+        "export_dir", "path", "", DAEMON, "directory that export and import are confined to; empty means no confinement"
+    ),
     _s("max_import_bytes", "int", 0, DAEMON, "largest file that import reads; 0 means no limit", low=0),
     # Embedding
-    _s("embedding_mode", "choice", "builtin", DAEMON, "who turns text into vectors", choices=("builtin", "http", "none")),
+    _s(
+        "embedding_mode",
+        "choice",
+        "builtin",
+        DAEMON,
+        "who turns text into vectors",
+        choices=("builtin", "http", "none"),
+    ),
     _s("embedding_url", "address", "", DAEMON, "address of the http embedding service", secret=True),
     _s("embedding_timeout_secs", "float", 30.0, DAEMON, "seconds that the http embedding service may take", low=0.1),
     # Writing
-    _s("max_content_length", "int", 16_000, DAEMON, "characters that a memory keeps; the rest is cut and said to be", low=1),
-    _s("max_metadata_length", "int", 8_000, DAEMON, "characters of serialised source or metadata that a store may carry", low=1),
+    _s(
+        "max_content_length",
+        "int",
+        16_000,
+        DAEMON,
+        "characters that a memory keeps; the rest is cut and said to be",
+        low=1,
+    ),
+    _s(
+        "max_metadata_length",
+        "int",
+        8_000,
+        DAEMON,
+        "characters of serialised source or metadata that a store may carry",
+        low=1,
+    ),
     _s("max_profile_length", "int", 2_000, DAEMON, "characters that a profile keeps", low=1),
-    _s("future_timestamp_mode", "choice", "warn", DAEMON, "what happens to a timestamp more than 300 s ahead of the clock", choices=("warn", "reject", "off")),
+    _s(
+        "future_timestamp_mode",
+        "choice",
+        "warn",
+        DAEMON,
+        "what happens to a timestamp more than 300 s ahead of the clock",
+        choices=("warn", "reject", "off"),
+    ),
     # Retrieval
-    _s("recall_mode", "choice", "blend", RETRIEVAL, "how what the channels find is scored; rrf, rsf and cascade are the modes of the seeds", choices=("blend", "rrf", "rsf", "cascade")),
+    _s(
+        "recall_mode",
+        "choice",
+        "blend",
+        RETRIEVAL,
+        "how what the channels find is scored; rrf, rsf and cascade are the modes of the seeds",
+        choices=("blend", "rrf", "rsf", "cascade"),
+    ),
     _s("recall_library_max_limit", "int", 10_000, RETRIEVAL, "largest limit that the library accepts", low=1),
     _s("recall_depth_floor", "int", 0, RETRIEVAL, "least number of rows that each channel hands to the fusion", low=0),
-    _s("max_memories", "int", 10_000, RETRIEVAL, "the vector scan window: the newest rows that vector search considers", low=1),
+    _s(
+        "max_memories",
+        "int",
+        10_000,
+        RETRIEVAL,
+        "the vector scan window: the newest rows that vector search considers",
+        low=1,
+    ),
     _s("vector_reach", "int", 0, RETRIEVAL, "rows beyond the window, up to this position, form the far list", low=0),
-    _s("vector_far_limit", "int", 0, RETRIEVAL, "rows of the far list that may vote; 0 means as many as the near list", low=0),
+    _s(
+        "vector_far_limit",
+        "int",
+        0,
+        RETRIEVAL,
+        "rows of the far list that may vote; 0 means as many as the near list",
+        low=0,
+    ),
     _s("vector_min_similarity", "float", 0.3, RETRIEVAL, "similarity threshold of the vector channel", low=-1, high=1),
     _s("vector_search_mode", "choice", "local", RETRIEVAL, "where vectors are searched", choices=("local",)),
-    _s("rrf_threshold_factor", "float", 0.5, RETRIEVAL, "share of the threshold that is the vector floor under rrf and rsf", low=0),
+    _s(
+        "rrf_threshold_factor",
+        "float",
+        0.5,
+        RETRIEVAL,
+        "share of the threshold that is the vector floor under rrf and rsf",
+        low=0,
+    ),
     _s("rrf_k", "int", 60, RETRIEVAL, "the constant of reciprocal rank fusion", low=1),
-    _s("fts_enabled", "bool", True, RETRIEVAL, "whether the full-text index is asked; false leaves the substring search alone"),
+    _s(
+        "fts_enabled",
+        "bool",
+        True,
+        RETRIEVAL,
+        "whether the full-text index is asked; false leaves the substring search alone",
+    ),
     _s("fused_gate_enabled", "bool", True, RETRIEVAL, "whether a calibrated gate replaces the heuristic minimum"),
     _s("autocut_enabled", "bool", True, RETRIEVAL, "whether a similarity-ordered list is cut at its largest gap"),
     _s("autocut_min_results", "int", 3, RETRIEVAL, "rows that a list must have before autocut looks at it", low=1),
@@ -148,42 +238,127 @@ TABLE = (
     _s("prior_age_rate", "float", 0.0, RETRIEVAL, "rate of the age weight per hour; 0 means off", low=0),
     _s("prior_age_floor", "float", 0.3, RETRIEVAL, "least value of the age weight", low=0, high=1),
     _s("prior_age_anchor", "choice", "newest", RETRIEVAL, "what age is measured from", choices=("newest", "now")),
-    _s("version_order", "bool", False, RETRIEVAL, "whether of two memories that say nearly the same the newer goes first for a question about now and the older for one about the past"),
+    _s(
+        "version_order",
+        "bool",
+        False,
+        RETRIEVAL,
+        "whether of two memories that say nearly the same the newer goes first for a question about now and the older for one about the past",
+    ),
     _s("confidence_enabled", "bool", False, RETRIEVAL, "whether each row carries a confidence value"),
-    _s("confidence_ordering", "choice", "fusion", RETRIEVAL, "legacy lets confidence order and gate", choices=("fusion", "legacy")),
-    _s("decay_rate", "float", 0.005, RETRIEVAL, "confidence: time decay per hour, before it is scaled by the store's span", low=0),
+    _s(
+        "confidence_ordering",
+        "choice",
+        "fusion",
+        RETRIEVAL,
+        "legacy lets confidence order and gate",
+        choices=("fusion", "legacy"),
+    ),
+    _s(
+        "decay_rate",
+        "float",
+        0.005,
+        RETRIEVAL,
+        "confidence: time decay per hour, before it is scaled by the store's span",
+        low=0,
+    ),
     _s("decay_floor", "float", 0.3, RETRIEVAL, "confidence: least value of the time decay", low=0, high=1),
     _s("decay_ceil", "float", 0.5, RETRIEVAL, "confidence: largest floor that recalls can earn", low=0, high=1),
     _s("min_time_range_hours", "float", 24.0, RETRIEVAL, "confidence: least time span of a store, in hours", low=0),
-    _s("reference_hours", "float", 168.0, RETRIEVAL, "confidence: the time span for which the decay rate is meant, in hours", low=0.001),
+    _s(
+        "reference_hours",
+        "float",
+        168.0,
+        RETRIEVAL,
+        "confidence: the time span for which the decay rate is meant, in hours",
+        low=0.001,
+    ),
     _s("recall_boost", "float", 0.02, RETRIEVAL, "confidence: what a recall adds to the decay floor", low=0),
     _s("boost_decay_rate", "float", 0.002, RETRIEVAL, "confidence: how fast that addition fades, per hour", low=0),
     _s("resolved_decay_factor", "float", 0.3, RETRIEVAL, "confidence: factor of a resolved episode", low=0, high=1),
-    _s("recent_recall_penalty", "float", 0.7, RETRIEVAL, "confidence: factor of a row recalled a moment ago", low=0, high=1),
+    _s(
+        "recent_recall_penalty",
+        "float",
+        0.7,
+        RETRIEVAL,
+        "confidence: factor of a row recalled a moment ago",
+        low=0,
+        high=1,
+    ),
     _s("recent_recall_window_min", "float", 5.0, RETRIEVAL, "confidence: how long a moment ago is, in minutes", low=0),
     _s("cosine_floor", "float", 0.20, RETRIEVAL, "confidence: cosine that counts as no similarity", low=-1, high=1),
     _s("cosine_ceil", "float", 0.75, RETRIEVAL, "confidence: cosine that counts as full similarity", low=-1, high=1),
-    _s("episode_penalty_enabled", "bool", False, RETRIEVAL, "whether memories before the latest episode are weighed down"),
+    _s(
+        "episode_penalty_enabled",
+        "bool",
+        False,
+        RETRIEVAL,
+        "whether memories before the latest episode are weighed down",
+    ),
     _s("episode_decay_rate", "float", 0.01, RETRIEVAL, "episode penalty per hour before the boundary", low=0),
     _s("episode_decay_floor", "float", 0.5, RETRIEVAL, "least factor of the episode penalty", low=0, high=1),
     _s("recall_preview_chars", "int", 500, RETRIEVAL, "code points of a row that recall shows; 0 means all", low=0),
     _s("degraded_advisory", "bool", True, RETRIEVAL, "whether an answer says that vector search was missing"),
     # Calibration
-    _s("calibrate_on_model_change", "bool", True, DAEMON, "whether a start with another model, dimension or scoring recalibrates"),
-    _s("calibrate_floor", "float", 0.05, DAEMON, "least similarity threshold that a calibration may set", low=0, high=1),
-    _s("calibrate_temporal_window_min", "float", 30.0, DAEMON, "minutes within which two memories count as related", low=0),
-    _s("fused_gate_sample_queries", "int", 40, DAEMON, "memories used as queries when a gate is measured", low=1, high=1000),
+    _s(
+        "calibrate_on_model_change",
+        "bool",
+        True,
+        DAEMON,
+        "whether a start with another model, dimension or scoring recalibrates",
+    ),
+    _s(
+        "calibrate_floor", "float", 0.05, DAEMON, "least similarity threshold that a calibration may set", low=0, high=1
+    ),
+    _s(
+        "calibrate_temporal_window_min",
+        "float",
+        30.0,
+        DAEMON,
+        "minutes within which two memories count as related",
+        low=0,
+    ),
+    _s(
+        "fused_gate_sample_queries",
+        "int",
+        40,
+        DAEMON,
+        "memories used as queries when a gate is measured",
+        low=1,
+        high=1000,
+    ),
     _s("fused_gate_calibration_draws", "int", 5, DAEMON, "draws whose median is the gate", low=1, high=99),
     # Reconstruct
-    _s("reconstruct_default_count", "int", 10, RETRIEVAL, "items that a reconstruct returns when none are asked for", low=0),
+    _s(
+        "reconstruct_default_count",
+        "int",
+        10,
+        RETRIEVAL,
+        "items that a reconstruct returns when none are asked for",
+        low=0,
+    ),
     _s("reconstruct_max_count", "int", 10, RETRIEVAL, "most items that a reconstruct returns", low=1),
-    _s("reconstruct_forced_count", "int", 0, RETRIEVAL, "items that every reconstruct returns whatever is asked; 0 means none is forced", low=0),
-    _s("reconstruct_adjacency_seconds", "float", 60.0, RETRIEVAL, "seconds within which memories of one source belong together", low=0),
+    _s(
+        "reconstruct_forced_count",
+        "int",
+        0,
+        RETRIEVAL,
+        "items that every reconstruct returns whatever is asked; 0 means none is forced",
+        low=0,
+    ),
+    _s(
+        "reconstruct_adjacency_seconds",
+        "float",
+        60.0,
+        RETRIEVAL,
+        "seconds within which memories of one source belong together",
+        low=0,
+    ),
     _s("reconstruct_quote_chars", "int", 800, RETRIEVAL, "characters up to which a head is quoted whole", low=1),
     _s("reconstruct_full_quotes", "int", 5, RETRIEVAL, "items whose head may be quoted up to that length", low=0),
     _s("reconstruct_tail_quote_chars", "int", 400, RETRIEVAL, "characters of a head after those", low=1),
 )
-_CONFIG_BYTES = 1 << 20     # no settings need more
+_CONFIG_BYTES = 1 << 20  # no settings need more
 
 BY_NAME = {s.name: s for s in TABLE}
 SCOPED = {scope: tuple(s.name for s in TABLE if s.scope == scope) for scope in (PLACE, CLIENT, DAEMON, RETRIEVAL)}
@@ -280,7 +455,9 @@ class Settings:
             if setting is None:
                 raise BadValue(f"there is no setting {name!r}; `cpersona config show` lists them")
             if setting.scope != RETRIEVAL:
-                raise BadValue(f"{setting.variable} cannot change for one request; set it and run `cpersona daemon restart`")
+                raise BadValue(
+                    f"{setting.variable} cannot change for one request; set it and run `cpersona daemon restart`"
+                )
             values[name], origins[name] = parse(setting, raw), OPTION
         changed = Settings(values, origins, self.warnings)
         problems = changed.conflicts()
@@ -295,9 +472,13 @@ class Settings:
             out.append("CPERSONA_EMBEDDING_MODE=http needs CPERSONA_EMBEDDING_URL")
         for name in ("reconstruct_default_count", "reconstruct_forced_count"):
             if self._values[name] > self.reconstruct_max_count:
-                out.append(f"{BY_NAME[name].variable}={self._values[name]} is above CPERSONA_RECONSTRUCT_MAX_COUNT={self.reconstruct_max_count}")
+                out.append(
+                    f"{BY_NAME[name].variable}={self._values[name]} is above CPERSONA_RECONSTRUCT_MAX_COUNT={self.reconstruct_max_count}"
+                )
         if self.cosine_floor >= self.cosine_ceil:
-            out.append(f"CPERSONA_COSINE_FLOOR={self.cosine_floor:g} is not below CPERSONA_COSINE_CEIL={self.cosine_ceil:g}")
+            out.append(
+                f"CPERSONA_COSINE_FLOOR={self.cosine_floor:g} is not below CPERSONA_COSINE_CEIL={self.cosine_ceil:g}"
+            )
         if self.decay_floor > self.decay_ceil:
             out.append(f"CPERSONA_DECAY_FLOOR={self.decay_floor:g} is above CPERSONA_DECAY_CEIL={self.decay_ceil:g}")
         return out
@@ -309,7 +490,11 @@ class Settings:
         """
         import zlib
 
-        parts = [f"{s.name}={s.shown(self._values[s.name])}" for s in TABLE if s.scope in (DAEMON, RETRIEVAL) and self._values[s.name] != s.default]
+        parts = [
+            f"{s.name}={s.shown(self._values[s.name])}"
+            for s in TABLE
+            if s.scope in (DAEMON, RETRIEVAL) and self._values[s.name] != s.default
+        ]
         return f"{zlib.crc32(chr(10).join(parts).encode()):08x}"
 
 
@@ -321,14 +506,18 @@ def load(environ=None, options=None):
     environ = os.environ if environ is None else environ
     values = {s.name: s.default for s in TABLE}
     origins, warnings = {}, []
-    layers = [(CONFIG, _config_file(environ, warnings)),
-              (ENVIRONMENT, {s.name: environ[s.variable] for s in TABLE if s.variable in environ}),
-              (OPTION, options or {})]
+    layers = [
+        (CONFIG, _config_file(environ, warnings)),
+        (ENVIRONMENT, {s.name: environ[s.variable] for s in TABLE if s.variable in environ}),
+        (OPTION, options or {}),
+    ]
     for origin, layer in layers:
         for name, raw in layer.items():
             setting = BY_NAME.get(name)
             if setting is None:
-                warnings.append(f"the config file names {name!r}, which is no setting; `cpersona config show` lists them")
+                warnings.append(
+                    f"the config file names {name!r}, which is no setting; `cpersona config show` lists them"
+                )
                 continue
             if isinstance(raw, str) and not raw.strip() and setting.name != "project":
                 continue

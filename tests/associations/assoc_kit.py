@@ -49,7 +49,9 @@ class World:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
 
-    async def remember(self, content: str, *, agent: str = AGENT, vector: list[float] | None = None, **fields: Any) -> int:
+    async def remember(
+        self, content: str, *, agent: str = AGENT, vector: list[float] | None = None, **fields: Any
+    ) -> int:
         """Write a memory, with a vector when one is given, and return its id."""
         import numpy as np
 
@@ -64,17 +66,23 @@ class World:
     async def archive(self, summary: str, *, agent: str = AGENT, **fields: Any) -> int:
         return await self.ctx.db.write(lambda tx: episodes.insert(tx, episodes.NewEpisode(agent, summary, **fields)))
 
-    async def declare(self, spec: Any = None, *, agent: str = AGENT, project: str = "", channel: str = "", **more: Any) -> dict:
+    async def declare(
+        self, spec: Any = None, *, agent: str = AGENT, project: str = "", channel: str = "", **more: Any
+    ) -> dict:
         return await self.ctx.db.write(lambda tx: declare(tx, agent, project, channel, spec, **more))
 
     async def traverse(self, entity: str, hops: int = 1, limit: int = 20, **axes: Any) -> dict:
         return await self.ctx.db.read(traverse, Scope(axes.pop("agent", AGENT), **axes), entity, hops, limit)
 
-    async def reconstruct(self, text: str, *, agent: str = AGENT, settings: dict | None = None, count: int | None = None, **more: Any) -> dict:
+    async def reconstruct(
+        self, text: str, *, agent: str = AGENT, settings: dict | None = None, count: int | None = None, **more: Any
+    ) -> dict:
         effective = self.ctx.settings.with_overrides(settings or {})
         axes = {name: more.pop(name) for name in ("project_id", "channel", "source_id") if name in more}
         numbers = {"top_k": 20, "max_hops": 2, "max_evidence": 40, **more}
-        ask = reconstructing.Ask(text, Scope(agent, **axes), reconstructing.effective_count(effective, count), **numbers)
+        ask = reconstructing.Ask(
+            text, Scope(agent, **axes), reconstructing.effective_count(effective, count), **numbers
+        )
         return (await reconstructing.reconstruct(self.ctx, effective, ask))[0]
 
     async def recall(self, text: str, *, also: tuple[str, ...] = (), limit: int = 20) -> list[str]:
@@ -85,7 +93,9 @@ class World:
 @asynccontextmanager
 async def opened(directory: str, **options: object):
     """Open the store of a directory as the daemon does, without its socket."""
-    settings = settings_module.load({"HOME": directory}, {"db_path": f"{directory}/t.db", "embedding_mode": "none", **options})
+    settings = settings_module.load(
+        {"HOME": directory}, {"db_path": f"{directory}/t.db", "embedding_mode": "none", **options}
+    )
     ctx = await lifecycle.open_context(settings, paths.places(settings, {"HOME": directory}), SystemClock())
     try:
         yield World(ctx)

@@ -14,7 +14,9 @@ from cpersona_daemon.storage.associations import Relation
 
 def memory(number: int, at: float | None = None, **fields) -> Record:
     fields = {"bucket": ("", ""), **fields}
-    return Record(("mem", number), f"text {number}", f"stamp {at}", float(number if at is None else at), instant=at, **fields)
+    return Record(
+        ("mem", number), f"text {number}", f"stamp {at}", float(number if at is None else at), instant=at, **fields
+    )
 
 
 def episode(number: int, start: float, end: float, bucket: tuple[str, str] = ("", "")) -> Record:
@@ -51,33 +53,56 @@ def test_an_episode_takes_in_the_memories_of_its_span_project_and_channel_and_su
 
 def test_a_run_of_one_source_ends_sixty_seconds_after_its_first_record():
     run = [memory(i, at, source="u") for i, at in ((1, 0), (2, 40), (3, 60), (4, 61), (5, 100))]
-    assert refs(bundle([*run, memory(6, 10), memory(7, 10, source="v")], [], 60)) == [["mem:1", "mem:2", "mem:3"], ["mem:4", "mem:5"], ["mem:6"], ["mem:7"]]
+    assert refs(bundle([*run, memory(6, 10), memory(7, 10, source="v")], [], 60)) == [
+        ["mem:1", "mem:2", "mem:3"],
+        ["mem:4", "mem:5"],
+        ["mem:6"],
+        ["mem:7"],
+    ]
 
 
 def test_an_undated_memory_and_one_without_a_source_never_join_a_run():
-    assert len(bundle([memory(1, 0), memory(2, 0), memory(3, None, source="u"), memory(4, None, source="u")], [], 60)) == 4
+    assert (
+        len(bundle([memory(1, 0), memory(2, 0), memory(3, None, source="u"), memory(4, None, source="u")], [], 60)) == 4
+    )
 
 
 def test_a_declared_relation_bundles_only_when_both_ends_are_candidates():
-    items = bundle([memory(1), memory(2), memory(3)], [relation(1, 3, "see also", 1), relation(2, 2, "supports", 9)], 60)
+    items = bundle(
+        [memory(1), memory(2), memory(3)], [relation(1, 3, "see also", 1), relation(2, 2, "supports", 9)], 60
+    )
     assert refs(items) == [["mem:1", "mem:3"], ["mem:2"]] and items[0].why[("mem", 1)] == "relation:see also"
 
 
 def test_a_role_word_labels_the_subject_towards_the_object_and_any_other_predicate_does_not():
     members = [memory(1), memory(2), memory(3)]
-    given_roles = roles(members, [relation(1, 1, "contradicts", 2), relation(2, 3, "see also", 2), relation(3, 3, "temporal_predecessor", 2)])
-    assert given_roles == {("mem", 2): [{"ref": "mem:3", "role": "temporal_predecessor"}, {"ref": "mem:1", "role": "contradicts"}]}
+    given_roles = roles(
+        members,
+        [relation(1, 1, "contradicts", 2), relation(2, 3, "see also", 2), relation(3, 3, "temporal_predecessor", 2)],
+    )
+    assert given_roles == {
+        ("mem", 2): [{"ref": "mem:3", "role": "temporal_predecessor"}, {"ref": "mem:1", "role": "contradicts"}]
+    }
 
 
 def test_claims_stand_newest_first_with_the_rule_of_each():
     found = Evidence(("mem", 9), "relation:near", 2)
     said = claims([memory(1, 5), memory(2, 7)], {("mem", 1): "adjacent"}, [(found, memory(9, 6))], [])
     assert [c["ref"] for c in said] == ["mem:2", "mem:9", "mem:1"]
-    assert said[1] == {"ref": "mem:9", "as_of": "stamp 6", "why": "relation:near", "hops": 2} and said[2]["why"] == "adjacent" and "why" not in said[0]
+    assert (
+        said[1] == {"ref": "mem:9", "as_of": "stamp 6", "why": "relation:near", "hops": 2}
+        and said[2]["why"] == "adjacent"
+        and "why" not in said[0]
+    )
 
 
 _records = st.lists(
-    st.builds(lambda at, source, message: (at, source, message), st.none() | st.integers(0, 300), st.sampled_from(["", "u", "v"]), st.sampled_from(["", "", "a", "b"])),
+    st.builds(
+        lambda at, source, message: (at, source, message),
+        st.none() | st.integers(0, 300),
+        st.sampled_from(["", "u", "v"]),
+        st.sampled_from(["", "", "a", "b"]),
+    ),
     max_size=12,
 )
 _pairs = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), max_size=6)

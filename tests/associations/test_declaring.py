@@ -20,15 +20,24 @@ def test_declaring_again_answers_the_same_ids_and_creates_nothing(in_store):
         return first, again
 
     first, again = in_store(body)
-    assert [e["created"] for e in first["entities"]] == [True, True] and [e["created"] for e in again["entities"]] == [False, False]
+    assert [e["created"] for e in first["entities"]] == [True, True] and [e["created"] for e in again["entities"]] == [
+        False,
+        False,
+    ]
     assert first["mentions"] == again["mentions"] == 2
-    assert ([e["id"] for e in first["entities"]], first["relations"], first["dropped"]) == ([e["id"] for e in again["entities"]], again["relations"], [])
+    assert ([e["id"] for e in first["entities"]], first["relations"], first["dropped"]) == (
+        [e["id"] for e in again["entities"]],
+        again["relations"],
+        [],
+    )
 
 
 def test_names_resolve_folded_and_keep_the_form_they_were_first_written_in(in_store):
     async def body(world):
         await world.declare(LEIPZIG)
-        return await world.declare({"entities": [{"name": "ＯＭＡ"}, {"name": "  LEIPZIG "}, {"name": "grandmother\t ilse"}]}), await world.traverse("omi")
+        return await world.declare(
+            {"entities": [{"name": "ＯＭＡ"}, {"name": "  LEIPZIG "}, {"name": "grandmother\t ilse"}]}
+        ), await world.traverse("omi")
 
     answer, seen = in_store(body)
     assert [e["id"] for e in answer["entities"]] == [1, 2, 1] and answer["entities"][1]["name"] == "LEIPZIG"
@@ -36,18 +45,39 @@ def test_names_resolve_folded_and_keep_the_form_they_were_first_written_in(in_st
     assert seen["relations"][0]["predicate"] == "lives in"
 
 
-@pytest.mark.parametrize("spec, dropped", [
-    ({"entities": [{"name": ""}, {"name": " \n"}, {"name": "x" * 257}, {"name": 7}, "bare", {"name": "mem:1"}]}, 6),
-    ({"entities": [{"name": "A", "aliases": ["", None, "y" * 257, "mem:3"]}]}, 4),
-    ({"entities": [{"name": "A", "aliases": "B"}]}, 1),
-    ({"entities": [{"name": "A"}, {"name": "B", "aliases": ["a"]}]}, 1),
-    ({"entities": {"name": "A"}, "relations": "none", "more": 1}, 3),
-    ({"relations": [{"subject": "A", "predicate": " ", "object": "B"}, {"subject": "A", "predicate": "p"}, {"subject": "A", "predicate": "p", "object": " a "},
-                    {"subject": "A", "predicate": "p", "object": "mem:99"}, {"subject": "A", "predicate": "p", "object": "B", "weight": 1}, None]}, 6),
-    ({"entities": [{"name": f"e{i}", "aliases": [f"a{i}.{j}" for j in range(33 if i == 0 else 0)]} for i in range(66)]}, 3),
-    ("text", 1),
-    (["list"], 1),
-])
+@pytest.mark.parametrize(
+    "spec, dropped",
+    [
+        ({"entities": [{"name": ""}, {"name": " \n"}, {"name": "x" * 257}, {"name": 7}, "bare", {"name": "mem:1"}]}, 6),
+        ({"entities": [{"name": "A", "aliases": ["", None, "y" * 257, "mem:3"]}]}, 4),
+        ({"entities": [{"name": "A", "aliases": "B"}]}, 1),
+        ({"entities": [{"name": "A"}, {"name": "B", "aliases": ["a"]}]}, 1),
+        ({"entities": {"name": "A"}, "relations": "none", "more": 1}, 3),
+        (
+            {
+                "relations": [
+                    {"subject": "A", "predicate": " ", "object": "B"},
+                    {"subject": "A", "predicate": "p"},
+                    {"subject": "A", "predicate": "p", "object": " a "},
+                    {"subject": "A", "predicate": "p", "object": "mem:99"},
+                    {"subject": "A", "predicate": "p", "object": "B", "weight": 1},
+                    None,
+                ]
+            },
+            6,
+        ),
+        (
+            {
+                "entities": [
+                    {"name": f"e{i}", "aliases": [f"a{i}.{j}" for j in range(33 if i == 0 else 0)]} for i in range(66)
+                ]
+            },
+            3,
+        ),
+        ("text", 1),
+        (["list"], 1),
+    ],
+)
 def test_a_bad_item_is_dropped_and_reported_and_never_fails_the_call(in_store, spec, dropped):
     async def body(world):
         return await world.declare(spec)
@@ -68,11 +98,16 @@ def test_a_dropped_relation_registers_neither_of_its_ends(in_store):
 def test_an_endpoint_is_registered_and_mentioned_like_any_entity_the_call_names(in_store):
     async def body(world):
         memory = await world.remember("the queue runs on it")
-        answer = await world.declare({"relations": [{"subject": "queue", "predicate": "runs on", "object": "Postgres"}]}, anchor_ref=f"mem:{memory}")
+        answer = await world.declare(
+            {"relations": [{"subject": "queue", "predicate": "runs on", "object": "Postgres"}]},
+            anchor_ref=f"mem:{memory}",
+        )
         return answer, await world.traverse("postgres")
 
     answer, seen = in_store(body)
-    assert [(e["name"], e["created"]) for e in answer["entities"]] == [("queue", True), ("Postgres", True)] and answer["mentions"] == 2
+    assert [(e["name"], e["created"]) for e in answer["entities"]] == [("queue", True), ("Postgres", True)] and answer[
+        "mentions"
+    ] == 2
     assert seen["entities"][0]["mentions"] == ["mem:1"] and seen["relations"][0]["anchor_ref"] == "mem:1"
 
 
@@ -102,7 +137,9 @@ def test_a_record_of_another_agent_is_no_endpoint_and_looks_like_one_that_is_not
 def test_names_resolve_in_the_own_bucket_then_the_project_then_the_channel_then_the_global_one(in_store):
     async def body(world):
         async def declared(project, channel):
-            return (await world.declare({"entities": [{"name": "Oma"}]}, project=project, channel=channel))["entities"][0]
+            return (await world.declare({"entities": [{"name": "Oma"}]}, project=project, channel=channel))["entities"][
+                0
+            ]
 
         # From the narrowest to the widest bucket, so that none finds the one of another.
         made = [await declared(*bucket) for bucket in (("p", "c"), ("p", ""), ("", "c"), ("", ""))]
@@ -117,7 +154,11 @@ def test_names_resolve_in_the_own_bucket_then_the_project_then_the_channel_then_
 def test_another_project_sees_no_entity_of_this_one(in_store):
     async def body(world):
         await world.declare(LEIPZIG, project="p")
-        return await world.declare(LEIPZIG, project="q"), await world.traverse("Oma", project_id="q"), await world.traverse("Oma", project_id="")
+        return (
+            await world.declare(LEIPZIG, project="q"),
+            await world.traverse("Oma", project_id="q"),
+            await world.traverse("Oma", project_id=""),
+        )
 
     again, in_q, in_global = in_store(body)
     assert [e["created"] for e in again["entities"]] == [True, True]
@@ -128,15 +169,30 @@ def test_retracting_takes_back_relations_mentions_aliases_and_entities(in_store)
     async def body(world):
         await world.remember("a visit")
         await world.declare(LEIPZIG, anchor_ref="mem:1")
-        first = await world.declare(retract={"relations": [1, 1], "mentions": [{"entity": "oma", "ref": "mem:1"}, {"entity": 2, "ref": "mem:9"}]})
+        first = await world.declare(
+            retract={
+                "relations": [1, 1],
+                "mentions": [{"entity": "oma", "ref": "mem:1"}, {"entity": 2, "ref": "mem:9"}],
+            }
+        )
         left = await world.traverse("Oma")
         second = await world.declare(retract={"aliases": [{"entity": 1, "alias": "OMA"}], "entities": ["Leipzig", 99]})
-        return first, left, second, await world.traverse("Oma"), await world.traverse("Leipzig"), await world.traverse("Omi")
+        return (
+            first,
+            left,
+            second,
+            await world.traverse("Oma"),
+            await world.traverse("Leipzig"),
+            await world.traverse("Omi"),
+        )
 
     first, left, second, by_alias, leipzig, by_other = in_store(body)
     assert first["retracted"] == {"relations": 1, "mentions": 1} and len(first["dropped"]) == 2
     assert "mentions" not in left["entities"][0] and left["relations"] == []
-    assert second["retracted"] == {"relations": 0, "mentions": 0, "aliases": 1, "entities": 1} and len(second["dropped"]) == 1
+    assert (
+        second["retracted"] == {"relations": 0, "mentions": 0, "aliases": 1, "entities": 1}
+        and len(second["dropped"]) == 1
+    )
     assert by_alias["reason"] == leipzig["reason"] == "no_such_entity" and by_other["entities"][0]["id"] == 1
 
 
@@ -144,7 +200,10 @@ def test_an_agent_cannot_retract_what_another_declared(in_store):
     async def body(world):
         await world.remember("a visit")
         await world.declare(LEIPZIG, anchor_ref="mem:1")
-        answer = await world.declare(agent="other", retract={"relations": [1], "mentions": [{"entity": 1, "ref": "mem:1"}], "entities": [1, "Oma"]})
+        answer = await world.declare(
+            agent="other",
+            retract={"relations": [1], "mentions": [{"entity": 1, "ref": "mem:1"}], "entities": [1, "Oma"]},
+        )
         return answer, await world.traverse("Oma")
 
     answer, seen = in_store(body)
@@ -156,7 +215,10 @@ def test_deleting_a_record_deletes_its_mentions_and_every_relation_that_names_it
     async def body(world):
         await world.remember("one")
         await world.remember("two")
-        relations = [{"subject": "mem:1", "predicate": "supports", "object": "mem:2"}, {"subject": "Oma", "predicate": "wrote", "object": "mem:1"}]
+        relations = [
+            {"subject": "mem:1", "predicate": "supports", "object": "mem:2"},
+            {"subject": "Oma", "predicate": "wrote", "object": "mem:1"},
+        ]
         await world.declare({"entities": [{"name": "Oma"}], "relations": relations}, anchor_ref="mem:1")
         await world.ctx.db.write(lambda tx: edit.delete_memory(tx, 1, "kit"))
         return await world.traverse("Oma"), await world.declare({"relations": relations})

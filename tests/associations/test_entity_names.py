@@ -19,7 +19,10 @@ def test_the_longest_name_wins_and_none_overlap():
 
 def test_names_compare_in_nfkc_and_folded_with_white_space_collapsed():
     assert normalise("  Ｏｍａ\t ILSE ") == "oma ilse"
-    assert [n.entity_id for n in find_names("Straße der OMA  ilse", [name(1, "STRASSE"), name(2, "Oma Ilse")])] == [1, 2]
+    assert [n.entity_id for n in find_names("Straße der OMA  ilse", [name(1, "STRASSE"), name(2, "Oma Ilse")])] == [
+        1,
+        2,
+    ]
 
 
 def test_the_other_names_are_those_that_the_question_does_not_hold():

@@ -9,7 +9,9 @@ from cpersona_daemon.associations.layout import Sizes, default_budget, lay_out
 from cpersona_daemon.associations.quotes import GAP, Question, passages, quote
 from cpersona_daemon.associations.records import Record
 
-_words = st.sampled_from(["deploy", "rolled", "back", "cache", "Ünïcode", "設定ファイル", "v1.2.3", "a", "x" * 90, "The", "10:30"])
+_words = st.sampled_from(
+    ["deploy", "rolled", "back", "cache", "Ünïcode", "設定ファイル", "v1.2.3", "a", "x" * 90, "The", "10:30"]
+)
 _ends = st.sampled_from([". ", "! ", "\n", "\n\n", " ", "。", "? ", ", "])
 _texts = st.lists(st.tuples(_words, _ends), max_size=120).map(lambda parts: "".join(w + e for w, e in parts))
 _queries = st.lists(_words, max_size=6).map(" ".join)
@@ -41,7 +43,13 @@ def test_passages_cover_all_text_but_white_space(text):
 
 
 def test_the_passages_that_hold_the_rare_words_are_quoted():
-    text = "\n".join([*(f"Common notice number {i} about nothing." for i in range(40)), "The zebra migration needs a lock.", *(f"Common footer {i}." for i in range(40))])
+    text = "\n".join(
+        [
+            *(f"Common notice number {i} about nothing." for i in range(40)),
+            "The zebra migration needs a lock.",
+            *(f"Common footer {i}." for i in range(40)),
+        ]
+    )
     quoted = quote(text, 120, Question("common zebras migrate", [text, "common other", "common more"]))
     assert "The zebra migration needs a lock." in quoted.text
 
@@ -50,7 +58,11 @@ def test_two_distant_passages_stand_in_text_order_with_a_gap_between():
     middle = "Nothing to see here at all, move along please. " * 30
     text = f"The password rotates on Friday. {middle}Rotation of the password is Ilse's task."
     quoted = quote(text, 120, Question("password rotation", [text]))
-    assert quoted.text.startswith("The password rotates on Friday.") and quoted.text.endswith("Rotation of the password is Ilse's task.") and GAP in quoted.text
+    assert (
+        quoted.text.startswith("The password rotates on Friday.")
+        and quoted.text.endswith("Rotation of the password is Ilse's task.")
+        and GAP in quoted.text
+    )
 
 
 def test_one_overlong_passage_is_cut_around_the_words_of_the_question():
@@ -74,12 +86,22 @@ def record(number: int, text: str) -> Record:
 def test_the_first_head_is_always_there_and_the_next_that_does_not_fit_ends_the_items():
     items = [(record(i, f"{i}" * 25), []) for i in range(1, 5)]
     question = Question("", [])
-    assert [len(lay_out(items, budget, SIZES, question).items) for budget in (1, 25, 49, 50, 99, 100)] == [1, 1, 1, 2, 3, 4]
+    assert [len(lay_out(items, budget, SIZES, question).items) for budget in (1, 25, 49, 50, 99, 100)] == [
+        1,
+        1,
+        1,
+        2,
+        3,
+        4,
+    ]
     assert lay_out(items, 60, SIZES, question).heads_left_out == 2
 
 
 def test_excerpts_are_dealt_in_turn_over_the_items_while_the_budget_lasts():
-    items = [(record(1, "head one"), [record(11, "a" * 10), record(12, "b" * 10)]), (record(2, "head two"), [record(21, "c" * 10)])]
+    items = [
+        (record(1, "head one"), [record(11, "a" * 10), record(12, "b" * 10)]),
+        (record(2, "head two"), [record(21, "c" * 10)]),
+    ]
     laid = lay_out(items, 16 + 20, SIZES, Question("", []))
     assert [[e["ref"] for e in item.get("excerpts", [])] for item in laid.items] == [["mem:11"], ["mem:21"]]
     assert laid.excerpts_left_out == 1 and laid.used == 36
@@ -91,9 +113,14 @@ def test_the_default_budget_has_room_for_every_head():
     assert default_budget(10, Sizes(9000, 5, 400, 500)) == 20_000
 
 
-@given(st.lists(st.tuples(st.integers(0, 120), st.lists(st.integers(0, 60), max_size=3)), max_size=6), st.integers(1, 400))
+@given(
+    st.lists(st.tuples(st.integers(0, 120), st.lists(st.integers(0, 60), max_size=3)), max_size=6), st.integers(1, 400)
+)
 def test_an_answer_never_exceeds_its_budget_but_for_the_first_head(shapes, budget):
-    items = [(record(i, "x" * head), [record(100 * i + j, "y" * n) for j, n in enumerate(others)]) for i, (head, others) in enumerate(shapes)]
+    items = [
+        (record(i, "x" * head), [record(100 * i + j, "y" * n) for j, n in enumerate(others)])
+        for i, (head, others) in enumerate(shapes)
+    ]
     laid = lay_out(items, budget, SIZES, Question("", []))
     size = sum(len(e["content"]) + sum(len(x["content"]) for x in e.get("excerpts", [])) for e in laid.items)
     assert size == laid.used and (size <= budget or len(laid.items) == 1 and not laid.items[0].get("excerpts"))

@@ -10,7 +10,11 @@ from cpersona_daemon.storage.associations import RELATIONS_PER_STEP, Relation
 
 
 def chain(*names: str) -> dict:
-    return {"relations": [{"subject": a, "predicate": "leads to", "object": b} for a, b in zip(names, names[1:], strict=False)]}
+    return {
+        "relations": [
+            {"subject": a, "predicate": "leads to", "object": b} for a, b in zip(names, names[1:], strict=False)
+        ]
+    }
 
 
 def test_a_walk_goes_both_ways_and_lists_a_relation_when_both_its_ends_are_listed(in_store):
@@ -19,7 +23,12 @@ def test_a_walk_goes_both_ways_and_lists_a_relation_when_both_its_ends_are_liste
         return [await world.traverse("c", hops) for hops in (0, 1, 2, 5)]
 
     answers = in_store(body)
-    assert [[e["name"] for e in a["entities"]] for a in answers] == [["c"], ["c", "d", "b"], ["c", "d", "b", "a"], ["c", "d", "b", "a"]]
+    assert [[e["name"] for e in a["entities"]] for a in answers] == [
+        ["c"],
+        ["c", "d", "b"],
+        ["c", "d", "b", "a"],
+        ["c", "d", "b", "a"],
+    ]
     assert [[r["id"] for r in a["relations"]] for a in answers] == [[], [3, 2], [3, 2, 1], [3, 2, 1]]
     assert [a.get("bounds") for a in answers] == [{"omitted": ["max_hops"]}, {"omitted": ["max_hops"]}, None, None]
 
@@ -37,12 +46,18 @@ def test_a_limit_leaves_the_farthest_out_and_says_how_many(in_store):
 def test_mentions_are_the_records_that_the_scope_sees_and_the_rest_is_counted(in_store):
     async def body(world):
         for i in range(25):
-            await world.remember(f"memory {i}", source='{"id": "user:1"}' if i % 2 else "{}", project_id="p" if i < 3 else "")
+            await world.remember(
+                f"memory {i}", source='{"id": "user:1"}' if i % 2 else "{}", project_id="p" if i < 3 else ""
+            )
         await world.archive("an episode")
         for i in range(25):
             await world.declare({"entities": [{"name": "Oma"}]}, anchor_ref=f"mem:{i + 1}")
         await world.declare({"entities": [{"name": "Oma"}]}, anchor_ref="ep:1")
-        return await world.traverse("oma"), await world.traverse("oma", project_id=""), await world.traverse("oma", source_id="user:1")
+        return (
+            await world.traverse("oma"),
+            await world.traverse("oma", project_id=""),
+            await world.traverse("oma", source_id="user:1"),
+        )
 
     everything, shared, of_user = (answer["entities"][0] for answer in in_store(body))
     assert everything["mentions"] == [f"mem:{i}" for i in range(1, 21)] and everything["mentions_omitted"] == 6
@@ -59,10 +74,18 @@ def test_a_relation_declared_in_a_project_is_not_walked_from_another(in_store):
     assert in_store(body) == [2, 1, 2, 1]
 
 
-@given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda e: e[0] != e[1]), max_size=16), st.integers(0, 5))
+@given(
+    st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda e: e[0] != e[1]), max_size=16),
+    st.integers(0, 5),
+)
 def test_every_entity_is_reached_by_its_shortest_way_and_by_the_newest_relation_of_that_length(edges, max_hops):
-    relations = [Relation(i + 1, ("entity", a), "p", ("entity", b), None, "", "2026-01-01 00:00:00") for i, (a, b) in enumerate(edges)]
-    found = walk([1], max_hops, lambda ids: [r for r in relations if r.subject[1] in ids or r.object[1] in ids], lambda ids: ids)
+    relations = [
+        Relation(i + 1, ("entity", a), "p", ("entity", b), None, "", "2026-01-01 00:00:00")
+        for i, (a, b) in enumerate(edges)
+    ]
+    found = walk(
+        [1], max_hops, lambda ids: [r for r in relations if r.subject[1] in ids or r.object[1] in ids], lambda ids: ids
+    )
     distance = {1: 0}
     for hops in range(1, 9):
         for a, b in edges:
@@ -72,14 +95,21 @@ def test_every_entity_is_reached_by_its_shortest_way_and_by_the_newest_relation_
     assert {r.entity_id: r.hops for r in found.reached} == {e: d for e, d in distance.items() if d <= max_hops}
     assert found.beyond == any(d == max_hops + 1 for d in distance.values())
     for reached in found.reached[1:]:
-        ways = [r for r in relations if {reached.entity_id} < {r.subject[1], r.object[1]}
-                and any(distance.get(e) == reached.hops - 1 for e in (r.subject[1], r.object[1]))]
+        ways = [
+            r
+            for r in relations
+            if {reached.entity_id} < {r.subject[1], r.object[1]}
+            and any(distance.get(e) == reached.hops - 1 for e in (r.subject[1], r.object[1]))
+        ]
         assert reached.relation == max(ways, key=lambda r: r.recency)
     keys = [(r.hops, -r.relation.id) for r in found.reached[1:]]
     assert keys == sorted(keys)
 
 
 def test_a_hub_of_more_relations_than_a_step_reads_is_said_to_be_cut():
-    hub = [Relation(i, ("entity", i + 1), "p", ("entity", 1), None, "", "2026-01-01 00:00:00") for i in range(1, RELATIONS_PER_STEP + 1)]
+    hub = [
+        Relation(i, ("entity", i + 1), "p", ("entity", 1), None, "", "2026-01-01 00:00:00")
+        for i in range(1, RELATIONS_PER_STEP + 1)
+    ]
     found = walk([1], 1, lambda ids: hub if 1 in ids else [], lambda ids: ids)
     assert found.cut and len(found.reached) == MAX_REACHED and found.reached[1].relation == hub[-1]

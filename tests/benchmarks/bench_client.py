@@ -32,7 +32,9 @@ AIM, MUST, HELP = 2.0, 2.5, 8.0
 def turn(command: list[str], environ: dict[str, str]) -> tuple[float, float]:
     """Run one process to its end with its output in a pipe; return its wall and processor time in milliseconds."""
     started = time.perf_counter()
-    process = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     wall = (time.perf_counter() - started) * 1e3
@@ -53,8 +55,17 @@ def main() -> None:
     arguments.add_argument("--cpersona", metavar="FILE", default=str(Path(sys.executable).parent / "cpersona"))
     given = arguments.parse_args()
     home = tempfile.mkdtemp(prefix="cp-bench-", dir="/tmp")
-    environ = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH") if name in os.environ}
-    environ |= {"HOME": home, "LANG": "C.UTF-8", "CPERSONA_DB_PATH": f"{home}/db/bench.db", "CPERSONA_EMBEDDING_MODE": "none"}
+    environ = {
+        name: os.environ[name]
+        for name in ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
+        if name in os.environ
+    }
+    environ |= {
+        "HOME": home,
+        "LANG": "C.UTF-8",
+        "CPERSONA_DB_PATH": f"{home}/db/bench.db",
+        "CPERSONA_EMBEDDING_MODE": "none",
+    }
     try:
         compare(given.cpersona, given.turns, environ, Report("client", given.json))
     finally:
@@ -65,14 +76,25 @@ def main() -> None:
 def compare(cpersona: str, turns: int, environ: dict[str, str], report: Report) -> None:
     with client.connect(load(environ), environ) as connection:
         for number in range(ROWS):
-            connection.call("store", {"agent_id": "default", "content": f"Note {number}: deploys of service {number % 7} run from the release branch, "
-                                                                        f"and its configuration lives beside the manifest of cluster {number % 11}."})
+            connection.call(
+                "store",
+                {
+                    "agent_id": "default",
+                    "content": f"Note {number}: deploys of service {number % 7} run from the release branch, "
+                    f"and its configuration lives beside the manifest of cluster {number % 11}.",
+                },
+            )
     recall = ["recall", "release branch of service 3", "--deep"]
     # name -> (arguments, the method whose time is the daemon's, the most that its ratio may be)
     kinds = {
-        "recall, 10 rows": (recall, "recall", MUST), "recall, 10 rows, --json": ([*recall, "--json"], "recall", MUST),
-        "store": (["store", "{turn}"], "store", MUST), "get": (["get", "mem:1"], "get_contents", MUST), "call": (["call", "daemon_status"], "daemon_status", MUST),
-        "recall, parsed by Typer": ([*recall, "-qn10"], "recall", None), "--help": (["--help"], None, HELP), "recall --help": (["recall", "--help"], None, HELP),
+        "recall, 10 rows": (recall, "recall", MUST),
+        "recall, 10 rows, --json": ([*recall, "--json"], "recall", MUST),
+        "store": (["store", "{turn}"], "store", MUST),
+        "get": (["get", "mem:1"], "get_contents", MUST),
+        "call": (["call", "daemon_status"], "daemon_status", MUST),
+        "recall, parsed by Typer": ([*recall, "-qn10"], "recall", None),
+        "--help": (["--help"], None, HELP),
+        "recall --help": (["recall", "--help"], None, HELP),
         "completion of a command": ([], None, HELP),
     }
     completing = environ | {"_CPERSONA_COMPLETE": "complete_bash", "COMP_WORDS": "cpersona re", "COMP_CWORD": "1"}
@@ -82,7 +104,13 @@ def compare(cpersona: str, turns: int, environ: dict[str, str], report: Report) 
         if number >= 0:
             plain.append(taken)
         for name, (words, _, _) in kinds.items():
-            taken = turn([cpersona, *(word.replace("{turn}", f"A note of turn {number}, stored once and kept.") for word in words)], environ if words else completing)
+            taken = turn(
+                [
+                    cpersona,
+                    *(word.replace("{turn}", f"A note of turn {number}, stored once and kept.") for word in words),
+                ],
+                environ if words else completing,
+            )
             if number >= 0:
                 times[name].append(taken)
     with client.connect(load(environ), environ) as connection:
@@ -92,7 +120,13 @@ def compare(cpersona: str, turns: int, environ: dict[str, str], report: Report) 
         report.add(f"python -c pass, {unit}", start)
         for name, (_, method, most) in kinds.items():
             own = methods[method]["p50_ms"] if method and at == 0 else 0
-            report.add(f"{name}, {unit}", less([one[at] for one in times[name]], own), reference=start, target=most and most * start.median, **({"daemon": own} if own else {}))
+            report.add(
+                f"{name}, {unit}",
+                less([one[at] for one in times[name]], own),
+                reference=start,
+                target=most and most * start.median,
+                **({"daemon": own} if own else {}),
+            )
     print(f"\nA target is {MUST} x `python -c pass` (aim {AIM} x); help and completion {HELP} x.")
     report.finish()
 

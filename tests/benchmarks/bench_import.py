@@ -52,8 +52,14 @@ def main() -> None:
             used = processor_seconds(pid) - used
         if answer["imported_memories"] != given.rows:
             raise SystemExit(answer)
-        report.add(f"import, {given.rows:,} rows, {file.stat().st_size / 1e6:,.0f} MB", given.rows / spent * 1e3, "rows/s", by_itself(place, min(given.rows, 10_000), given.dim),
-                   at_least=LEAST, rows_per_cpu_second=round(given.rows / used))
+        report.add(
+            f"import, {given.rows:,} rows, {file.stat().st_size / 1e6:,.0f} MB",
+            given.rows / spent * 1e3,
+            "rows/s",
+            by_itself(place, min(given.rows, 10_000), given.dim),
+            at_least=LEAST,
+            rows_per_cpu_second=round(given.rows / used),
+        )
         report.add("growth of anonymous memory", max(peak) - before, "MB", target=GROWTH_MB)
         if waits:
             report.add("another client's store meanwhile", Timing(waits), target=500)
@@ -67,13 +73,43 @@ def written(place: Path, rows: int, dim: int) -> Path:
         return file
     embedder, encode = Embedder(dim), msgspec.json.Encoder().encode
     with open(file.with_suffix(".new"), "wb") as out:
-        out.write(encode({"_type": "header", "version": "cpersona-export/1.1", "agent_id": "", "exported_at": created(next(records(1))), "memory_count": rows}) + b"\n")
+        out.write(
+            encode(
+                {
+                    "_type": "header",
+                    "version": "cpersona-export/1.1",
+                    "agent_id": "",
+                    "exported_at": created(next(records(1))),
+                    "memory_count": rows,
+                }
+            )
+            + b"\n"
+        )
         for number, record in enumerate(records(rows), 1):
             vector = base64.b64encode(embedder.one(record["content"]).tobytes()).decode()
-            out.write(encode({
-                "_type": "memory", "id": number, "agent_id": record["agent_id"], "msg_id": record["msg_id"], "content": record["content"], "source": record["source"],
-                "timestamp": record["timestamp"], "metadata": {}, "created_at": created(record), "project_id": record["project_id"], "channel": record["channel"],
-                "locked": 0, "recall_count": 0, "last_recalled_at": None, "embedding_b64": vector, "embedding_model": Embedder.MODEL}) + b"\n")
+            out.write(
+                encode(
+                    {
+                        "_type": "memory",
+                        "id": number,
+                        "agent_id": record["agent_id"],
+                        "msg_id": record["msg_id"],
+                        "content": record["content"],
+                        "source": record["source"],
+                        "timestamp": record["timestamp"],
+                        "metadata": {},
+                        "created_at": created(record),
+                        "project_id": record["project_id"],
+                        "channel": record["channel"],
+                        "locked": 0,
+                        "recall_count": 0,
+                        "last_recalled_at": None,
+                        "embedding_b64": vector,
+                        "embedding_model": Embedder.MODEL,
+                    }
+                )
+                + b"\n"
+            )
     file.with_suffix(".new").rename(file)
     return file
 
@@ -97,7 +133,11 @@ class watching:
     def _run(self) -> None:
         with client.connect(load(self._environ), self._environ) as connection:
             while not self._end.wait(0.02):
-                self._waits.append(once(lambda: ask(connection, "store", agent_id="another", content=f"meanwhile {len(self._waits)}"))[1])
+                self._waits.append(
+                    once(lambda: ask(connection, "store", agent_id="another", content=f"meanwhile {len(self._waits)}"))[
+                        1
+                    ]
+                )
                 self._peak.append(anonymous_mb(self._pid))
 
 
@@ -107,7 +147,9 @@ def by_itself(place: Path, rows: int, dim: int) -> float:
     for old in place.glob("by-itself.db*"):
         old.unlink()
     conn = apsw.Connection(str(path))
-    conn.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000")
+    conn.execute(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000"
+    )
     schema.migrate(conn, time.time())
     embedder = Embedder(dim)
     ready = [row_of(record, embedder) for record in records(rows, seed=2)]
@@ -116,8 +158,10 @@ def by_itself(place: Path, rows: int, dim: int) -> float:
         for at in range(0, rows, 1000):
             conn.execute("BEGIN IMMEDIATE")
             tx = Transaction(conn, time.time())
-            for row in ready[at:at + 1000]:
-                conn.execute("INSERT INTO memory_vectors VALUES (?, ?, ?)", (memories.insert(tx, row.new), row.model, row.vector))
+            for row in ready[at : at + 1000]:
+                conn.execute(
+                    "INSERT INTO memory_vectors VALUES (?, ?, ?)", (memories.insert(tx, row.new), row.model, row.vector)
+                )
             conn.execute("COMMIT")
 
     spent = once(write)[1]

@@ -25,7 +25,18 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 from common import Report, Timing, measure, numbers, once, parser  # noqa: E402
-from stores import DIM, ask, copied, embed_server, filled, of_the_builtin_model, pid_of, processor_seconds, serving, workplace  # noqa: E402
+from stores import (
+    DIM,
+    ask,
+    copied,
+    embed_server,
+    filled,
+    of_the_builtin_model,
+    pid_of,
+    processor_seconds,
+    serving,
+    workplace,
+)  # noqa: E402
 from workload import questions  # noqa: E402
 
 from cpersona_cli import client  # noqa: E402
@@ -43,7 +54,9 @@ def main() -> None:
     arguments.add_argument("--rows", type=numbers, default=[1_000, 10_000, 100_000, 237_654])
     arguments.add_argument("--dim", type=int, default=DIM)
     arguments.add_argument("--questions", type=int, default=60)
-    arguments.add_argument("--backlog", type=int, default=20_000, help="rows that wait for the builtin model; 0 leaves this part out")
+    arguments.add_argument(
+        "--backlog", type=int, default=20_000, help="rows that wait for the builtin model; 0 leaves this part out"
+    )
     arguments.add_argument("--dir", help="where databases are kept; a temporary place otherwise")
     given = arguments.parse_args()
     report, medians = Report("recall", given.json), {}
@@ -54,10 +67,19 @@ def main() -> None:
             timing = recalls(environ, given.questions)
             medians[rows] = timing.median
             report.add(f"recall, {rows:,} rows", timing, reference=plain, target=TARGETS.get(rows))
-            report.add(f"recall, {rows:,} rows, blend", recalls(environ | {"CPERSONA_RECALL_MODE": "blend"}, given.questions), reference=plain)
+            report.add(
+                f"recall, {rows:,} rows, blend",
+                recalls(environ | {"CPERSONA_RECALL_MODE": "blend"}, given.questions),
+                reference=plain,
+            )
             if rows > WINDOW:
                 far = recalls(environ | {"CPERSONA_VECTOR_REACH": str(REACH)}, given.questions)
-                report.add(f"recall, {rows:,} rows, reach {REACH:,}", far, reference=plain, target=REACH_TARGET if rows > REACH else None)
+                report.add(
+                    f"recall, {rows:,} rows, reach {REACH:,}",
+                    far,
+                    reference=plain,
+                    target=REACH_TARGET if rows > REACH else None,
+                )
         growth(report, medians)
         if given.backlog:
             beside_a_backlog(report, place, given.backlog, given.questions)
@@ -86,9 +108,16 @@ def by_itself(path: str, rows: int, dim: int, count: int) -> Timing:
     product = measure(lambda: np.argpartition(matrix @ query, -10 if len(matrix) > 10 else 0), 9).median
     for text, _ in questions(count):
         words = " OR ".join(term.token for term in parse_query(text).terms)
-        times.append(product + once(lambda: conn.execute(
-            "SELECT f.rowid, bm25(memory_fts) AS score FROM memory_fts f CROSS JOIN memories m ON m.id = f.rowid"
-            " WHERE memory_fts MATCH ? AND m.agent_id = ? ORDER BY score, f.rowid LIMIT 10", (words, AGENT)).fetchall())[1])  # noqa: B023
+        times.append(
+            product
+            + once(
+                lambda: conn.execute(
+                    "SELECT f.rowid, bm25(memory_fts) AS score FROM memory_fts f CROSS JOIN memories m ON m.id = f.rowid"
+                    " WHERE memory_fts MATCH ? AND m.agent_id = ? ORDER BY score, f.rowid LIMIT 10",
+                    (words, AGENT),
+                ).fetchall()
+            )[1]
+        )  # noqa: B023
     conn.close()
     return Timing(times)
 
@@ -101,10 +130,18 @@ def beside_a_backlog(report: Report, place: Path, waiting: int, count: int) -> N
             ask(connection, "recall", agent_id=AGENT, query="whoever asks first waits for the model", limit=10)
             while ask(connection, "daemon_status")["vectors"]["mem"]["state"] != "ready":
                 time.sleep(0.1)
-            paces = [pace(connection, lambda: measured.append(now_and_then(connection, count))), pace(connection, lambda: time.sleep(10))]  # noqa: B023
+            paces = [
+                pace(connection, lambda: measured.append(now_and_then(connection, count))),
+                pace(connection, lambda: time.sleep(10)),
+            ]  # noqa: B023
     quiet, busy = measured
     for name, timing in busy.items():
-        report.add(f"{name}, {waiting:,} rows to embed", timing, reference=quiet[name], target=round(quiet[name].median * BACKLOG_TIMES, 1))
+        report.add(
+            f"{name}, {waiting:,} rows to embed",
+            timing,
+            reference=quiet[name],
+            target=round(quiet[name].median * BACKLOG_TIMES, 1),
+        )
     report.add("rows embedded meanwhile", paces[0], "a second", alone=f"{paces[1]:.1f}")
 
 
@@ -115,7 +152,11 @@ def now_and_then(connection: client.Connection, count: int) -> dict[str, Timing]
         for name in ("a new question", "asked again"):
             taken[name].times.append(once(lambda: ask(connection, "recall", agent_id=AGENT, query=text, limit=10))[1])  # noqa: B023
             time.sleep(READING_SECONDS)
-        taken["a store"].times.append(once(lambda: ask(connection, "store", agent_id="somebody.else", content=f"between the questions {number}"))[1])  # noqa: B023
+        taken["a store"].times.append(
+            once(lambda: ask(connection, "store", agent_id="somebody.else", content=f"between the questions {number}"))[
+                1
+            ]
+        )  # noqa: B023
     return taken
 
 
@@ -132,7 +173,13 @@ def growth(report: Report, medians: dict[int, float]) -> None:
     for small, large in dict.fromkeys([*zip(sizes, sizes[1:]), (sizes[0], sizes[-1])] if len(sizes) > 1 else []):
         factor = medians[large] / medians[small]
         slope = math.log(factor) / math.log(large / small)
-        report.add(f"growth, {small:,} to {large:,} rows", factor, "times", target=4.0 if (small, large) == (10_000, 1_000_000) else None, slope=round(slope, 2))
+        report.add(
+            f"growth, {small:,} to {large:,} rows",
+            factor,
+            "times",
+            target=4.0 if (small, large) == (10_000, 1_000_000) else None,
+            slope=round(slope, 2),
+        )
 
 
 if __name__ == "__main__":

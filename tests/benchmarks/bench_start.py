@@ -47,7 +47,12 @@ def main() -> None:
                 first.append(answer)
                 used.append(cpu * 1e3)
                 next_ones += following
-        report.add(f"start to first answer, {given.rows:,} rows, {given.mode}", Timing(first), reference=Timing(plain), target=TARGET_MS)
+        report.add(
+            f"start to first answer, {given.rows:,} rows, {given.mode}",
+            Timing(first),
+            reference=Timing(plain),
+            target=TARGET_MS,
+        )
         report.add("processor time until then", Timing(used))
         report.add("the 20 answers after it", Timing(next_ones))
         memory(report, filled(place, given.rows), given.rows)
@@ -58,8 +63,12 @@ def start(environ: dict[str, str]) -> tuple[float, float, list[float]]:
     """Start a daemon, ask it, end it: ms to the first answer, its processor seconds by then, ms of 20 more answers."""
     reading, writing = os.pipe()
     started = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "cpersona_daemon.main", "--foreground", "--ready-fd", str(writing)], env=environ, pass_fds=[writing],
-                               stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cpersona_daemon.main", "--foreground", "--ready-fd", str(writing)],
+        env=environ,
+        pass_fds=[writing],
+        stderr=subprocess.DEVNULL,
+    )
     os.close(writing)
     try:
         if b'"ready"' not in os.read(reading, 4096):
@@ -83,7 +92,9 @@ def memory(report: Report, environ: dict[str, str], rows: int) -> None:
     with serving(environ) as connection:
         for text, _ in questions(50):
             ask(connection, "recall", agent_id="agent.alpha", query=text, limit=10)
-        report.add(f"anonymous memory, {rows:,} rows, no embedder", anonymous_mb(pid_of(connection)), "MB", target=MEMORY_MB)
+        report.add(
+            f"anonymous memory, {rows:,} rows, no embedder", anonymous_mb(pid_of(connection)), "MB", target=MEMORY_MB
+        )
 
 
 if __name__ == "__main__":

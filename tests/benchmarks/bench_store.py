@@ -39,7 +39,9 @@ class Plain:
 
     def __init__(self, path: str):
         self.conn = apsw.Connection(path)
-        self.conn.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000")
+        self.conn.execute(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16000"
+        )
 
     def commit(self, *rows: memories.NewMemory) -> None:
         self.conn.execute("BEGIN IMMEDIATE")
@@ -75,33 +77,61 @@ def alone(report: Report, connection, plain: Plain, fresh, rows: int, stores: in
     for turn in range(-5, stores):
         for kind in times:
             record = next(fresh)
-            params = {name: record[name] for name in ("agent_id", "project_id", "channel", "content", "source", "timestamp")}
+            params = {
+                name: record[name] for name in ("agent_id", "project_id", "channel", "content", "source", "timestamp")
+            }
             if kind == "plain":
-                row = memories.NewMemory(record["agent_id"], record["content"], record["project_id"], record["channel"], record["msg_id"],
-                                         timestamp=record["timestamp"])
+                row = memories.NewMemory(
+                    record["agent_id"],
+                    record["content"],
+                    record["project_id"],
+                    record["channel"],
+                    record["msg_id"],
+                    timestamp=record["timestamp"],
+                )
                 spent = once(lambda: plain.commit(row))[1]  # noqa: B023
             else:
-                spent = once(lambda: ask(connection, "store", **params, id=record["msg_id"] if kind == "with an id" else ""))[1]  # noqa: B023
+                spent = once(
+                    lambda: ask(connection, "store", **params, id=record["msg_id"] if kind == "with an id" else "")
+                )[1]  # noqa: B023
             if turn >= 0:
                 times[kind].append(spent)
     reference = Timing(times.pop("plain"))
     for kind, spent in times.items():
-        report.add(f"store {kind}, {rows:,} rows", Timing(spent), reference=reference, target=round(reference.median + 0.5, 2))
+        report.add(
+            f"store {kind}, {rows:,} rows", Timing(spent), reference=reference, target=round(reference.median + 0.5, 2)
+        )
 
 
 def many(report: Report, connection, environ: dict[str, str], plain: Plain, fresh, rows: int, together: int) -> None:
     some = [next(fresh) for _ in range(together)]
     others = [next(fresh) for _ in range(together)]
-    news = [memories.NewMemory(r["agent_id"], r["content"], r["project_id"], r["channel"], r["msg_id"], timestamp=r["timestamp"]) for r in others]
+    news = [
+        memories.NewMemory(
+            r["agent_id"], r["content"], r["project_id"], r["channel"], r["msg_id"], timestamp=r["timestamp"]
+        )
+        for r in others
+    ]
     used = processor_seconds(pid_of(connection))
     _, daemon = once(lambda: asyncio.run(storm(str(places(load(environ)).socket), some)))
     used = processor_seconds(pid_of(connection)) - used
-    _, by_itself = once(lambda: [plain.commit(*news[at:at + CONNECTIONS]) for at in range(0, len(news), CONNECTIONS)])
-    singles = [memories.NewMemory(r["agent_id"], r["content"], r["project_id"], r["channel"], r["msg_id"]) for r in (next(fresh) for _ in range(300))]
+    _, by_itself = once(lambda: [plain.commit(*news[at : at + CONNECTIONS]) for at in range(0, len(news), CONNECTIONS)])
+    singles = [
+        memories.NewMemory(r["agent_id"], r["content"], r["project_id"], r["channel"], r["msg_id"])
+        for r in (next(fresh) for _ in range(300))
+    ]
     _, one_by_one = once(lambda: [plain.commit(row) for row in singles])
     # Rates, so that more is better: the least it may be stands in the note.
-    report.add(f"{CONNECTIONS} connections, {rows:,} rows", together / daemon * 1e3, "rows/s", together / by_itself * 1e3, None,
-               ratio_at_least=0.5, one_thread_a_commit_each=round(len(singles) / one_by_one * 1e3), daemon_cpu_us=round(used / together * 1e6))
+    report.add(
+        f"{CONNECTIONS} connections, {rows:,} rows",
+        together / daemon * 1e3,
+        "rows/s",
+        together / by_itself * 1e3,
+        None,
+        ratio_at_least=0.5,
+        one_thread_a_commit_each=round(len(singles) / one_by_one * 1e3),
+        daemon_cpu_us=round(used / together * 1e6),
+    )
 
 
 async def storm(path: str, some: list[dict]) -> None:
@@ -122,7 +152,9 @@ async def storm(path: str, some: list[dict]) -> None:
         send({"protocol": fields.PROTOCOL, "version": "bench"})
         await receive()
         for number, record in waiting:
-            params = {name: record[name] for name in ("agent_id", "project_id", "channel", "content", "source", "timestamp")} | {"id": record["msg_id"]}
+            params = {
+                name: record[name] for name in ("agent_id", "project_id", "channel", "content", "source", "timestamp")
+            } | {"id": record["msg_id"]}
             send({"id": number, "method": "store", "params": params, "idempotency_key": f"{time.time_ns()}-{number}"})
             answer = await receive()
             if answer["response"].get("result") != "stored":

@@ -51,7 +51,11 @@ class Embeddings:
 
     def some(self, count: int, near: np.ndarray | None = None) -> np.ndarray:
         """Return ``count`` vectors; queries lie ``near`` a text."""
-        text = 0.55 * self.topics[self.rng.integers(20, size=count)] + 0.8 * self._directions(count) if near is None else near
+        text = (
+            0.55 * self.topics[self.rng.integers(20, size=count)] + 0.8 * self._directions(count)
+            if near is None
+            else near
+        )
         rows = text + 0.55 * self.shared + 0.35 * self._directions(count)
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
@@ -70,26 +74,36 @@ def fill(path: str, vectors: np.ndarray) -> None:
         with conn:
             conn.executemany(
                 "INSERT INTO memories (id, agent_id, project_id, channel, source_id, created_at, content_key, content) VALUES (?,?,?,'',?,?,?,?)",
-                ((i, AGENT, PROJECTS[i % 6], "user:mina", stamp(i), hashlib.md5(b"%d" % i).digest(), f"memory {i}") for i in ids),
+                (
+                    (i, AGENT, PROJECTS[i % 6], "user:mina", stamp(i), hashlib.md5(b"%d" % i).digest(), f"memory {i}")
+                    for i in ids
+                ),
             )
-            conn.executemany("INSERT INTO memory_vectors VALUES (?, 'bench', ?)", ((i, vectors[i - 1].tobytes()) for i in ids))
+            conn.executemany(
+                "INSERT INTO memory_vectors VALUES (?, 'bench', ?)", ((i, vectors[i - 1].tobytes()) for i in ids)
+            )
     conn.close()
 
 
 def opened(path: str) -> tuple[Database, VectorStore]:
-    db, store = Database(path, SystemClock()), VectorStore(SimpleNamespace(memory_vectors=path + ".memories.vec", episode_vectors=path + ".episodes.vec"))
+    db, store = (
+        Database(path, SystemClock()),
+        VectorStore(SimpleNamespace(memory_vectors=path + ".memories.vec", episode_vectors=path + ".episodes.vec")),
+    )
     db.open()
     store.open(db)
     db.on_commit = store.apply
     return db, store
 
 
-def plain_best(vectors: np.ndarray, queries: np.ndarray, start: int, stop: int, rows: np.ndarray) -> list[list[tuple[int, float]]]:
+def plain_best(
+    vectors: np.ndarray, queries: np.ndarray, start: int, stop: int, rows: np.ndarray
+) -> list[list[tuple[int, float]]]:
     """Return (id, float64 score) of the best rows at scan positions [start, stop) of ``rows``, for each query."""
     taken = rows[start:stop]
     rough = np.empty((len(queries), len(taken)))
     for at in range(0, len(taken), 8192):
-        rough[:, at:at + 8192] = queries.astype(np.float64) @ vectors[taken[at:at + 8192]].T.astype(np.float64)
+        rough[:, at : at + 8192] = queries.astype(np.float64) @ vectors[taken[at : at + 8192]].T.astype(np.float64)
     answers = []
     for query, scores in zip(queries.astype(np.float64), rough, strict=True):
         edge = np.partition(scores, -K)[-K] if len(scores) > K else -2.0
@@ -133,19 +147,27 @@ def run(report: Report, count: int, dim: int, checks: int, directory: Path) -> N
     scan = iter(range(10**9))
 
     def search(start: int, stop: int, scope: Scope | None = None):
-        return store.search(queries[next(scan) % len(queries)], "mem", scope or Scope(AGENT), start, stop, FLOOR, K, "bench")
+        return store.search(
+            queries[next(scan) % len(queries)], "mem", scope or Scope(AGENT), start, stop, FLOOR, K, "bench"
+        )
 
     def recall(stop: int):
         return search(0, WINDOW), search(WINDOW, stop)
 
     def plain(size: int):
-        scores = vectors[max(0, count - size):] @ queries[next(scan) % len(queries)]
-        return np.argpartition(scores, len(scores) - K)[len(scores) - K:]
+        scores = vectors[max(0, count - size) :] @ queries[next(scan) % len(queries)]
+        return np.argpartition(scores, len(scores) - K)[len(scores) - K :]
 
     alone = subprocess.run([sys.executable, __file__, "--only-open", path], check=True, capture_output=True, text=True)
     bare, full = json.loads(alone.stdout)
     if full is not None:
-        report.add(f"{label}: anonymous memory, open and searched", full, "MB", reference=bare, target=250 if count <= 100_000 else None)
+        report.add(
+            f"{label}: anonymous memory, open and searched",
+            full,
+            "MB",
+            reference=bare,
+            target=250 if count <= 100_000 else None,
+        )
 
     _, cold = once(lambda: search(0, WINDOW))
     report.add(f"{label}: first search, window 10,000", cold)
@@ -157,13 +179,17 @@ def run(report: Report, count: int, dim: int, checks: int, directory: Path) -> N
         ("window = all, one project", lambda: search(0, EVERYTHING, Scope(AGENT, "web")), count, None),
     ):
         if size <= count or what.startswith("reach"):
-            report.add(f"{label}: {what}", measure(work), reference=measure(lambda size=size: plain(size)), target=target)
+            report.add(
+                f"{label}: {what}", measure(work), reference=measure(lambda size=size: plain(size)), target=target
+            )
     wrong = 0
     for project, start, stop in ((None, 0, WINDOW), (None, WINDOW, REACH), (None, 0, EVERYTHING), ("web", 0, WINDOW)):
         expected = plain_best(vectors, queries[:checks], start, stop, in_scan_order(count, project))
         for query, answer in zip(queries[:checks], expected, strict=True):
             found = store.search(query, "mem", Scope(AGENT, project), start, stop, FLOOR, K, "bench")
-            wrong += [hit.id for hit in found] != [row for row, _ in answer] or not np.allclose([hit.score for hit in found], [s for _, s in answer], rtol=0, atol=1e-12)
+            wrong += [hit.id for hit in found] != [row for row, _ in answer] or not np.allclose(
+                [hit.score for hit in found], [s for _, s in answer], rtol=0, atol=1e-12
+            )
     report.add(f"{label}: answers unlike plain, of {4 * checks}", float(wrong), "answers", target=0)
 
     fresh = made.some(300)
@@ -174,7 +200,9 @@ def run(report: Report, count: int, dim: int, checks: int, directory: Path) -> N
         nonlocal reached
         n = next(step)
         reached = Generation(reached.number + 1, n.to_bytes(8), reached.stamp)
-        store.apply([VectorPut("mem", count + 1 + n, stamp(count + n), AGENT, "", "", None, "bench", fresh[n])], reached)
+        store.apply(
+            [VectorPut("mem", count + 1 + n, stamp(count + n), AGENT, "", "", None, "bench", fresh[n])], reached
+        )
 
     report.add(f"{label}: one row into the index", measure(append, 250, 20))
     db.close()
@@ -200,8 +228,13 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--rows", type=numbers, default=[10_000, 100_000, 237_654])
     arguments.add_argument("--dim", type=int, default=768)
-    arguments.add_argument("--checks", type=int, default=200, help="random queries whose answers must equal the plain scan's (default 200)")
-    arguments.add_argument("--directory", help="where the databases are made (a temporary directory by default; 1.5 times the vectors' bytes, twice)")
+    arguments.add_argument(
+        "--checks", type=int, default=200, help="random queries whose answers must equal the plain scan's (default 200)"
+    )
+    arguments.add_argument(
+        "--directory",
+        help="where the databases are made (a temporary directory by default; 1.5 times the vectors' bytes, twice)",
+    )
     given = arguments.parse_args()
     report = Report("vectors", given.json)
     for count in given.rows:

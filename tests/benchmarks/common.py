@@ -1,7 +1,7 @@
 """What the benchmarks share: timing, tables, JSON, and how busy the machine was meanwhile.
 
-    measure(work, 30)         -> Timing: medians and percentiles of wall time in milliseconds, and processor time
-    Report("vectors", args)   -> rows added as dictionaries, printed as a table, written as JSON with the machine's facts
+measure(work, 30)         -> Timing: medians and percentiles of wall time in milliseconds, and processor time
+Report("vectors", args)   -> rows added as dictionaries, printed as a table, written as JSON with the machine's facts
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def anonymous_mb(pid: int | str = "self") -> float | None:
 
 def parser(description: str, **more: Any) -> argparse.ArgumentParser:
     """Return an argument parser that knows ``--json``."""
-    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter, **more)
+    made = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, **more
+    )
     made.add_argument("--json", metavar="FILE", help="also write everything measured to FILE")
     return made
 
@@ -88,8 +90,15 @@ class Report:
     started: float = field(default_factory=time.time)
     load: tuple[float, ...] = field(default_factory=os.getloadavg)
 
-    def add(self, what: str, timing: Timing | float | None, unit: str = "ms", reference: Timing | float | None = None, target: float | None = None,
-            **more: Any) -> None:
+    def add(
+        self,
+        what: str,
+        timing: Timing | float | None,
+        unit: str = "ms",
+        reference: Timing | float | None = None,
+        target: float | None = None,
+        **more: Any,
+    ) -> None:
         """Add a row and print it. ``reference`` is the plain way of doing the same, in the same run; ratio = value / reference."""
         row: dict[str, Any] = {"what": what, "unit": unit}
         if isinstance(timing, Timing):
@@ -110,19 +119,38 @@ class Report:
         if len(self.rows) == 1:
             print(f"{'':52}{'median':>10}{'p95':>10}{'least':>10}{'cpu':>10}{'plain':>10}{'ratio':>8}{'target':>9}")
         cells = [_shown(row.get(key)) for key in ("median", "p95", "least", "cpu", "reference")]
-        print(f"{what[:51]:52}" + "".join(f"{cell:>10}" for cell in cells) + f"{_shown(row.get('ratio')):>8}{_shown(target):>9}  {unit}"
-              + "".join(f"  {key} {value}" for key, value in more.items()), flush=True)
+        print(
+            f"{what[:51]:52}"
+            + "".join(f"{cell:>10}" for cell in cells)
+            + f"{_shown(row.get('ratio')):>8}{_shown(target):>9}  {unit}"
+            + "".join(f"  {key} {value}" for key, value in more.items()),
+            flush=True,
+        )
 
     def finish(self) -> None:
         """Print how busy the machine was and write the JSON."""
         after = os.getloadavg()
-        print(f"\n{os.cpu_count()} processors, load before {self.load[0]:.1f}, after {after[0]:.1f}; {platform.python_implementation()} {platform.python_version()}")
+        print(
+            f"\n{os.cpu_count()} processors, load before {self.load[0]:.1f}, after {after[0]:.1f}; {platform.python_implementation()} {platform.python_version()}"
+        )
         if self.load[0] > 0.5 * (os.cpu_count() or 1):
             print("The machine was busy: look at the ratios, the least times and the processor times.", file=sys.stderr)
         if self.json_path:
             with open(self.json_path, "w") as file:
-                json.dump({"benchmark": self.name, "at": self.started, "processors": os.cpu_count(), "load_before": self.load, "load_after": after,
-                           "python": platform.python_version(), "machine": platform.machine(), "rows": self.rows}, file, indent=1)
+                json.dump(
+                    {
+                        "benchmark": self.name,
+                        "at": self.started,
+                        "processors": os.cpu_count(),
+                        "load_before": self.load,
+                        "load_after": after,
+                        "python": platform.python_version(),
+                        "machine": platform.machine(),
+                        "rows": self.rows,
+                    },
+                    file,
+                    indent=1,
+                )
 
 
 def _shown(value: float | None) -> str:

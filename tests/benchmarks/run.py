@@ -1,7 +1,7 @@
 """Every benchmark, one after the other, in one place: `python tests/benchmarks/run.py [--quick] [--json FILE] [--dir DIR]`.
 
-    --quick   10,000 rows at most, few turns: some minutes, for a look at the ratios
-    --dir     keep the databases there, so that the next run need not fill them again (about 4 GB)
+--quick   10,000 rows at most, few turns: some minutes, for a look at the ratios
+--dir     keep the databases there, so that the next run need not fill them again (about 4 GB)
 """
 
 from __future__ import annotations
@@ -42,7 +42,14 @@ def main() -> int:
             whole, quick, placed = BENCHMARKS[name]
             out = Path(results, f"{name}.json")
             print(f"\n== {name}", flush=True)
-            command = [sys.executable, str(HERE / f"bench_{name}.py"), *(quick if given.quick else whole), *(["--dir", str(place)] if placed else []), "--json", str(out)]
+            command = [
+                sys.executable,
+                str(HERE / f"bench_{name}.py"),
+                *(quick if given.quick else whole),
+                *(["--dir", str(place)] if placed else []),
+                "--json",
+                str(out),
+            ]
             if subprocess.run(command).returncode:
                 failed.append(name)
             if out.exists():

@@ -1,8 +1,8 @@
 """Databases of any size made of the common workload, and daemons that serve them.
 
-    with workplace(given.dir) as place:
-        environ = filled(place, 100_000)
-        with serving(environ) as connection: connection.call(...)
+with workplace(given.dir) as place:
+    environ = filled(place, 100_000)
+    with serving(environ) as connection: connection.call(...)
 """
 
 from __future__ import annotations
@@ -57,17 +57,31 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
     """Return a clean environment whose database lies in a directory."""
     environ = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return environ | {
-        "HOME": str(directory), "TZ": "UTC", "LANG": "C.UTF-8", "CPERSONA_DB_PATH": str(directory / "t.db"), "CPERSONA_EMBEDDING_MODE": "none",
-        "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false", **more,
+        "HOME": str(directory),
+        "TZ": "UTC",
+        "LANG": "C.UTF-8",
+        "CPERSONA_DB_PATH": str(directory / "t.db"),
+        "CPERSONA_EMBEDDING_MODE": "none",
+        "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false",
+        **more,
     }
 
 
 def row_of(record: dict[str, Any], embedder: Embedder | None) -> Row:
     """Return a record of the workload as a row to be written."""
     new = NewMemory(
-        record["agent_id"], record["content"], record["project_id"], record["channel"], record["msg_id"],
-        msgspec.json.encode(record["source"]).decode(), record["timestamp"], created_at=created(record))
-    return Row("mem", None, new, None if embedder is None else embedder.one(record["content"]), Embedder.MODEL, [], None)
+        record["agent_id"],
+        record["content"],
+        record["project_id"],
+        record["channel"],
+        record["msg_id"],
+        msgspec.json.encode(record["source"]).decode(),
+        record["timestamp"],
+        created_at=created(record),
+    )
+    return Row(
+        "mem", None, new, None if embedder is None else embedder.one(record["content"]), Embedder.MODEL, [], None
+    )
 
 
 def created(record: dict[str, Any]) -> str:
@@ -108,7 +122,7 @@ def _writing(rows: list[Row], ids: Ids):
     def job(tx) -> None:
         restore = Restore(tx, ids, embed=False)
         for at in range(0, len(rows), TOGETHER):
-            restore.take_rows(rows[at:at + TOGETHER], Outcome())
+            restore.take_rows(rows[at : at + TOGETHER], Outcome())
 
     return job
 
@@ -132,7 +146,9 @@ def of_the_builtin_model(environ: dict[str, str], waiting: int = 0) -> dict[str,
     conn = apsw.Connection(str(path))
     schema.migrate(conn, SystemClock().now())
     conn.execute("UPDATE memory_vectors SET model = ?", (BuiltinEmbedder.identity,))
-    conn.execute("INSERT OR IGNORE INTO embedding_backlog SELECT 'mem', id FROM memories ORDER BY id DESC LIMIT ?", (waiting,))
+    conn.execute(
+        "INSERT OR IGNORE INTO embedding_backlog SELECT 'mem', id FROM memories ORDER BY id DESC LIMIT ?", (waiting,)
+    )
     conn.close()
     return environ | {"CPERSONA_EMBEDDING_MODE": "builtin"}
 
@@ -157,7 +173,9 @@ def embed_server(dim: int = DIM) -> Iterator[dict[str, str]]:
 
         def do_POST(self) -> None:
             texts = msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"])))["texts"]
-            body = msgspec.json.encode({"embeddings": embedder.embed(texts).tolist(), "dimensions": dim, "model": Embedder.MODEL})
+            body = msgspec.json.encode(
+                {"embeddings": embedder.embed(texts).tolist(), "dimensions": dim, "model": Embedder.MODEL}
+            )
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -169,7 +187,10 @@ def embed_server(dim: int = DIM) -> Iterator[dict[str, str]]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield {"CPERSONA_EMBEDDING_MODE": "http", "CPERSONA_EMBEDDING_URL": f"http://127.0.0.1:{server.server_port}/embed"}
+        yield {
+            "CPERSONA_EMBEDDING_MODE": "http",
+            "CPERSONA_EMBEDDING_URL": f"http://127.0.0.1:{server.server_port}/embed",
+        }
     finally:
         server.shutdown()
 

@@ -20,39 +20,49 @@ from typing import Any
 
 import numpy as np
 
-TOPICS = {name: words.split() for name, words in {
-    "deploy": "deployment rollout canary staging production rollback release pipeline artifact container registry kubernetes helm manifest cluster namespace ingress replica probe blue green",
-    "database": "database index migration schema transaction deadlock vacuum replica postgres sqlite query planner checkpoint journal backup restore partition shard latency constraint",
-    "auth": "login token session oauth password cookie credential permission role scope refresh expiry audit identity provider certificate signature keychain passkey consent",
-    "frontend": "button layout component stylesheet viewport dialog keyboard focus animation contrast theme responsive accessibility tooltip navigation sidebar hydrate bundle render typography",
-    "ml": "model training gradient checkpoint dataset evaluation benchmark embedding tokenizer quantization inference batch learning rate overfitting annotation label metric recall precision",
-    "travel": "flight hotel itinerary passport train luggage reservation airport visa museum ferry mountain beach market restaurant map ticket gate boarding hostel",
-    "cooking": "recipe oven garlic onion butter simmer broth noodle dough yeast seasoning skillet basil tomato vinegar marinate roast knead pepper dessert",
-    "health": "appointment doctor sleep exercise prescription allergy vitamin therapy blood pressure knee running stretch diet physiotherapy symptom clinic dosage recovery injury hydration",
-    "finance": "invoice budget salary mortgage tax receipt refund expense forecast quarterly revenue margin subscription pension dividend ledger audit currency payment reconciliation",
-    "music": "guitar chord rehearsal concert album melody drummer piano rhythm studio microphone playlist vinyl orchestra violin tempo lyric chorus amplifier festival",
-    "garden": "tomato seedling compost pruning rose soil watering greenhouse mulch harvest lavender fence hedge pond beetle fertilizer tulip orchard trellis lawn",
-    "school": "homework lecture exam professor thesis semester scholarship library essay grade tutor kindergarten curriculum seminar laboratory lesson enrollment campus graduate notebook",
-    "legal": "contract clause liability license agreement lawyer deadline signature compliance privacy regulation dispute patent trademark hearing appeal warranty indemnity notary statute",
-    "hardware": "laptop battery monitor keyboard firmware router cable sensor soldering voltage fan thermal memory motherboard printer camera drone bluetooth adapter docking",
-    "incident": "outage alert pager timeout latency postmortem root cause mitigation escalation dashboard threshold spike queue backlog retry saturation memory leak failover recovery runbook",
-    "family": "birthday grandmother sister wedding anniversary dinner cousin baby school holiday photograph kitchen puppy picnic cottage letter neighbour daughter uncle reunion",
-    "writing": "chapter draft editor paragraph character plot novel publisher manuscript dialogue outline revision deadline metaphor narrator scene title review essay translation",
-    "security": "vulnerability patch exploit firewall phishing encryption sandbox secret rotation scanner malware disclosure hardening privilege audit incident perimeter hash nonce entropy",
-    "meeting": "agenda minutes standup retrospective stakeholder roadmap priority milestone decision attendee calendar sprint backlog estimate workshop feedback sync owner quarter objective",
-    "gaming": "dungeon quest level boss inventory multiplayer controller speedrun sprite shader texture guild raid loot puzzle campaign character respawn arcade emulator",
-}.items()}
-JAPANESE = {name: words.split() for name, words in {
-    "deploy": "デプロイ 本番環境 ステージング ロールバック リリース 監視 コンテナ 設定ファイル",
-    "travel": "旅行 飛行機 ホテル 予約 温泉 京都 新幹線 切符 荷物 観光",
-    "cooking": "料理 味噌汁 出汁 野菜 醤油 鍋 煮込み 包丁 レシピ 弁当",
-    "meeting": "会議 議事録 予定 締め切り 担当者 優先順位 進捗 課題 共有 承認",
-    "family": "家族 誕生日 母 妹 結婚式 写真 夕食 週末 子供 公園",
-    "ml": "学習 モデル 評価 データセット 精度 埋め込み ベクトル検索 推論 実験 再現率",
-}.items()}
+TOPICS = {
+    name: words.split()
+    for name, words in {
+        "deploy": "deployment rollout canary staging production rollback release pipeline artifact container registry kubernetes helm manifest cluster namespace ingress replica probe blue green",
+        "database": "database index migration schema transaction deadlock vacuum replica postgres sqlite query planner checkpoint journal backup restore partition shard latency constraint",
+        "auth": "login token session oauth password cookie credential permission role scope refresh expiry audit identity provider certificate signature keychain passkey consent",
+        "frontend": "button layout component stylesheet viewport dialog keyboard focus animation contrast theme responsive accessibility tooltip navigation sidebar hydrate bundle render typography",
+        "ml": "model training gradient checkpoint dataset evaluation benchmark embedding tokenizer quantization inference batch learning rate overfitting annotation label metric recall precision",
+        "travel": "flight hotel itinerary passport train luggage reservation airport visa museum ferry mountain beach market restaurant map ticket gate boarding hostel",
+        "cooking": "recipe oven garlic onion butter simmer broth noodle dough yeast seasoning skillet basil tomato vinegar marinate roast knead pepper dessert",
+        "health": "appointment doctor sleep exercise prescription allergy vitamin therapy blood pressure knee running stretch diet physiotherapy symptom clinic dosage recovery injury hydration",
+        "finance": "invoice budget salary mortgage tax receipt refund expense forecast quarterly revenue margin subscription pension dividend ledger audit currency payment reconciliation",
+        "music": "guitar chord rehearsal concert album melody drummer piano rhythm studio microphone playlist vinyl orchestra violin tempo lyric chorus amplifier festival",
+        "garden": "tomato seedling compost pruning rose soil watering greenhouse mulch harvest lavender fence hedge pond beetle fertilizer tulip orchard trellis lawn",
+        "school": "homework lecture exam professor thesis semester scholarship library essay grade tutor kindergarten curriculum seminar laboratory lesson enrollment campus graduate notebook",
+        "legal": "contract clause liability license agreement lawyer deadline signature compliance privacy regulation dispute patent trademark hearing appeal warranty indemnity notary statute",
+        "hardware": "laptop battery monitor keyboard firmware router cable sensor soldering voltage fan thermal memory motherboard printer camera drone bluetooth adapter docking",
+        "incident": "outage alert pager timeout latency postmortem root cause mitigation escalation dashboard threshold spike queue backlog retry saturation memory leak failover recovery runbook",
+        "family": "birthday grandmother sister wedding anniversary dinner cousin baby school holiday photograph kitchen puppy picnic cottage letter neighbour daughter uncle reunion",
+        "writing": "chapter draft editor paragraph character plot novel publisher manuscript dialogue outline revision deadline metaphor narrator scene title review essay translation",
+        "security": "vulnerability patch exploit firewall phishing encryption sandbox secret rotation scanner malware disclosure hardening privilege audit incident perimeter hash nonce entropy",
+        "meeting": "agenda minutes standup retrospective stakeholder roadmap priority milestone decision attendee calendar sprint backlog estimate workshop feedback sync owner quarter objective",
+        "gaming": "dungeon quest level boss inventory multiplayer controller speedrun sprite shader texture guild raid loot puzzle campaign character respawn arcade emulator",
+    }.items()
+}
+JAPANESE = {
+    name: words.split()
+    for name, words in {
+        "deploy": "デプロイ 本番環境 ステージング ロールバック リリース 監視 コンテナ 設定ファイル",
+        "travel": "旅行 飛行機 ホテル 予約 温泉 京都 新幹線 切符 荷物 観光",
+        "cooking": "料理 味噌汁 出汁 野菜 醤油 鍋 煮込み 包丁 レシピ 弁当",
+        "meeting": "会議 議事録 予定 締め切り 担当者 優先順位 進捗 課題 共有 承認",
+        "family": "家族 誕生日 母 妹 結婚式 写真 夕食 週末 子供 公園",
+        "ml": "学習 モデル 評価 データセット 精度 埋め込み ベクトル検索 推論 実験 再現率",
+    }.items()
+}
 JAPANESE_SENTENCES = [
-    "{p}さんは{a}について{b}を確認したいと言っていました。", "{c}で{a}の{b}が問題になったので、{d}までに見直すことにした。", "{a}より{b}を優先する、という方針を{p}さんと決めた。",
-    "前回の{a}では{b}を忘れていたため、今回は{d}に{c}で準備する。", "{p}さんの好みは{a}で、{b}はあまり好きではないとのこと。", "{a}と{b}の手順をまとめ、{c}のチームに共有済み。番号は{n}。",
+    "{p}さんは{a}について{b}を確認したいと言っていました。",
+    "{c}で{a}の{b}が問題になったので、{d}までに見直すことにした。",
+    "{a}より{b}を優先する、という方針を{p}さんと決めた。",
+    "前回の{a}では{b}を忘れていたため、今回は{d}に{c}で準備する。",
+    "{p}さんの好みは{a}で、{b}はあまり好きではないとのこと。",
+    "{a}と{b}の手順をまとめ、{c}のチームに共有済み。番号は{n}。",
 ]
 NAMES = "Aiko Marta Jonas Priya Chen Olu Sofia Liam Noor Kenji Elena Tomas Ruth Amara Diego Ingrid Hana Victor Yusuf Grace Mina Oscar Lucia Ravi Freya Hugo Zara Emil Nadia Theo".split()
 CITIES = "Kyoto Berlin Lagos Lisbon Toronto Oslo Prague Chennai Seoul Dublin Quito Nairobi Osaka Vienna Madrid Boston Warsaw Helsinki Lima Perth".split()
@@ -74,8 +84,13 @@ SENTENCES = [
     "On {d} the {a} was {n} percent better than the {b}, and {p} wants the same result for the {c}.",
 ]
 QUESTIONS = [
-    "what did {p} say about the {a} and the {b}?", "how do we fix the {a} when the {b} fails", "{a} {b} {c}", "when is the {a} in {city} due",
-    "which {a} does {p} prefer", "why was the {a} slower than the {b}", "notes on {a} and {b} for {p}",
+    "what did {p} say about the {a} and the {b}?",
+    "how do we fix the {a} when the {b} fails",
+    "{a} {b} {c}",
+    "when is the {a} in {city} due",
+    "which {a} does {p} prefer",
+    "why was the {a} slower than the {b}",
+    "notes on {a} and {b} for {p}",
 ]
 AGENTS = ["agent.alpha"] * 70 + ["agent.beta"] * 20 + ["agent.gamma"] * 10
 PROJECTS = ["", "", "web", "infra", "home", "research"]
@@ -99,16 +114,34 @@ def records(count: int, seed: int = 1) -> Iterator[dict[str, Any]]:
         length = int(min(800, max(200, draw.lognormvariate(5.95, 0.35))))
         japanese = topic in JAPANESE and draw.random() < 0.4
         name, city = draw.choice(NAMES), draw.choice(CITIES)
-        project = draw.choice(["atlas", "borealis", "cinder", "delta-9", "ember", "foxglove"]) + "-" + str(draw.randrange(200))
+        project = (
+            draw.choice(["atlas", "borealis", "cinder", "delta-9", "ember", "foxglove"])
+            + "-"
+            + str(draw.randrange(200))
+        )
         text = _text(draw, topic, topics, length, japanese, name, city, project)
         agent, axis, channel = draw.choice(AGENTS), draw.choice(PROJECTS), draw.choice(CHANNELS)
-        source = {"type": "User", "id": "user:" + name.lower(), "name": name} if draw.random() < 0.6 else {"type": "Agent", "id": "agent:self"}
+        source = (
+            {"type": "User", "id": "user:" + name.lower(), "name": name}
+            if draw.random() < 0.6
+            else {"type": "Agent", "id": "agent:self"}
+        )
         moment = BEGINNING + timedelta(seconds=SPAN_SECONDS * (row / max(1, count)) + draw.random() * 3600)
-        yield {"agent_id": agent, "project_id": axis, "channel": channel, "msg_id": f"m{seed}-{row}", "content": text, "source": source,
-               "timestamp": moment.isoformat(), "topic": topic}
+        yield {
+            "agent_id": agent,
+            "project_id": axis,
+            "channel": channel,
+            "msg_id": f"m{seed}-{row}",
+            "content": text,
+            "source": source,
+            "timestamp": moment.isoformat(),
+            "topic": topic,
+        }
 
 
-def _text(draw: random.Random, topic: str, topics: list[str], length: int, japanese: bool, name: str, city: str, project: str) -> str:
+def _text(
+    draw: random.Random, topic: str, topics: list[str], length: int, japanese: bool, name: str, city: str, project: str
+) -> str:
     sentences, written = [], 0
     while written < length:
         words = TOPICS[topic] if draw.random() < 0.85 else TOPICS[draw.choice(topics)]
@@ -116,13 +149,23 @@ def _text(draw: random.Random, topic: str, topics: list[str], length: int, japan
         if japanese:
             words = JAPANESE[topic] if draw.random() < 0.85 else JAPANESE[draw.choice(list(JAPANESE))]
             sentence = draw.choice(JAPANESE_SENTENCES).format(
-                p=name, a=draw.choice(words), b=draw.choice(words), c=draw.choice(words), d=day, n=draw.randrange(10000))
+                p=name, a=draw.choice(words), b=draw.choice(words), c=draw.choice(words), d=day, n=draw.randrange(10000)
+            )
             written += len(sentence)
         else:
             sentence = draw.choice(SENTENCES).format(
-                p=name, p2=draw.choice(NAMES), a=draw.choice(words), b=draw.choice(words), c=draw.choice(words), d=day, city=city, proj=project,
-                n=draw.randrange(10000), tick=f"{draw.choice(['OPS', 'WEB', 'DATA', 'BUG'])}-{draw.randrange(90000)}",
-                path=f"/srv/{project}/{draw.choice(words)}_{draw.randrange(1000)}.{draw.choice(['py', 'toml', 'md', 'sql'])}")
+                p=name,
+                p2=draw.choice(NAMES),
+                a=draw.choice(words),
+                b=draw.choice(words),
+                c=draw.choice(words),
+                d=day,
+                city=city,
+                proj=project,
+                n=draw.randrange(10000),
+                tick=f"{draw.choice(['OPS', 'WEB', 'DATA', 'BUG'])}-{draw.randrange(90000)}",
+                path=f"/srv/{project}/{draw.choice(words)}_{draw.randrange(1000)}.{draw.choice(['py', 'toml', 'md', 'sql'])}",
+            )
             written += len(sentence) + 1
         sentences.append(sentence)
     return ("" if japanese else " ").join(sentences)[:800]
@@ -140,8 +183,18 @@ def questions(count: int, seed: int = 7, japanese_share: float = 0.15) -> list[t
             continue
         topic = draw.choice(list(TOPICS))
         words = TOPICS[topic]
-        out.append((draw.choice(QUESTIONS).format(
-            p=draw.choice(NAMES), city=draw.choice(CITIES), a=draw.choice(words), b=draw.choice(words), c=draw.choice(words)), topic))
+        out.append(
+            (
+                draw.choice(QUESTIONS).format(
+                    p=draw.choice(NAMES),
+                    city=draw.choice(CITIES),
+                    a=draw.choice(words),
+                    b=draw.choice(words),
+                    c=draw.choice(words),
+                ),
+                topic,
+            )
+        )
     return out
 
 

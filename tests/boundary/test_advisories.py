@@ -15,7 +15,13 @@ def told(*severities: str) -> dict:
 
 
 def test_one_advisory_stands_alone():
-    assert told("hint") == {"degraded": True, "severity": "hint", "reason": "reason 0", "evidence": "evidence 0", "runbook": "do 0"}
+    assert told("hint") == {
+        "degraded": True,
+        "severity": "hint",
+        "reason": "reason 0",
+        "evidence": "evidence 0",
+        "runbook": "do 0",
+    }
 
 
 def test_the_most_severe_is_the_advisory_and_the_others_stand_in_it_in_the_order_said():
@@ -32,6 +38,10 @@ def test_of_equal_ones_the_first_is_the_advisory():
 def test_a_person_reads_each_of_them_and_quiet_leaves_the_faults(capsys):
     answer = {"advisory": told("hint", "fault", "hint")}
     render.warnings(Output(), answer)
-    assert capsys.readouterr().err.splitlines() == ["cpersona: reason 1; do 1", "cpersona: reason 0; do 0", "cpersona: reason 2; do 2"]
+    assert capsys.readouterr().err.splitlines() == [
+        "cpersona: reason 1; do 1",
+        "cpersona: reason 0; do 0",
+        "cpersona: reason 2; do 2",
+    ]
     render.warnings(Output(quiet=True), answer)
     assert capsys.readouterr().err.splitlines() == ["cpersona: reason 1; do 1"]

@@ -52,8 +52,17 @@ async def opened(settings: Settings, places: Places) -> AsyncIterator[Context]:
         embedding.start()
         try:
             yield Context(
-                settings=settings, places=places, clock=clock, db=db, vectors=vectors, embedding=embedding, backlog=BacklogWorker(db, embedding),
-                calibration=CalibrationFile(places.calibration), access=AccessList(), pauses=Pauses(clock), status=Status(clock),
+                settings=settings,
+                places=places,
+                clock=clock,
+                db=db,
+                vectors=vectors,
+                embedding=embedding,
+                backlog=BacklogWorker(db, embedding),
+                calibration=CalibrationFile(places.calibration),
+                access=AccessList(),
+                pauses=Pauses(clock),
+                status=Status(clock),
             )
         finally:
             await embedding.close()

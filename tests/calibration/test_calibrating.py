@@ -15,10 +15,21 @@ from measured_store import START, WIDTH, bursts, insert
 
 from cpersona_daemon.boundary import calibration as boundary
 from cpersona_daemon.boundary.registry import Call
-from cpersona_daemon.calibration.run import QUERY_CHARS, Plan, calibrate, get_precision, opening_words, recalibrate_if_stale, set_precision
+from cpersona_daemon.calibration.run import (
+    QUERY_CHARS,
+    Plan,
+    calibrate,
+    get_precision,
+    opening_words,
+    recalibrate_if_stale,
+    set_precision,
+)
 from cpersona_daemon.errors import Refused
 
-UNREACHED = {"embedding_mode": "http", "embedding_url": "http://127.0.0.1:9/embed"}  # stored vectors are the queries: nobody is asked
+UNREACHED = {
+    "embedding_mode": "http",
+    "embedding_url": "http://127.0.0.1:9/embed",
+}  # stored vectors are the queries: nobody is asked
 
 
 def reference_threshold(rows, method="separation", percentile=0.95, z=1.0, window=1800.0) -> float:
@@ -73,17 +84,24 @@ def test_a_memory_asks_with_its_opening_words_and_never_with_half_a_word():
     assert opening_words("x" * 48 + " y") == "x" * 48
 
 
-@pytest.mark.parametrize(("mode", "more", "signals"), [
-    ("rrf", {}, {"cosine", "rrf"}), ("rsf", {}, {"rsf", "cosine"}), ("cascade", {}, {"cosine"}),
-    ("rrf", {"confidence_enabled": True, "confidence_ordering": "legacy"}, {"confidence"}),
-])
+@pytest.mark.parametrize(
+    ("mode", "more", "signals"),
+    [
+        ("rrf", {}, {"cosine", "rrf"}),
+        ("rsf", {}, {"rsf", "cosine"}),
+        ("cascade", {}, {"cosine"}),
+        ("rrf", {"confidence_enabled": True, "confidence_ordering": "legacy"}, {"confidence"}),
+    ],
+)
 def test_every_signal_of_the_mode_gets_a_gate_on_its_own_scale(in_store, mode, more, signals):
     async def body(ctx):
         insert(ctx, "kit", bursts(20, 4))
         gates = (await calibrate(ctx, ctx.settings, Plan("kit")))["gates"]
         assert set(gates) == signals
         assert all(value <= 1 / 61 if signal == "rrf" else 0.05 <= value <= 1 for signal, value in gates.items())
-        assert {s for s in ("confidence", "rsf", "cosine", "rrf") if ctx.calibration.gate("kit", mode, s, "m1") is not None} == signals
+        assert {
+            s for s in ("confidence", "rsf", "cosine", "rrf") if ctx.calibration.gate("kit", mode, s, "m1") is not None
+        } == signals
 
     in_store(body, recall_mode=mode, **UNREACHED, **more)
 
@@ -95,8 +113,17 @@ def test_from_strict_over_balanced_to_lenient_no_gate_rises(in_store, mode):
         gates = {}
         for precision in ("strict", "balanced", "lenient"):
             answer = await set_precision(ctx, ctx.settings, "kit", precision)
-            assert answer == {"ok": True, "agent_id": "kit", "precision": precision, "beta": ctx.calibration.beta("kit"), "cleared": False}
-            gates[precision] = {s: models["m1"] if "m1" in models else models[""] for s, models in ctx.calibration.current.gates["kit"][mode].items()}
+            assert answer == {
+                "ok": True,
+                "agent_id": "kit",
+                "precision": precision,
+                "beta": ctx.calibration.beta("kit"),
+                "cleared": False,
+            }
+            gates[precision] = {
+                s: models["m1"] if "m1" in models else models[""]
+                for s, models in ctx.calibration.current.gates["kit"][mode].items()
+            }
         for signal in gates["strict"]:
             assert gates["strict"][signal] >= gates["balanced"][signal] >= gates["lenient"][signal]
         assert gates["strict"] != gates["lenient"]
@@ -137,7 +164,12 @@ def test_all_agents_together_get_a_threshold_and_no_gates(in_store):
         insert(ctx, "kit", bursts(3, 10))
         insert(ctx, "ada", bursts(3, 10, seed=8))
         answer = await calibrate(ctx, ctx.settings, Plan())
-        assert answer["scope"] == "global" and answer["agent_id"] == "" and answer["sampled_embeddings"] == 60 and answer["gates"] == {}
+        assert (
+            answer["scope"] == "global"
+            and answer["agent_id"] == ""
+            and answer["sampled_embeddings"] == 60
+            and answer["gates"] == {}
+        )
         assert ctx.calibration.threshold("kit") == ctx.calibration.threshold("nobody yet") == answer["new_threshold"]
 
     in_store(body)
@@ -146,6 +178,7 @@ def test_all_agents_together_get_a_threshold_and_no_gates(in_store):
 def test_a_calibration_bumps_no_recall_counter_and_writes_no_row(in_store):
     async def body(ctx):
         insert(ctx, "kit", bursts(6, 10))
+
         def rows(conn):
             return conn.execute("SELECT * FROM memories ORDER BY id").fetchall()
 
@@ -165,7 +198,9 @@ def test_a_calibration_needs_no_writer_and_leaves_the_loop_free(in_store):
 
         async def others():
             while True:
-                answered.append(await ctx.db.read(lambda conn: conn.execute("SELECT count(*) FROM memories").fetchall()))
+                answered.append(
+                    await ctx.db.read(lambda conn: conn.execute("SELECT count(*) FROM memories").fetchall())
+                )
 
         reading = asyncio.create_task(others())
         try:
@@ -179,11 +214,19 @@ def test_a_calibration_needs_no_writer_and_leaves_the_loop_free(in_store):
     in_store(body, **UNREACHED)
 
 
-@pytest.mark.parametrize("wrong", [
-    {"method": "magic"}, {"sample_size": 0}, {"sample_size": 5001}, {"sample_size": 9},
-    {"percentile": 1.01}, {"percentile": float("nan")}, {"z_factor": float("inf")},
-    {"method": "zscore", "z_factor": 50.0},
-])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"method": "magic"},
+        {"sample_size": 0},
+        {"sample_size": 5001},
+        {"sample_size": 9},
+        {"percentile": 1.01},
+        {"percentile": float("nan")},
+        {"z_factor": float("inf")},
+        {"method": "zscore", "z_factor": 50.0},
+    ],
+)
 def test_a_value_out_of_range_or_a_threshold_above_one_is_refused_and_keeps_nothing(in_store, wrong):
     async def body(ctx):
         insert(ctx, "kit", bursts(2, 10))
@@ -202,7 +245,13 @@ def test_fewer_than_ten_embedded_memories_are_refused_and_a_precision_with_them(
             await calibrate(ctx, ctx.settings, Plan("kit"))
         with pytest.raises(Refused):
             await set_precision(ctx, ctx.settings, "kit", "strict")
-        assert get_precision(ctx, "kit") == {"ok": True, "agent_id": "kit", "precision": "balanced", "beta": 1.0, "overridden": False}
+        assert get_precision(ctx, "kit") == {
+            "ok": True,
+            "agent_id": "kit",
+            "precision": "balanced",
+            "beta": 1.0,
+            "overridden": False,
+        }
 
     in_store(body, recall_mode="rrf")
 
@@ -222,7 +271,13 @@ def test_clearing_a_precision_measures_again_and_works_when_too_little_is_left(i
         ids = insert(ctx, "kit", bursts(20, 4))
         plain = (await calibrate(ctx, ctx.settings, Plan("kit")))["gates"]
         await set_precision(ctx, ctx.settings, "kit", "strict")
-        assert await set_precision(ctx, ctx.settings, "kit", "") == {"ok": True, "agent_id": "kit", "precision": "default", "beta": 1.0, "cleared": True}
+        assert await set_precision(ctx, ctx.settings, "kit", "") == {
+            "ok": True,
+            "agent_id": "kit",
+            "precision": "default",
+            "beta": 1.0,
+            "cleared": True,
+        }
         assert {s: ctx.calibration.gate("kit", "rrf", s, "") for s in plain} == plain
         await set_precision(ctx, ctx.settings, "kit", "strict")
         ctx.db.write_now(lambda tx: tx.execute("DELETE FROM memory_vectors WHERE id > ?", (ids[3],)) and None)
@@ -267,10 +322,28 @@ def test_the_handlers_take_null_for_absent_and_answer_the_contracts_keys(in_stor
 
         assert (await call("calibrate_threshold", agent_id=None))["scope"] == "global"
         answer = await call("calibrate_threshold", agent_id="kit")
-        assert set(answer) == {"ok", "scope", "agent_id", "method", "sampled_embeddings", "old_threshold", "new_threshold", "gates", "proxy_source",
-                               "old_gates", "canaries", "recent_recalls"}
+        assert set(answer) == {
+            "ok",
+            "scope",
+            "agent_id",
+            "method",
+            "sampled_embeddings",
+            "old_threshold",
+            "new_threshold",
+            "gates",
+            "proxy_source",
+            "old_gates",
+            "canaries",
+            "recent_recalls",
+        }
         await call("set_recall_precision", agent_id="kit", precision="lenient")
-        assert await call("get_recall_precision", agent_id="kit") == {"ok": True, "agent_id": "kit", "precision": "lenient", "beta": 0.5, "overridden": True}
+        assert await call("get_recall_precision", agent_id="kit") == {
+            "ok": True,
+            "agent_id": "kit",
+            "precision": "lenient",
+            "beta": 0.5,
+            "overridden": True,
+        }
         assert (await call("set_recall_precision", agent_id="kit", precision=None))["cleared"]
 
     in_store(body)
@@ -346,7 +419,9 @@ def test_a_start_in_another_mode_measures_the_agents_with_a_precision_again(in_s
 
     async def second(ctx):
         await recalibrate_if_stale(ctx)
-        assert set(ctx.calibration.current.gates["kit"]) == {"rrf", "rsf"} and set(ctx.calibration.current.gates["ada"]) == {"rrf"}
+        assert set(ctx.calibration.current.gates["kit"]) == {"rrf", "rsf"} and set(
+            ctx.calibration.current.gates["ada"]
+        ) == {"rrf"}
 
     in_store(first, recall_mode="rrf", **http)
     in_store(second, recall_mode="rsf", **http)

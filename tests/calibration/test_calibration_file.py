@@ -24,8 +24,14 @@ def path(tmp_path):
 
 
 def fill(book: CalibrationFile, model: str = "m1", dimension: int = 8, version: str = "1-fusion") -> None:
-    book.update(lambda held: held.for_model(model, dimension, version).with_threshold("kit", T).with_beta("kit", 2.0)
-                .with_gates("kit", "rrf", ("cosine", "rrf"), {"cosine": 0.31, "rrf": 0.0141}))
+    book.update(
+        lambda held: (
+            held.for_model(model, dimension, version)
+            .with_threshold("kit", T)
+            .with_beta("kit", 2.0)
+            .with_gates("kit", "rrf", ("cosine", "rrf"), {"cosine": 0.31, "rrf": 0.0141})
+        )
+    )
 
 
 def test_what_was_kept_is_read_back_by_the_next_process(path):
@@ -62,9 +68,20 @@ def test_nothing_measured_with_another_model_is_answered(path):
     assert book.threshold("kit", "") == 0.21
 
 
-@pytest.mark.parametrize("raw", [
-    b"", b"{", b"null", b"[]", b"{}", b'{"checksum": "x", "calibration": {}}', b"\xff\xfe\x00", b"[" * 100_000, b'{"thresholds": {"kit": 0.3}}',
-])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b"{}",
+        b'{"checksum": "x", "calibration": {}}',
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b'{"thresholds": {"kit": 0.3}}',
+    ],
+)
 def test_a_damaged_or_foreign_file_is_moved_aside_and_counts_as_absent(path, raw):
     with open(path, "wb") as handle:
         handle.write(raw)
@@ -113,11 +130,21 @@ def test_a_change_within_one_model_makes_no_backup(path):
     assert not os.path.exists(book.backup_path)
 
 
-@pytest.mark.parametrize(("model", "dimension", "version", "stale"), [
-    ("m1", 8, "1-fusion", False), ("", None, "1-fusion", False), ("", 8, "1-fusion", False), ("m1", None, "1-fusion", False),
-    ("m2", 8, "1-fusion", True), ("m1", 9, "1-fusion", True), ("m1", 8, "1-confidence", True),
-])
-def test_another_model_dimension_or_scoring_version_is_stale_and_an_unknown_one_is_not(path, model, dimension, version, stale):
+@pytest.mark.parametrize(
+    ("model", "dimension", "version", "stale"),
+    [
+        ("m1", 8, "1-fusion", False),
+        ("", None, "1-fusion", False),
+        ("", 8, "1-fusion", False),
+        ("m1", None, "1-fusion", False),
+        ("m2", 8, "1-fusion", True),
+        ("m1", 9, "1-fusion", True),
+        ("m1", 8, "1-confidence", True),
+    ],
+)
+def test_another_model_dimension_or_scoring_version_is_stale_and_an_unknown_one_is_not(
+    path, model, dimension, version, stale
+):
     book = CalibrationFile(path)
     assert book.stale(model, dimension, version)
     fill(book)
@@ -176,7 +203,9 @@ def test_a_reader_keeps_its_snapshot_while_the_file_changes(path):
 
 def test_rolling_back_returns_one_agent_to_what_was_in_force_before_and_a_second_time_forward_again(path):
     book = CalibrationFile(path)
-    value = lambda agent, number: book.update(lambda held: held.for_model("m1", 8, "1").with_threshold(agent, Threshold(number, "separation", 200, 0.95, 1.0)))  # noqa: E731
+    value = lambda agent, number: book.update(
+        lambda held: held.for_model("m1", 8, "1").with_threshold(agent, Threshold(number, "separation", 200, 0.95, 1.0))
+    )  # noqa: E731
     value("a", 0.2)
     value("b", 0.5)
     value("a", 0.3)
@@ -191,7 +220,11 @@ def test_rolling_back_is_refused_where_nothing_earlier_is_known_or_fits_the_mode
     with pytest.raises(Refused, match="no earlier calibration"):
         book.roll_back("a")
     for model in ("m1", "m2"):
-        book.update(lambda held, model=model: held.for_model(model, 8, "1").with_threshold("a", Threshold(0.2, "separation", 200, 0.95, 1.0)))
+        book.update(
+            lambda held, model=model: held.for_model(model, 8, "1").with_threshold(
+                "a", Threshold(0.2, "separation", 200, 0.95, 1.0)
+            )
+        )
     with pytest.raises(Refused, match="another model"):
         book.roll_back("a")
     assert book.threshold("a") == 0.2

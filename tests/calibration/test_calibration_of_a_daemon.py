@@ -35,14 +35,22 @@ def test_a_precision_outlives_the_daemon_and_goes_with_the_agents_data(home, con
     daemon = connect(**http)
     fill(daemon)
     answer, code = daemon.call("set_recall_precision", {"agent_id": "kit", "precision": "strict"})
-    assert (answer, code) == ({"ok": True, "agent_id": "kit", "precision": "strict", "beta": 2.0, "cleared": False}, None)
+    assert (answer, code) == (
+        {"ok": True, "agent_id": "kit", "precision": "strict", "beta": 2.0, "cleared": False},
+        None,
+    )
     stop(home, http)
     assert stat.S_IMODE(os.stat(home["CPERSONA_DB_PATH"] + ".calibration.json").st_mode) == 0o600
     daemon = connect(**http)
     assert daemon.call("get_recall_precision", {"agent_id": "kit"})[0]["precision"] == "strict"
     daemon.call("delete_agent_data", {"agent_id": "kit"})
     assert daemon.call("get_recall_precision", {"agent_id": "kit"})[0] == {
-        "ok": True, "agent_id": "kit", "precision": "balanced", "beta": 1.0, "overridden": False}
+        "ok": True,
+        "agent_id": "kit",
+        "precision": "balanced",
+        "beta": 1.0,
+        "overridden": False,
+    }
 
 
 def test_a_refusal_says_what_is_missing(connect, http):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from measured_store import START, WIDTH, bursts, insert
 
 from cpersona_daemon.calibration import noise
@@ -40,7 +41,10 @@ def test_noise_is_the_lower_quartile_of_the_best_unrelated_rows_and_needs_ten_qu
 
 
 def test_the_noise_of_questions_is_the_upper_quartile_of_their_best_rows():
-    rows = [[Candidate(("mem", n), blend=score, coverage=0.9), Candidate(("mem", 9), blend=0.01, coverage=1.0)] for n, score in enumerate((0.1, 0.2, 0.3, 0.4))]
+    rows = [
+        [Candidate(("mem", n), blend=score, coverage=0.9), Candidate(("mem", 9), blend=0.01, coverage=1.0)]
+        for n, score in enumerate((0.1, 0.2, 0.3, 0.4))
+    ]
     assert noise.noise_of_questions([*rows, []]) == pytest.approx(0.3)
 
 
@@ -82,15 +86,22 @@ def test_calibrating_under_blend_measures_the_blend_and_nothing_else(in_store):
 
 def test_questions_about_anything_that_come_with_the_embedder_are_asked_and_move_the_gate(in_store):
     vectors = unit_rows(24)
-    asked = Questions(tuple(f"question {n} about anything" for n in range(24)), vectors, vectors.mean(axis=0, dtype=np.float64))
+    asked = Questions(
+        tuple(f"question {n} about anything" for n in range(24)), vectors, vectors.mean(axis=0, dtype=np.float64)
+    )
     rows = [(text, at, vector * -1 if vector @ asked.mean > 0 else vector) for text, at, vector in bursts(20, 4)]
     answers = [(f"an answer {n}", START + 1e7 + n * 1e5, vector) for n, vector in enumerate(vectors[:12])]
 
     async def body(ctx):
-        ctx.embedding._embedder.profile = Profile(admission=0.26, min_similarity=0.2, cosine_floor=0.1, cosine_ceil=0.6, questions=asked)
+        ctx.embedding._embedder.profile = Profile(
+            admission=0.26, min_similarity=0.2, cosine_floor=0.1, cosine_ceil=0.6, questions=asked
+        )
         insert(ctx, "silent", rows)
         insert(ctx, "answering", [*rows, *answers])
-        return [(await calibrate(ctx, ctx.settings, Plan(agent)))["gates"]["blend"] for agent in ("silent", "answering", "silent")]
+        return [
+            (await calibrate(ctx, ctx.settings, Plan(agent)))["gates"]["blend"]
+            for agent in ("silent", "answering", "silent")
+        ]
 
     silent, answering, again = in_store(body, **BLEND)
     assert blend.GATE * noise.RANGE[0] <= silent < answering <= blend.GATE * noise.RANGE[1] and again == silent

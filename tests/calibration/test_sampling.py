@@ -15,7 +15,9 @@ ANY = Fit("", None)
 
 
 def drawn(ctx, agent: str, size: int, fit: Fit = ANY, *seed: object) -> list[int]:
-    return [r.id for r in ctx.db.read_now(lambda conn: rows.sample(conn, rows.memory_ids(conn, agent), size, fit, *seed))]
+    return [
+        r.id for r in ctx.db.read_now(lambda conn: rows.sample(conn, rows.memory_ids(conn, agent), size, fit, *seed))
+    ]
 
 
 def test_a_sample_follows_from_its_seed_alone(in_store):
@@ -57,9 +59,17 @@ def test_rows_of_another_model_are_left_out_and_an_unknown_model_fits_any(in_sto
 def test_the_neighbour_in_time_is_the_next_embedded_row_of_the_agent_within_the_window(in_store):
     async def body(ctx):
         vector = np.eye(WIDTH, dtype=np.float32)
-        a, b, c, d, e = insert(ctx, "kit", [
-            ("a", 1000.0, vector[0]), ("b", 1000.0, vector[1]), ("c", 1600.0, None), ("d", 2800.0, vector[2]), ("e", 4601.0, vector[3]),
-        ])
+        a, b, c, d, e = insert(
+            ctx,
+            "kit",
+            [
+                ("a", 1000.0, vector[0]),
+                ("b", 1000.0, vector[1]),
+                ("c", 1600.0, None),
+                ("d", 2800.0, vector[2]),
+                ("e", 4601.0, vector[3]),
+            ],
+        )
         insert(ctx, "other", [("x", 1001.0, vector[4])])
         insert(ctx, "kit", [("undated", 0.0, vector[5])])
         ctx.db.write_now(lambda tx: tx.execute("UPDATE memories SET instant = NULL WHERE content = 'undated'") and None)

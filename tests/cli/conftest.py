@@ -20,7 +20,14 @@ def on_terminal(home):
     def run(arguments, columns=80, typed=b"", **env):
         parent, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        process = subprocess.Popen(CPERSONA + arguments, env=home | {"TERM": "xterm"} | env, stdin=child, stdout=child, stderr=child, start_new_session=True)
+        process = subprocess.Popen(
+            CPERSONA + arguments,
+            env=home | {"TERM": "xterm"} | env,
+            stdin=child,
+            stdout=child,
+            stderr=child,
+            start_new_session=True,
+        )
         os.close(child)
         os.write(parent, typed)
         out = b""

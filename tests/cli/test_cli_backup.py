@@ -38,7 +38,11 @@ def backed_up(run_cli, home):
 def test_a_backup_is_one_private_file_and_its_path_is_the_output(run_cli, home, backed_up):
     assert stat.S_IMODE(backed_up.stat().st_mode) == 0o600
     done = run_cli(["backup", "b.tgz"])
-    assert done.stdout == str(backed_up.with_suffix(".tgz")) + "\n" and "2 memories" in done.stderr and "verified" in done.stderr
+    assert (
+        done.stdout == str(backed_up.with_suffix(".tgz")) + "\n"
+        and "2 memories" in done.stderr
+        and "verified" in done.stderr
+    )
     told = json.loads(run_cli(["backup", "b.tar", "--json"]).stdout)
     assert (told["ok"], told["memories"], told["bytes"]) == (True, 2, backed_up.stat().st_size)
     assert [name for name in os.listdir(home["HOME"]) if name.startswith(".cpersona")] == []
@@ -52,7 +56,7 @@ def test_restoring_moves_what_was_there_aside_and_overwrites_nothing(run_cli, ho
     done = run_cli(["restore", "b.tar"])
     assert done.returncode == 0 and done.stdout == home["CPERSONA_DB_PATH"] + "\n", done.stderr
     assert texts(run_cli) == {"one", "two"}
-    aside, = Path(home["CPERSONA_DB_PATH"]).parent.glob("t.db.before-restore-*")
+    (aside,) = Path(home["CPERSONA_DB_PATH"]).parent.glob("t.db.before-restore-*")
     assert str(aside) in done.stderr and texts(run_cli, env={"CPERSONA_DB_PATH": str(aside)}) == {"one", "two", "three"}
     told = json.loads(run_cli(["restore", "b.tar", "--json"]).stdout)
     assert told["ok"] is True and told["memories"] == 2 and told["moved_aside"] != str(aside)
@@ -61,11 +65,18 @@ def test_restoring_moves_what_was_there_aside_and_overwrites_nothing(run_cli, ho
 
 def with_vector(name, *values):
     packed = base64.b64encode(struct.pack(f"<{len(values)}f", *values)).decode()
-    return json.dumps({"_type": "memory", "agent_id": "default", "content": name, "embedding_b64": packed, "embedding_model": "m"}) + "\n"
+    return (
+        json.dumps(
+            {"_type": "memory", "agent_id": "default", "content": name, "embedding_b64": packed, "embedding_model": "m"}
+        )
+        + "\n"
+    )
 
 
 @pytest.mark.parametrize("taken", [None, ".memories.vec", ".memories.vec.rows", ".episodes.vec"])
-def test_after_a_restore_the_vectors_are_the_restored_ones_and_the_status_tells_nothing_that_is_over(run_cli, home, taken):
+def test_after_a_restore_the_vectors_are_the_restored_ones_and_the_status_tells_nothing_that_is_over(
+    run_cli, home, taken
+):
     header = '{"_type": "header", "version": "cpersona-export/1.1"}\n'
     assert run_cli(["import", "-"], input=header + with_vector("one", 1, 0) + with_vector("two", 0, 1)).returncode == 0
     assert run_cli(["backup", "b.tar"]).returncode == 0
@@ -95,7 +106,12 @@ def test_a_backup_comes_back_on_an_empty_machine_with_its_settings_and_calibrati
     other = Path(home["HOME"]) / "new"
     empty = {"CPERSONA_DB_PATH": str(other / "data" / "n.db"), "XDG_CONFIG_HOME": str(other / "config")}
     unasked = run_cli(["restore", "b.tar"], env=empty)
-    assert unasked.returncode == 0 and "--settings" in unasked.stderr and "agent, recall_mode" in unasked.stderr and not (other / "config").exists()
+    assert (
+        unasked.returncode == 0
+        and "--settings" in unasked.stderr
+        and "agent, recall_mode" in unasked.stderr
+        and not (other / "config").exists()
+    )
     done = run_cli(["restore", "b.tar", "--settings"], env=empty)
     assert done.returncode == 0 and "settings were written" in done.stderr, done.stderr
     assert run_cli(["restore", "b.tar", "--settings", "--check"], env=empty).returncode == 2
@@ -153,14 +169,28 @@ def test_what_is_no_sound_backup_is_refused_and_nothing_changes(run_cli, home, b
     with tarfile.open(fileobj=foreign, mode="w") as tar:
         tar.addfile(tarfile.TarInfo("holiday.jpg"))
     wrong = {
-        "text": b"not a backup", "empty": b"", "cut": raw[:len(raw) // 2], "flipped": bytes(flipped), "manifest": in_manifest,
-        "foreign": foreign.getvalue(), "cutgz": gzip.compress(raw)[:4000], "sqlite": Path(home["CPERSONA_DB_PATH"]).read_bytes(),
+        "text": b"not a backup",
+        "empty": b"",
+        "cut": raw[: len(raw) // 2],
+        "flipped": bytes(flipped),
+        "manifest": in_manifest,
+        "foreign": foreign.getvalue(),
+        "cutgz": gzip.compress(raw)[:4000],
+        "sqlite": Path(home["CPERSONA_DB_PATH"]).read_bytes(),
     }
     for name, data in wrong.items():
         (root / name).write_bytes(data)
     rebuilt(backed_up, str(root / "newer"), lambda files, facts: facts.update(schema=999))
-    rebuilt(backed_up, str(root / "hollow"), lambda files, facts: files.update({"database.sqlite": b"SQLite format 3\0" + bytes(4080)}))
-    rebuilt(backed_up, str(root / "other"), lambda files, facts: facts.update(rows={"memories": 7, "episodes": 0, "profiles": 0}))
+    rebuilt(
+        backed_up,
+        str(root / "hollow"),
+        lambda files, facts: files.update({"database.sqlite": b"SQLite format 3\0" + bytes(4080)}),
+    )
+    rebuilt(
+        backed_up,
+        str(root / "other"),
+        lambda files, facts: facts.update(rows={"memories": 7, "episodes": 0, "profiles": 0}),
+    )
     said = {}
     for name in [*wrong, "newer", "hollow", "other"]:
         with pytest.raises(Refused) as refused:
@@ -168,7 +198,13 @@ def test_what_is_no_sound_backup_is_refused_and_nothing_changes(run_cli, home, b
         said[name] = str(refused.value)
     done = run_cli(["restore", "cut"])
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1) and "damaged" in done.stderr
-    assert "no backup" in said["text"] and "no backup" in said["foreign"] and "damaged" in said["flipped"] and "damaged" in said["cut"] and "upgrade" in said["newer"]
+    assert (
+        "no backup" in said["text"]
+        and "no backup" in said["foreign"]
+        and "damaged" in said["flipped"]
+        and "damaged" in said["cut"]
+        and "upgrade" in said["newer"]
+    )
     assert run_cli(["restore", "nowhere"]).returncode == 1
     assert json.loads(run_cli(["restore", "flipped", "--json"]).stdout)["ok"] is False
     assert texts(run_cli) == {"one", "two"}
@@ -190,7 +226,11 @@ def test_the_wal_of_a_killed_daemon_goes_with_the_database_it_belongs_to(run_cli
     done = run_cli(["restore", "b.tar", "--force"])
     assert done.returncode == 0, done.stderr
     assert texts(run_cli) == {"one", "two"}
-    aside = next(name for name in Path(home["CPERSONA_DB_PATH"]).parent.glob("t.db.before-restore-*") if not name.name.endswith(("-wal", "-shm")))
+    aside = next(
+        name
+        for name in Path(home["CPERSONA_DB_PATH"]).parent.glob("t.db.before-restore-*")
+        if not name.name.endswith(("-wal", "-shm"))
+    )
     assert texts(run_cli, env={"CPERSONA_DB_PATH": str(aside)}) == {"one", "two", "only in the wal"}
 
 
@@ -222,7 +262,11 @@ def test_a_restore_that_is_killed_leaves_the_store_and_nothing_for_long(run_cli,
     run_cli(["store", "three"])
     run_cli(["daemon", "stop"])
     for seconds in (0.0, 0.1, 0.2, 0.3, 0.4):
-        started = subprocess.Popen([sys.executable, "-m", "cpersona_daemon.main", "--restore", str(backed_up)], env=home, stdout=subprocess.PIPE)
+        started = subprocess.Popen(
+            [sys.executable, "-m", "cpersona_daemon.main", "--restore", str(backed_up)],
+            env=home,
+            stdout=subprocess.PIPE,
+        )
         try:
             started.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -234,7 +278,12 @@ def test_a_restore_that_is_killed_leaves_the_store_and_nothing_for_long(run_cli,
 
 
 def test_the_program_itself_refuses_while_a_daemon_has_the_database(run_cli, home, backed_up):
-    done = subprocess.run([sys.executable, "-m", "cpersona_daemon.main", "--restore", str(backed_up)], env=home, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "cpersona_daemon.main", "--restore", str(backed_up)],
+        env=home,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 6 and json.loads(done.stdout)["code"] == "busy"
 
 

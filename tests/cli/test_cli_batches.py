@@ -18,7 +18,12 @@ def test_a_run_is_taken_back_but_for_what_was_there_before_and_what_is_locked(ru
     assert {row.split("\t")[-1] for row in run_cli(["list"]).stdout.splitlines()} == {"old", "new 3"}
     run_cli(["unlock", "mem:4"])
     assert json.loads(run_cli(["undo", "monday", "--json"]).stdout) == {
-        "ok": True, "batch": "monday", "deleted_memories": 1, "deleted_episodes": 0, "kept_locked": 0}
+        "ok": True,
+        "batch": "monday",
+        "deleted_memories": 1,
+        "deleted_episodes": 0,
+        "kept_locked": 0,
+    }
     again = run_cli(["undo", "monday"])
     assert again.returncode == 3 and "no rows of batch 'monday'" in again.stderr
 
@@ -31,7 +36,10 @@ def test_an_import_is_taken_back_with_its_episodes(run_cli, home, daemon):
     assert run_cli(["import", path, "--to-agent", "copy", "--batch", "b"]).returncode == 0
     other = run_cli(["undo", "b"])
     assert other.returncode == 3 and "2 more rows of this batch belong to other agents" in other.stderr
-    assert run_cli(["undo", "b", "--agent", "copy"]).stdout.splitlines()[:2] == ["deleted_memories\t1", "deleted_episodes\t1"]
+    assert run_cli(["undo", "b", "--agent", "copy"]).stdout.splitlines()[:2] == [
+        "deleted_memories\t1",
+        "deleted_episodes\t1",
+    ]
     assert len(run_cli(["list", "--all-agents"]).stdout.splitlines()) == 1
 
 
@@ -60,8 +68,22 @@ def ages(daemon, home, run_cli):
     path = os.path.join(home["HOME"], "ages.jsonl")
     with open(path, "w", encoding="utf-8") as handle:
         for month in range(1, 7):
-            handle.write(json.dumps({"_type": "memory", "id": month, "agent_id": "default", "msg_id": "", "content": f"the deploy of month {month}", "source": {},
-                                     "timestamp": "", "metadata": {}, "created_at": f"2026-{month:02d}-01 12:00:00"}) + "\n")
+            handle.write(
+                json.dumps(
+                    {
+                        "_type": "memory",
+                        "id": month,
+                        "agent_id": "default",
+                        "msg_id": "",
+                        "content": f"the deploy of month {month}",
+                        "source": {},
+                        "timestamp": "",
+                        "metadata": {},
+                        "created_at": f"2026-{month:02d}-01 12:00:00",
+                    }
+                )
+                + "\n"
+            )
     assert run_cli(["import", path]).returncode == 0
     run_cli(["store", "the deploy of today"])
     return run_cli
@@ -72,11 +94,18 @@ def texts(done):
     return [line.split("\t")[-1].split()[-1] for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("options, expected", [
-    (["--since", "2026-04-01"], ["today", "6", "5", "4"]), (["--until", "2026-02-01"], ["2", "1"]), (["--until", "2026-02-01T11:59:59Z"], ["1"]),
-    (["--since", "2026-02-01T12:00:00Z", "--until", "2026-03-15"], ["3", "2"]), (["--as-of", "2026-01-31"], ["1"]), (["--since", "1h"], ["today"]),
-    (["--since", "2026-02-01T13:00:00+01:00", "--as-of", "2026-02-01"], ["2"]),
-])
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        (["--since", "2026-04-01"], ["today", "6", "5", "4"]),
+        (["--until", "2026-02-01"], ["2", "1"]),
+        (["--until", "2026-02-01T11:59:59Z"], ["1"]),
+        (["--since", "2026-02-01T12:00:00Z", "--until", "2026-03-15"], ["3", "2"]),
+        (["--as-of", "2026-01-31"], ["1"]),
+        (["--since", "1h"], ["today"]),
+        (["--since", "2026-02-01T13:00:00+01:00", "--as-of", "2026-02-01"], ["2"]),
+    ],
+)
 def test_a_list_is_bounded_by_when_rows_were_stored(ages, options, expected):
     assert texts(ages(["list", *options])) == expected
 
@@ -99,7 +128,12 @@ def test_many_rows_are_asked_about_on_a_terminal_and_few_are_not(run_cli, on_ter
     run_cli(["store", "--jsonl", "-", "--batch", "many"], input="".join(f'"row {n}"\n' for n in range(21)))
     run_cli(["store", "--jsonl", "-", "--batch", "few"], input="".join(f'"few {n}"\n' for n in range(20)))
     out, status = on_terminal(["undo", "many"], typed=b"n\n")
-    assert status == 1 and "Delete 21 memories of batch 'many'? [y/N]" in out and "nothing was deleted" in out and rows_of(run_cli) == 41
+    assert (
+        status == 1
+        and "Delete 21 memories of batch 'many'? [y/N]" in out
+        and "nothing was deleted" in out
+        and rows_of(run_cli) == 41
+    )
     out, status = on_terminal(["undo", "few"])
     assert status == 0 and "Delete" not in out and rows_of(run_cli) == 21
     out, status = on_terminal(["undo", "many"], typed=b"y\n")
@@ -110,10 +144,24 @@ def test_many_rows_are_asked_about_on_a_terminal_and_few_are_not(run_cli, on_ter
 
 
 def test_a_dry_run_counts_what_an_undo_would_delete_and_says_the_same(run_cli, daemon):
-    run_cli(["store", "--jsonl", "-", "--batch", "b"], input='"one"\n{"content": "two", "lock": true}\n{"content": "theirs", "agent": "other"}\n')
+    run_cli(
+        ["store", "--jsonl", "-", "--batch", "b"],
+        input='"one"\n{"content": "two", "lock": true}\n{"content": "theirs", "agent": "other"}\n',
+    )
     run_cli(["episode", "archive", "not of it"])
     dry = json.loads(run_cli(["undo", "b", "--dry-run", "--json"]).stdout)
     assert rows_of(run_cli) == 2 and dry.pop("dry_run") is True
-    assert json.loads(run_cli(["undo", "b", "--json"]).stdout) == dry == {
-        "ok": True, "batch": "b", "deleted_memories": 1, "deleted_episodes": 0, "kept_locked": 1, "kept": ["mem:2"], "other_agents": 1}
+    assert (
+        json.loads(run_cli(["undo", "b", "--json"]).stdout)
+        == dry
+        == {
+            "ok": True,
+            "batch": "b",
+            "deleted_memories": 1,
+            "deleted_episodes": 0,
+            "kept_locked": 1,
+            "kept": ["mem:2"],
+            "other_agents": 1,
+        }
+    )
     assert run_cli(["undo", "no such batch", "--dry-run"]).returncode == 3

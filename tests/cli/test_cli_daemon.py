@@ -21,8 +21,14 @@ def test_the_exit_status_of_status_is_the_state(run_cli):
 
 
 def test_run_serves_in_the_foreground_with_its_log_on_stderr_until_it_is_told_to_leave(run_cli, home):
-    with subprocess.Popen([sys.executable, "-m", "cpersona_cli", "daemon", "run"], env=home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "cpersona_cli", "daemon", "run"],
+        env=home,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert "serving" in process.stderr.readline()
         assert run_cli(["daemon", "status"]).stdout.splitlines()[1] == f"pid\t{process.pid}"
         second = run_cli(["daemon", "run"])
@@ -70,7 +76,11 @@ def test_config_show_has_a_line_for_every_setting_with_value_and_origin(run_cli,
     done = run_cli(["config", "show"], env={"CPERSONA_TOKEN": "hidden", "CPERSONA_RRF_K": "61"})
     rows = {line.split("\t")[0]: line.split("\t")[1:3] for line in done.stdout.splitlines()}
     assert set(rows) == set(settings.BY_NAME)
-    assert rows["recall_mode"] == ["rsf", "config"] and rows["rrf_k"] == ["61", "environment"] and rows["max_memories"] == ["10000", "default"]
+    assert (
+        rows["recall_mode"] == ["rsf", "config"]
+        and rows["rrf_k"] == ["61", "environment"]
+        and rows["max_memories"] == ["10000", "default"]
+    )
     assert "hidden" not in done.stdout and "CPERSONA_MAX_MEMORIES" in done.stderr
     assert json.loads(run_cli(["config", "show", "rrf_k", "--json"]).stdout)["settings"][0]["origin"] == "default"
     assert not os.path.exists(home["CPERSONA_DB_PATH"])
@@ -80,7 +90,12 @@ def test_values_that_contradict_each_other_are_named_and_keep_the_daemon_from_st
     env = {"CPERSONA_COSINE_FLOOR": "0.9"}
     assert "CPERSONA_COSINE_FLOOR" in run_cli(["config"], env=env).stderr
     done = run_cli(["store", "x"], env=env)
-    assert done.returncode == 4 and done.stdout == "" and done.stderr.count("\n") == 1 and "CPERSONA_COSINE_FLOOR" in done.stderr
+    assert (
+        done.returncode == 4
+        and done.stdout == ""
+        and done.stderr.count("\n") == 1
+        and "CPERSONA_COSINE_FLOOR" in done.stderr
+    )
 
 
 def test_config_path_prints_one_place(run_cli, home):

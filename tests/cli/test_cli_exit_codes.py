@@ -6,17 +6,20 @@ from cpersona_cli import exits
 from cpersona_daemon.wire import fields
 
 
-@pytest.mark.parametrize("response, code, method, status", [
-    ({"ok": True, "result": "stored", "id": 1}, None, "store", 0),
-    ({"ok": True, "result": "skipped", "id": 1}, None, "store", 0),
-    ({"messages": []}, None, "recall", 0),
-    ({"ok": False, "result": "rejected", "reason": "content is empty"}, None, "store", 1),
-    ({"ok": False, "error": "no"}, None, "recall", 1),
-    ({"error": "no such method"}, None, "bogus", 1),
-    ({"ok": False, "error": "permission_denied", "tool": "store", "client_id": "x"}, None, "store", 5),
-    ({"status": "unhealthy"}, None, "check_health", 7),
-    ({"status": "degraded"}, None, "check_health", 0),
-])
+@pytest.mark.parametrize(
+    "response, code, method, status",
+    [
+        ({"ok": True, "result": "stored", "id": 1}, None, "store", 0),
+        ({"ok": True, "result": "skipped", "id": 1}, None, "store", 0),
+        ({"messages": []}, None, "recall", 0),
+        ({"ok": False, "result": "rejected", "reason": "content is empty"}, None, "store", 1),
+        ({"ok": False, "error": "no"}, None, "recall", 1),
+        ({"error": "no such method"}, None, "bogus", 1),
+        ({"ok": False, "error": "permission_denied", "tool": "store", "client_id": "x"}, None, "store", 5),
+        ({"status": "unhealthy"}, None, "check_health", 7),
+        ({"status": "degraded"}, None, "check_health", 0),
+    ],
+)
 def test_the_body_alone_decides_where_no_code_came_with_it(response, code, method, status):
     assert exits.status_of(response, code, method) == status
 
@@ -32,5 +35,7 @@ def test_a_failure_is_one_line_with_what_why_and_what_next():
 
 
 def test_a_reason_that_names_a_command_gets_no_second_hint():
-    line = exits.failure_line("call x", {"error": "there is no method 'x'; `cpersona call --help` lists them"}, "unknown_method")
+    line = exits.failure_line(
+        "call x", {"error": "there is no method 'x'; `cpersona call --help` lists them"}, "unknown_method"
+    )
     assert line.count("`cpersona") == 1

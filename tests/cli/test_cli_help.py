@@ -52,19 +52,34 @@ def test_help_and_completion_make_no_file_and_start_no_daemon(run_cli, home):
     assert run_cli(["--version"]).stdout.startswith("cpersona ")
     completed = run_cli([], env={"_CPERSONA_COMPLETE": "complete_bash", "COMP_WORDS": "cpersona re", "COMP_CWORD": "1"})
     assert {"recall", "reconstruct", "reindex", "resume"} <= set(completed.stdout.split())
-    nested = run_cli([], env={"_CPERSONA_COMPLETE": "complete_bash", "COMP_WORDS": "cpersona daemon st", "COMP_CWORD": "2"})
+    nested = run_cli(
+        [], env={"_CPERSONA_COMPLETE": "complete_bash", "COMP_WORDS": "cpersona daemon st", "COMP_CWORD": "2"}
+    )
     assert set(nested.stdout.split()) == {"start", "stop", "status"}
-    option = run_cli([], env={"_CPERSONA_COMPLETE": "complete_bash", "COMP_WORDS": "cpersona recall --be", "COMP_CWORD": "2"})
+    option = run_cli(
+        [], env={"_CPERSONA_COMPLETE": "complete_bash", "COMP_WORDS": "cpersona recall --be", "COMP_CWORD": "2"}
+    )
     assert option.stdout.split() == ["--best-first"]
     assert sorted(Path(home["HOME"]).rglob("*")) == before
 
 
-@pytest.mark.parametrize("arguments, said", [
-    (["recal"], "did you mean `cpersona recall`?"), (["recall"], "missing argument 'QUERY'"), (["recall", "x", "--bogus"], "--bogus"),
-    (["recall", "x", "-n", "many"], "-n"), (["store", "- buy milk"], "cpersona store -- '- buy milk'"), (["get", "12x"], "mem:12"),
-    (["lock", "ep:3"], "an episode"), (["store", "x", "--at", "noon"], "not a time"), (["recall", "x", "--fields", "colour"], "colour"),
-    (["recall", "x", "--set", "mode"], "NAME=VALUE"), (["store", "x", "--metadata", "[1]"], "--metadata"), (["config", "show", "nope"], "nope"),
-])
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["recal"], "did you mean `cpersona recall`?"),
+        (["recall"], "missing argument 'QUERY'"),
+        (["recall", "x", "--bogus"], "--bogus"),
+        (["recall", "x", "-n", "many"], "-n"),
+        (["store", "- buy milk"], "cpersona store -- '- buy milk'"),
+        (["get", "12x"], "mem:12"),
+        (["lock", "ep:3"], "an episode"),
+        (["store", "x", "--at", "noon"], "not a time"),
+        (["recall", "x", "--fields", "colour"], "colour"),
+        (["recall", "x", "--set", "mode"], "NAME=VALUE"),
+        (["store", "x", "--metadata", "[1]"], "--metadata"),
+        (["config", "show", "nope"], "nope"),
+    ],
+)
 def test_a_wrong_command_line_is_one_line_on_stderr_and_exit_2(run_cli, home, arguments, said):
     done = run_cli(arguments)
     assert done.returncode == 2 and done.stdout == ""
@@ -72,43 +87,92 @@ def test_a_wrong_command_line_is_one_line_on_stderr_and_exit_2(run_cli, home, ar
     assert not os.path.exists(home["CPERSONA_DB_PATH"])
 
 
-@pytest.mark.parametrize("arguments, meant", [
-    (["search", "x"], ["recall"]), (["rm", "mem:1"], ["delete"]), (["status"], ["daemon status"]), (["show", "mem:1"], ["get"]), (["add", "a text"], ["store"]), (["ls"], ["list"]),
-    (["edit"], ["update"]), (["version"], ["--version"]), (["settings"], ["config show"]), (["declare"], ["associate declare"]), (["backfill"], ["git backfill"]), (["stop"], ["daemon stop"]),
-    (["helth"], ["health"]), (["episode", "rm", "1"], ["episode delete"]), (["episode", "add"], ["episode archive"]), (["canary", "delete"], ["canary remove"]), (["config", "get"], ["config show"]),
-    (["daemon", "begin"], ["daemon start"]), (["git", "remove"], ["git uninstall"]), (["profile", "get"], ["profile show"]), (["forget", "x"], ["delete", "forget-agent"]),
-], ids=lambda value: " ".join(value))
+@pytest.mark.parametrize(
+    "arguments, meant",
+    [
+        (["search", "x"], ["recall"]),
+        (["rm", "mem:1"], ["delete"]),
+        (["status"], ["daemon status"]),
+        (["show", "mem:1"], ["get"]),
+        (["add", "a text"], ["store"]),
+        (["ls"], ["list"]),
+        (["edit"], ["update"]),
+        (["version"], ["--version"]),
+        (["settings"], ["config show"]),
+        (["declare"], ["associate declare"]),
+        (["backfill"], ["git backfill"]),
+        (["stop"], ["daemon stop"]),
+        (["helth"], ["health"]),
+        (["episode", "rm", "1"], ["episode delete"]),
+        (["episode", "add"], ["episode archive"]),
+        (["canary", "delete"], ["canary remove"]),
+        (["config", "get"], ["config show"]),
+        (["daemon", "begin"], ["daemon start"]),
+        (["git", "remove"], ["git uninstall"]),
+        (["profile", "get"], ["profile show"]),
+        (["forget", "x"], ["delete", "forget-agent"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
 def test_a_word_of_other_programs_names_the_command_that_is_meant(capsys, arguments, meant):
     assert main.main(arguments) == 2
     said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and f"did you mean {' or '.join(f'`cpersona {command}`' for command in meant)}?" in said.err
+    assert (
+        said.out == ""
+        and said.err.count("\n") == 1
+        and f"did you mean {' or '.join(f'`cpersona {command}`' for command in meant)}?" in said.err
+    )
 
 
 def test_every_word_that_is_offered_is_a_command():
     paths = {" ".join(command.path) for command in COMMANDS} | set(catalogue.ENTRIES) | {"--version"}
-    assert {command for meant in guessing.MEANT.values() for command in meant} <= paths and not set(guessing.MEANT) & set(catalogue.ENTRIES)
+    assert {command for meant in guessing.MEANT.values() for command in meant} <= paths and not set(
+        guessing.MEANT
+    ) & set(catalogue.ENTRIES)
 
 
-@pytest.mark.parametrize("arguments, said", [
-    (["recall", "which", "branch", "do", "deploys", "use"], "in quotes: cpersona recall 'which branch do deploys use'"),
-    (["recall", "which", "branch", "-n", "5", "--json"], "in quotes: cpersona recall 'which branch'"), (["store", "it's", "a", "note", "--id=k"], "cpersona store 'it'\"'\"'s a note'"),
-    (["update", "mem:1", "a", "new", "text"], "cpersona update mem:1 'a new text'"), (["exists", "deploy", "branch"], "cpersona exists 'deploy branch'"),
-    (["canary", "add", "which", "branch?", "mem:1"], "cpersona canary add 'which branch?' mem:1"), (["profile", "set", "a", "b"], "cpersona profile set 'a b'"),
-    (["which", "branch", "do", "deploys", "use?"], "cpersona recall 'which branch do deploys use?'"), (["which branch do deploys use?"], "cpersona recall 'which branch do deploys use?'"),
-    (["context", "what", "did", "we"], "cpersona context 'what did we'"), (["daemon", "socket", "x"], "unexpected extra argument"), (["recall", *["word"] * 40], "word word…"),
-])
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (
+            ["recall", "which", "branch", "do", "deploys", "use"],
+            "in quotes: cpersona recall 'which branch do deploys use'",
+        ),
+        (["recall", "which", "branch", "-n", "5", "--json"], "in quotes: cpersona recall 'which branch'"),
+        (["store", "it's", "a", "note", "--id=k"], "cpersona store 'it'\"'\"'s a note'"),
+        (["update", "mem:1", "a", "new", "text"], "cpersona update mem:1 'a new text'"),
+        (["exists", "deploy", "branch"], "cpersona exists 'deploy branch'"),
+        (["canary", "add", "which", "branch?", "mem:1"], "cpersona canary add 'which branch?' mem:1"),
+        (["profile", "set", "a", "b"], "cpersona profile set 'a b'"),
+        (["which", "branch", "do", "deploys", "use?"], "cpersona recall 'which branch do deploys use?'"),
+        (["which branch do deploys use?"], "cpersona recall 'which branch do deploys use?'"),
+        (["context", "what", "did", "we"], "cpersona context 'what did we'"),
+        (["daemon", "socket", "x"], "unexpected extra argument"),
+        (["recall", *["word"] * 40], "word word…"),
+    ],
+)
 def test_a_text_without_quotes_is_told_where_they_belong(capsys, arguments, said):
     assert main.main(arguments) == 2
     told = capsys.readouterr()
     assert told.out == "" and told.err.count("\n") == 1 and said in told.err, told.err
 
 
-@pytest.mark.parametrize("arguments, said", [
-    (["store", "-5 degrees at night"], "cpersona store -- '-5 degrees at night'"), (["recall", "-5 degrees"], "cpersona recall -- '-5 degrees'"), (["recall", "-5"], "cpersona recall -- -5"),
-    (["recall", "-n means what?"], "cpersona recall -- '-n means what?'"), (["store", "--force is dangerous"], "cpersona store -- '--force is dangerous'"), (["store", "-q is quiet"], "cpersona store -- '-q is quiet'"),
-    (["update", "mem:1", "- buy milk"], "cpersona update mem:1 -- '- buy milk'"), (["recall", "-force"], "a text that begins with a dash goes behind --"), (["recall", "--fore"], "goes behind --"),
-    (["daemon", "status", "-5"], "no such option"), (["exists", "-x y", "-q"], "cpersona exists -q -- '-x y'"),
-])
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["store", "-5 degrees at night"], "cpersona store -- '-5 degrees at night'"),
+        (["recall", "-5 degrees"], "cpersona recall -- '-5 degrees'"),
+        (["recall", "-5"], "cpersona recall -- -5"),
+        (["recall", "-n means what?"], "cpersona recall -- '-n means what?'"),
+        (["store", "--force is dangerous"], "cpersona store -- '--force is dangerous'"),
+        (["store", "-q is quiet"], "cpersona store -- '-q is quiet'"),
+        (["update", "mem:1", "- buy milk"], "cpersona update mem:1 -- '- buy milk'"),
+        (["recall", "-force"], "a text that begins with a dash goes behind --"),
+        (["recall", "--fore"], "goes behind --"),
+        (["daemon", "status", "-5"], "no such option"),
+        (["exists", "-x y", "-q"], "cpersona exists -q -- '-x y'"),
+    ],
+)
 def test_a_text_that_begins_with_a_dash_is_told_where_it_belongs(capsys, arguments, said):
     assert main.main(arguments) == 2
     told = capsys.readouterr()

@@ -9,7 +9,14 @@ import cpersona_cli
 
 ROOM = Path(cpersona_cli.__file__).parent
 # The daemon's light tables (its stop words too), and the operating system's answer to who is at the other end of a socket.
-OF_THE_DAEMON = {"cpersona_daemon", "cpersona_daemon.recall.stopwords", "cpersona_daemon.settings", "cpersona_daemon.paths", "cpersona_daemon.wire.fields", "cpersona_daemon.wire.peer"}
+OF_THE_DAEMON = {
+    "cpersona_daemon",
+    "cpersona_daemon.recall.stopwords",
+    "cpersona_daemon.settings",
+    "cpersona_daemon.paths",
+    "cpersona_daemon.wire.fields",
+    "cpersona_daemon.wire.peer",
+}
 # What a start and the spool look at before they make anything; no command beside a running daemon loads it.
 WITHOUT_DAEMON = {"cpersona_daemon.header", "cpersona_daemon.files", "cpersona_daemon.holders"}
 FOREIGN = {"msgpack": {"client.py", "codec.py"}, "typer": {"app.py"}, "rich": {"render.py", "rows.py"}}
@@ -41,17 +48,47 @@ def test_each_foreign_package_is_imported_only_where_it_is_needed():
 
 
 def modules_of(code, home):
-    done = subprocess.run([sys.executable, "-c", f"{code}\nimport sys\nprint(' '.join(sys.modules))"], env=home, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys\nprint(' '.join(sys.modules))"],
+        env=home,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return set(done.stdout.splitlines()[-1].split())
 
 
 def test_help_loads_neither_the_wire_nor_rich_nor_a_family(home):
     loaded = modules_of("from cpersona_cli.main import main\nassert main(['--help']) == 0", home)
-    assert not loaded & {"rich", "numpy", "apsw", "msgspec", "msgpack", "cpersona_cli.client", "cpersona_cli.storing", "cpersona_cli.recalling"}
+    assert not loaded & {
+        "rich",
+        "numpy",
+        "apsw",
+        "msgspec",
+        "msgpack",
+        "cpersona_cli.client",
+        "cpersona_cli.storing",
+        "cpersona_cli.recalling",
+    }
 
 
 def test_a_plain_recall_loads_no_rich_and_nothing_of_the_daemon_but_tables(home, daemon):
     loaded = modules_of("from cpersona_cli.main import main\nassert main(['recall', 'anything']) == 0", home)
     assert not loaded & {"rich", "numpy", "apsw", "msgspec", "asyncio"}
-    assert not loaded & {"typer", "typing", "dataclasses", "re", "json", "datetime", "msgpack", "hashlib", "socket", "struct", "importlib", "pathlib", "enum", "functools"}
+    assert not loaded & {
+        "typer",
+        "typing",
+        "dataclasses",
+        "re",
+        "json",
+        "datetime",
+        "msgpack",
+        "hashlib",
+        "socket",
+        "struct",
+        "importlib",
+        "pathlib",
+        "enum",
+        "functools",
+    }
     assert {name for name in loaded if name.startswith("cpersona_daemon")} <= OF_THE_DAEMON | {"cpersona_daemon.wire"}

@@ -12,19 +12,36 @@ QUESTIONS = [["recall", "-"], ["context", "-"], ["reconstruct", "-"]]
 def test_an_empty_pipe_is_no_question(shared_cli, shared_daemon, words, given):
     shared_daemon.call("store", {"agent_id": "default", "content": "walnut"})
     done = shared_cli(words, input=given)
-    assert (done.returncode, done.stdout) == (1, "") and "standard input holds no question" in done.stderr and done.stderr.count("\n") == 1
+    assert (
+        (done.returncode, done.stdout) == (1, "")
+        and "standard input holds no question" in done.stderr
+        and done.stderr.count("\n") == 1
+    )
 
 
 def test_a_question_that_is_given_empty_still_lists_the_newest(shared_cli, shared_daemon):
     shared_daemon.call("store", {"agent_id": "default", "content": "walnut"})
-    assert "walnut" in shared_cli(["recall", ""]).stdout and "walnut" in shared_cli(["recall", "-", "--deep"], input="walnut\n").stdout
+    assert (
+        "walnut" in shared_cli(["recall", ""]).stdout
+        and "walnut" in shared_cli(["recall", "-", "--deep"], input="walnut\n").stdout
+    )
 
 
 READING = [
-    (["recall", "-"], b"walnut\n"), (["context", "-"], b"walnut\n"), (["reconstruct", "-"], b"walnut\n"), (["exists", "-"], b"walnut\n"), (["store", "-"], b"a memory\n"),
-    (["update", "mem:1", "-"], b"another\n"), (["episode", "archive", "-"], b"a summary\n"), (["profile", "set", "-"], b"a profile\n"), (["associate", "declare", "-"], b'{"entities": [{"name": "x"}]}\n'),
-    (["call", "get_profile", "-"], b'{"agent_id": "x"}\n'), (["call", "--stdin"], b'{"id": 1, "method": "persistence_status"}\n'), (["store", "--jsonl", "-"], b'"a line"\n'),
-    (["import", "-"], b'{"_type": "memory", "agent_id": "x", "content": "y"}\n'), (["context", "q", "--history", "-"], b'{"role": "user", "content": "hello"}\n'),
+    (["recall", "-"], b"walnut\n"),
+    (["context", "-"], b"walnut\n"),
+    (["reconstruct", "-"], b"walnut\n"),
+    (["exists", "-"], b"walnut\n"),
+    (["store", "-"], b"a memory\n"),
+    (["update", "mem:1", "-"], b"another\n"),
+    (["episode", "archive", "-"], b"a summary\n"),
+    (["profile", "set", "-"], b"a profile\n"),
+    (["associate", "declare", "-"], b'{"entities": [{"name": "x"}]}\n'),
+    (["call", "get_profile", "-"], b'{"agent_id": "x"}\n'),
+    (["call", "--stdin"], b'{"id": 1, "method": "persistence_status"}\n'),
+    (["store", "--jsonl", "-"], b'"a line"\n'),
+    (["import", "-"], b'{"_type": "memory", "agent_id": "x", "content": "y"}\n'),
+    (["context", "q", "--history", "-"], b'{"role": "user", "content": "hello"}\n'),
     (["episode", "archive", "s", "--history", "-"], b'{"timestamp": "2026-01-01"}\n'),
 ]
 

@@ -24,7 +24,11 @@ def start(home):
     started = []
 
     def start(*arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE):
-        started.append(subprocess.Popen([*CPERSONA, *arguments], env=home, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True))
+        started.append(
+            subprocess.Popen(
+                [*CPERSONA, *arguments], env=home, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True
+            )
+        )
         return started[-1]
 
     yield start
@@ -138,7 +142,10 @@ def test_rows_that_were_deleted_before_an_interrupt_are_said_to_be(start, home, 
 def test_an_interrupted_import_says_the_least_that_is_in(start, home, daemon):
     path = os.path.join(home["HOME"], "in.jsonl")
     with open(path, "w", encoding="utf-8") as handle:
-        handle.writelines(json.dumps({"_type": "memory", "agent_id": "a", "content": f"an imported memory of number {n}"}) + "\n" for n in range(60_000))
+        handle.writelines(
+            json.dumps({"_type": "memory", "agent_id": "a", "content": f"an imported memory of number {n}"}) + "\n"
+            for n in range(60_000)
+        )
     process = start("import", path)
     with closing(sqlite3.connect(home["CPERSONA_DB_PATH"], timeout=60)) as conn:
         while process.poll() is None and conn.execute("SELECT count(*) FROM memories").fetchone()[0] < 2_000:

@@ -20,7 +20,11 @@ def rows(answer):
 @pytest.fixture(scope="module")
 def stored(shared_cli):
     """A memory with a key and one without, and an episode: (their refs, what the stores answered)."""
-    answers = [told(shared_cli, "store", "walnut one", "--id", "k1"), told(shared_cli, "store", "walnut two"), told(shared_cli, "episode", "archive", "walnut three")]
+    answers = [
+        told(shared_cli, "store", "walnut one", "--id", "k1"),
+        told(shared_cli, "store", "walnut two"),
+        told(shared_cli, "episode", "archive", "walnut three"),
+    ]
     return [answer["ref"] for answer in answers], answers
 
 
@@ -29,7 +33,17 @@ def test_a_store_names_the_row_and_the_key_it_was_given(stored):
     assert refs == ["mem:1", "mem:2", "ep:1"] and [answer.get("id") for answer in answers] == ["k1", None, None]
 
 
-@pytest.mark.parametrize("words", [["list"], ["get", "mem:1", "mem:2"], ["recall", "walnut", "--deep"], ["context", "walnut", "--deep"], ["recall", ""]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["get", "mem:1", "mem:2"],
+        ["recall", "walnut", "--deep"],
+        ["context", "walnut", "--deep"],
+        ["recall", ""],
+    ],
+    ids=" ".join,
+)
 def test_every_answer_with_rows_names_them_alike(shared_cli, stored, words):
     found = {row["ref"]: row.get("id") for row in rows(told(shared_cli, *words)) if row["ref"].startswith("mem:")}
     assert found == {"mem:1": "k1", "mem:2": None}
@@ -70,5 +84,7 @@ def test_what_was_not_kept_has_no_ref(shared_cli, stored):
 
 
 def test_call_answers_as_the_contract_does(shared_cli, stored):
-    (row, *_) = json.loads(shared_cli(["call", "list_memories", '{"agent_id": "default", "limit": 1}']).stdout)["memories"]
+    (row, *_) = json.loads(shared_cli(["call", "list_memories", '{"agent_id": "default", "limit": 1}']).stdout)[
+        "memories"
+    ]
     assert isinstance(row["id"], int) and row["msg_id"] == ""

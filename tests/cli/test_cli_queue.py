@@ -53,7 +53,11 @@ def test_where_nothing_can_be_written_it_fails_in_one_line(run_cli, home):
 def test_lines_are_queued_each_with_its_outcome_and_totals(run_cli, home):
     done = run_cli(["store", "--jsonl", "-", "--queue", "--json"], input='"a"\nnope\n{"content": "b", "id": "k"}\n')
     said = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(line["line"], line["result"]) for line in said[:-1]] == [(1, "queued"), (2, "rejected"), (3, "queued")] and done.returncode == 1
+    assert [(line["line"], line["result"]) for line in said[:-1]] == [
+        (1, "queued"),
+        (2, "rejected"),
+        (3, "queued"),
+    ] and done.returncode == 1
     assert said[-1] == {"totals": {"lines": 3, "stored": 0, "skipped": 0, "updated": 0, "queued": 2, "rejected": 1}}
     assert {row.split("\t")[-1] for row in run_cli(["list"]).stdout.splitlines()} == {"a", "b"}
 
@@ -63,8 +67,14 @@ def test_an_interrupted_file_says_so_and_goes_on_when_it_is_given_again(home, ru
     import subprocess
     import sys
 
-    process = subprocess.Popen([sys.executable, "-m", "cpersona_cli", "store", "--jsonl", "-"], env=home, stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cpersona_cli", "store", "--jsonl", "-"],
+        env=home,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     process.stdin.write('"one"\n')
     process.stdin.flush()
     assert json.loads(process.stdout.readline())["result"] == "stored"

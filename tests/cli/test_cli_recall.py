@@ -11,9 +11,19 @@ import pytest
 @pytest.fixture
 def notes(daemon):
     """Four memories that share the word `deploy`, the third the best match for `deploy branch`."""
-    texts = ["deploy on Fridays is forbidden", "the deploy log lives in /var/log/deploy.log", "deploy branch\nis release\t(never main)", "deploy keys rotate in May"]
+    texts = [
+        "deploy on Fridays is forbidden",
+        "the deploy log lives in /var/log/deploy.log",
+        "deploy branch\nis release\t(never main)",
+        "deploy keys rotate in May",
+    ]
     for n, text in enumerate(texts):
-        assert daemon.call("store", {"agent_id": "default", "content": text, "id": f"k{n}", "timestamp": "2026-03-01T00:00:00Z"})[0]["result"] == "stored"
+        assert (
+            daemon.call(
+                "store", {"agent_id": "default", "content": text, "id": f"k{n}", "timestamp": "2026-03-01T00:00:00Z"}
+            )[0]["result"]
+            == "stored"
+        )
     return texts
 
 
@@ -42,19 +52,32 @@ def test_control_characters_of_a_text_never_reach_the_output_raw(run_cli, daemon
 
 
 def test_best_first_turns_the_rows_round(run_cli, notes):
-    assert [row[0] for row in records(run_cli(["recall", "deploy branch", "--deep", "--best-first"]))] == ["1", "2", "3", "4"]
+    assert [row[0] for row in records(run_cli(["recall", "deploy branch", "--deep", "--best-first"]))] == [
+        "1",
+        "2",
+        "3",
+        "4",
+    ]
 
 
 def test_json_is_the_answer_with_its_order_beside_it(run_cli, daemon, notes):
     plain = daemon.call("recall", {"agent_id": "default", "query": "deploy branch", "deep": True})[0]
-    assert json.loads(run_cli(["recall", "deploy branch", "--deep", "--json"]).stdout) == {**plain, "order": "best_last"}
+    assert json.loads(run_cli(["recall", "deploy branch", "--deep", "--json"]).stdout) == {
+        **plain,
+        "order": "best_last",
+    }
     turned = json.loads(run_cli(["recall", "deploy branch", "--deep", "--json", "--best-first"]).stdout)
     assert turned["messages"] == plain["messages"][::-1] and turned["order"] == "best_first"
 
 
 def test_fields_choose_the_columns_and_nul_keeps_the_text(run_cli, notes):
-    assert run_cli(["recall", "deploy branch", "--deep", "-n", "1", "--fields", "id,ref,truncated"]).stdout == "k2\tmem:3\tfalse\n"
-    assert run_cli(["recall", "deploy branch", "--deep", "-n", "1", "--fields", "content", "-0"]).stdout == notes[2] + "\0"
+    assert (
+        run_cli(["recall", "deploy branch", "--deep", "-n", "1", "--fields", "id,ref,truncated"]).stdout
+        == "k2\tmem:3\tfalse\n"
+    )
+    assert (
+        run_cli(["recall", "deploy branch", "--deep", "-n", "1", "--fields", "content", "-0"]).stdout == notes[2] + "\0"
+    )
 
 
 def test_top_is_the_text_of_the_best_row_alone(run_cli, notes):
@@ -63,9 +86,13 @@ def test_top_is_the_text_of_the_best_row_alone(run_cli, notes):
 
 def test_max_chars_is_spent_from_the_best_row(run_cli, notes):
     done = run_cli(["recall", "deploy branch", "--deep", "--max-chars", "60"])
-    assert [row[1] for row in records(done)][-1] == "mem:3" and len(records(done)) < 4 and "of 4 rows out" in done.stderr
+    assert (
+        [row[1] for row in records(done)][-1] == "mem:3" and len(records(done)) < 4 and "of 4 rows out" in done.stderr
+    )
     cut = json.loads(run_cli(["recall", "deploy branch", "--deep", "--max-chars", "6", "--json"]).stdout)["messages"]
-    assert [(row["content"], row["content_truncated"], row["content_len"]) for row in cut] == [("deploy", True, len(notes[2]))]
+    assert [(row["content"], row["content_truncated"], row["content_len"]) for row in cut] == [
+        ("deploy", True, len(notes[2]))
+    ]
 
 
 def test_an_empty_answer_is_exit_0_unless_it_was_asked_to_fail(run_cli, notes):
@@ -80,13 +107,26 @@ def test_an_empty_answer_says_how_many_rows_came_into_question_and_what_the_near
     said = json.loads(run_cli(["recall", "zebra", "--json"]).stdout)
     assert (said["messages"], said["considered"], said["gated"]) == ([], 0, 0)
     strict = run_cli(["recall", "deploy", "--set", "recall_mode=cascade"])
-    assert strict.returncode == 0 and strict.stdout == "" and "rows came into question" in strict.stderr and "--deep" in strict.stderr
+    assert (
+        strict.returncode == 0
+        and strict.stdout == ""
+        and "rows came into question" in strict.stderr
+        and "--deep" in strict.stderr
+    )
 
 
 def test_absolute_shows_the_columns_that_compare_between_questions(run_cli, notes):
     rows = records(run_cli(["recall", "deploy branch", "--deep", "--absolute"]))
-    assert rows and all(len(row) == 6 and row[3] == "-" for row in rows) and rows[-1][4:] == ["1.0000", notes[2].replace("\n", "\\n").replace("\t", "\\t")]
-    assert run_cli(["recall", "deploy branch", "--deep", "--absolute", "--fields", "ref,coverage"]).stdout.splitlines()[-1].startswith("mem:3\t")
+    assert (
+        rows
+        and all(len(row) == 6 and row[3] == "-" for row in rows)
+        and rows[-1][4:] == ["1.0000", notes[2].replace("\n", "\\n").replace("\t", "\\t")]
+    )
+    assert (
+        run_cli(["recall", "deploy branch", "--deep", "--absolute", "--fields", "ref,coverage"])
+        .stdout.splitlines()[-1]
+        .startswith("mem:3\t")
+    )
 
 
 def test_options_narrow_the_question(run_cli, notes):
@@ -99,7 +139,9 @@ def test_options_narrow_the_question(run_cli, notes):
 
 
 def test_set_changes_a_retrieval_setting_for_one_call(run_cli, notes):
-    assert {row[3] for row in records(run_cli(["recall", "deploy branch", "--deep", "--set", "recall_mode=rsf"]))} == {"rsf"}
+    assert {row[3] for row in records(run_cli(["recall", "deploy branch", "--deep", "--set", "recall_mode=rsf"]))} == {
+        "rsf"
+    }
     assert {row[3] for row in records(run_cli(["recall", "deploy branch", "--deep"]))} == {"blend"}
     refused = run_cli(["recall", "deploy", "--deep", "--set", "recall_mode=magic"])
     assert refused.returncode == 1 and "rrf | rsf | cascade" in refused.stderr and refused.stderr.count("\n") == 1
@@ -117,11 +159,18 @@ def test_explain_shows_every_candidate_and_why_not_names_the_stage(run_cli, note
 def test_a_pasted_ref_shows_that_row_and_nothing_else(run_cli, notes, daemon):
     for asked in ("mem:3", " mem:3 "):
         done = run_cli(["recall", asked])
-        assert done.returncode == 0 and [(row[0], row[1], row[6]) for row in records(done)] == [("1", "mem:3", "deploy branch\\nis release\\t(never main)")]
+        assert done.returncode == 0 and [(row[0], row[1], row[6]) for row in records(done)] == [
+            ("1", "mem:3", "deploy branch\\nis release\\t(never main)")
+        ]
         assert "`cpersona get mem:3`" in done.stderr
-    assert run_cli(["recall", "mem:3", "--top"]).stdout == notes[2] + "\n" and run_cli(["recall", "mem:3", "--fields", "id"]).stdout == "k2\n"
+    assert (
+        run_cli(["recall", "mem:3", "--top"]).stdout == notes[2] + "\n"
+        and run_cli(["recall", "mem:3", "--fields", "id"]).stdout == "k2\n"
+    )
     told = json.loads(run_cli(["recall", "mem:3", "--json"]).stdout)
-    assert [(row["ref"], row["id"], row["content"]) for row in told["messages"]] == [("mem:3", "k2", notes[2])] and told["order"] == "best_last"
+    assert [(row["ref"], row["id"], row["content"]) for row in told["messages"]] == [
+        ("mem:3", "k2", notes[2])
+    ] and told["order"] == "best_last"
     daemon.call("archive_episode", {"agent_id": "default", "summary": "moved the queue"})
     assert records(run_cli(["recall", "ep:1"]))[0][1] == "ep:1"
 
@@ -137,16 +186,23 @@ def test_a_ref_that_is_no_row_or_stands_with_conditions_is_a_question(run_cli, n
 
 
 def test_a_question_from_a_pipe_is_the_same_question(run_cli, notes):
-    assert run_cli(["recall", "-", "--deep"], input="deploy branch\n").stdout == run_cli(["recall", "deploy branch", "--deep"]).stdout
+    assert (
+        run_cli(["recall", "-", "--deep"], input="deploy branch\n").stdout
+        == run_cli(["recall", "deploy branch", "--deep"]).stdout
+    )
 
 
 def test_context_is_chronological_and_says_so(run_cli, notes, home):
-    history = "\n".join(json.dumps({"role": role, "content": text, "timestamp": f"2026-0{month}-01T00:00:00Z"})
-                        for role, text, month in (("user", "when do we deploy?", 2), ("assistant", "soon", 4)))
+    history = "\n".join(
+        json.dumps({"role": role, "content": text, "timestamp": f"2026-0{month}-01T00:00:00Z"})
+        for role, text, month in (("user", "when do we deploy?", 2), ("assistant", "soon", 4))
+    )
     done = run_cli(["context", "deploy branch", "--deep", "--history", "-", "-n", "1"], input=history)
     assert [row[0] for row in records(done)] == ["user", "memory", "agent"]
     as_array = json.dumps([json.loads(line) for line in history.splitlines()])
-    answer = json.loads(run_cli(["context", "deploy branch", "--deep", "--history", "-", "-n", "1", "--json"], input=as_array).stdout)
+    answer = json.loads(
+        run_cli(["context", "deploy branch", "--deep", "--history", "-", "-n", "1", "--json"], input=as_array).stdout
+    )
     assert answer["order"] == "chronological" and answer["messages"][1]["ref"] == "mem:3"
     bad = run_cli(["context", "deploy", "--deep", "--history", "-"], input="[1]")
     assert bad.returncode == 1 and "role" in bad.stderr

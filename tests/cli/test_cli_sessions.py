@@ -19,7 +19,15 @@ def paused(shared_cli):
     shared_cli(["resume", "--session", "s"])
 
 
-WRITES = (["store", "x"], ["store", "x", "--queue"], ["update", "REF", "x"], ["delete", "REF"], ["lock", "REF"], ["episode", "archive", "x"], ["profile", "set", "x"])
+WRITES = (
+    ["store", "x"],
+    ["store", "x", "--queue"],
+    ["update", "REF", "x"],
+    ["delete", "REF"],
+    ["lock", "REF"],
+    ["episode", "archive", "x"],
+    ["profile", "set", "x"],
+)
 
 
 @pytest.mark.parametrize("words", WRITES, ids=" ".join)
@@ -31,7 +39,10 @@ def test_what_the_session_writes_is_not_kept(shared_cli, shared_daemon, paused, 
 
 
 def test_lines_of_the_session_are_not_kept_and_those_of_others_are(shared_cli, paused):
-    done = shared_cli(["store", "--jsonl", "-", "--session", "s"], input='"kept nowhere"\n{"content": "of another session", "session": "t"}\n')
+    done = shared_cli(
+        ["store", "--jsonl", "-", "--session", "s"],
+        input='"kept nowhere"\n{"content": "of another session", "session": "t"}\n',
+    )
     assert [json.loads(line)["result"] for line in done.stdout.splitlines()] == ["skipped", "stored"]
     assert "1 of the skipped are kept nowhere, persistence is paused" in done.stderr
 
@@ -39,7 +50,9 @@ def test_lines_of_the_session_are_not_kept_and_those_of_others_are(shared_cli, p
 def test_others_write_on_while_a_session_is_paused(shared_cli, paused):
     assert shared_cli(["store", "of nobody's session"]).stdout.startswith("mem:")
     assert shared_cli(["store", "of another session too", "--session", "t"]).stdout.startswith("mem:")
-    assert shared_cli(["pause", "--status"]).stdout == "keeping\n" and shared_cli(["pause", "--status", "--session", "s"]).stdout.startswith("paused")
+    assert shared_cli(["pause", "--status"]).stdout == "keeping\n" and shared_cli(
+        ["pause", "--status", "--session", "s"]
+    ).stdout.startswith("paused")
 
 
 def test_every_command_that_may_name_a_session_asks_methods_that_know_one():
@@ -47,5 +60,13 @@ def test_every_command_that_may_name_a_session_asks_methods_that_know_one():
     signed = {name for name, (kind, _) in fields.METHODS.items() if kind != fields.READ or name == "persistence_status"}
     # What these do is no write into the store, and no command that asks them takes --session.
     assert signed - takes == {"export_memories", "backup_database", "daemon_stop"}
-    named = {" ".join(command.path) for name in catalogue.ENTRIES for command in catalogue.declared(name) if "session" in command.common}
-    assert not named & {"export", "backup", "daemon stop", "daemon restart", "recall", "list", "get"} and {"store", "pause", "resume", "import", "git note"} <= named
+    named = {
+        " ".join(command.path)
+        for name in catalogue.ENTRIES
+        for command in catalogue.declared(name)
+        if "session" in command.common
+    }
+    assert (
+        not named & {"export", "backup", "daemon stop", "daemon restart", "recall", "list", "get"}
+        and {"store", "pause", "resume", "import", "git note"} <= named
+    )

@@ -11,25 +11,36 @@ from cpersona_cli.shaping import Shape, shape_options
 KNOWN = ("ref", "content")
 # How each command that shows rows is asked for both of them here, the field of their text, and which comes first.
 COMMANDS = {
-    "recall": (["recall", "deploy", "--deep"], "content", None), "context": (["context", "deploy", "--deep"], "content", None),
-    "get": (["get", "mem:1", "mem:2"], "content", "mem:1"), "list": (["list"], "content", "mem:2"), "episode list": (["episode", "list"], "summary", "ep:2"),
+    "recall": (["recall", "deploy", "--deep"], "content", None),
+    "context": (["context", "deploy", "--deep"], "content", None),
+    "get": (["get", "mem:1", "mem:2"], "content", "mem:1"),
+    "list": (["list"], "content", "mem:2"),
+    "episode list": (["episode", "list"], "summary", "ep:2"),
 }
 
 
 @pytest.fixture(scope="module")
 def two(shared_daemon):
     for n, text in enumerate(("deploy one\nhas two lines", "deploy two\tand a tab")):
-        shared_daemon.call("store", {"agent_id": "default", "content": text, "id": f"k{n}", "timestamp": f"2026-03-0{n + 1}T00:00:00Z"})
+        shared_daemon.call(
+            "store", {"agent_id": "default", "content": text, "id": f"k{n}", "timestamp": f"2026-03-0{n + 1}T00:00:00Z"}
+        )
         shared_daemon.call("archive_episode", {"agent_id": "default", "summary": text})
 
 
 def test_every_command_that_shows_rows_takes_all_four():
-    taking = {" ".join(command.path) for name in catalogue.ENTRIES for command in catalogue.declared(name)
-              if any(p.name in ("fields", "format", "null", "max_chars") for p in command.parameters)}
+    taking = {
+        " ".join(command.path)
+        for name in catalogue.ENTRIES
+        for command in catalogue.declared(name)
+        if any(p.name in ("fields", "format", "null", "max_chars") for p in command.parameters)
+    }
     assert taking == set(COMMANDS)
     for name in taking:
         (command,) = [c for c in catalogue.declared(name.split()[0]) if c.path == tuple(name.split())]
-        assert {flag for option in shape_options(()) for flag in option.flags} <= {flag for p in command.parameters for flag in p.flags}
+        assert {flag for option in shape_options(()) for flag in option.flags} <= {
+            flag for p in command.parameters for flag in p.flags
+        }
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -39,7 +50,9 @@ def test_a_template_prints_each_row_by_its_fields_on_one_line_and_whole_with_nul
     rows = sorted(line for line in done.stdout.splitlines() if "<ep" in line or name != "episode list")
     memories = [row for row in rows if "<mem:" in row or name == "episode list"]
     assert done.returncode == 0 and memories, done.stderr
-    assert memories[0].endswith(">\t{deploy one\\nhas two lines}") and memories[1].endswith(">\t{deploy two\\tand a tab}")
+    assert memories[0].endswith(">\t{deploy one\\nhas two lines}") and memories[1].endswith(
+        ">\t{deploy two\\tand a tab}"
+    )
     whole = shared_cli([*words, "--format", f"{{{text}}}", "-0"]).stdout.split("\0")
     assert whole[-1] == "" and {"deploy one\nhas two lines", "deploy two\tand a tab"} <= set(whole)
 
@@ -58,7 +71,11 @@ def test_max_chars_cuts_the_first_row_and_leaves_the_others_out(shared_cli, two,
     words, text, first = COMMANDS[name]
     done = shared_cli([*words, "--max-chars", "6", "--fields", f"ref,{text}"])
     (row,) = done.stdout.splitlines()
-    assert row.split("\t")[1] in ("deploy", "[Episo") and "--max-chars left" in done.stderr and (first is None or row.startswith(first))
+    assert (
+        row.split("\t")[1] in ("deploy", "[Episo")
+        and "--max-chars left" in done.stderr
+        and (first is None or row.startswith(first))
+    )
     told = json.loads(shared_cli([*words, "--max-chars", "6", "--json", "-q"]).stdout)
     (kept,) = next(told[key] for key in ("messages", "items", "memories", "episodes") if key in told)
     assert kept[f"{text}_truncated"] is True and kept[f"{text}_len"] > 6 and told.get("count", 1) == 1
@@ -80,9 +97,17 @@ def filled(template, null=False, **row):
     return "".join(written)
 
 
-@pytest.mark.parametrize("template, said", [
-    ("{ref}", "mem:1\n"), ("{ ref }{content}", "mem:1a\\nb\n"), ("{{{ref}}}", "{mem:1}\n"), ("\\t\\n\\\\\\0\\r", "\t\n\\\0\r\n"), ("plain", "plain\n"), ("é{ref}", "émem:1\n"),
-])
+@pytest.mark.parametrize(
+    "template, said",
+    [
+        ("{ref}", "mem:1\n"),
+        ("{ ref }{content}", "mem:1a\\nb\n"),
+        ("{{{ref}}}", "{mem:1}\n"),
+        ("\\t\\n\\\\\\0\\r", "\t\n\\\0\r\n"),
+        ("plain", "plain\n"),
+        ("é{ref}", "émem:1\n"),
+    ],
+)
 def test_a_template_means_what_it_says(template, said):
     assert filled(template, ref="mem:1", content="a\nb") == said
 
@@ -91,10 +116,21 @@ def test_with_nul_a_field_of_a_template_is_as_it_is():
     assert filled("{content}", null=True, ref="", content="a\nb\x1b") == "a\nb\x1b\0"
 
 
-@pytest.mark.parametrize("template, said", [
-    ("", "empty"), ("{", "without its }"), ("{ref", "without its }"), ("ref}", "without its {"), ("{}", "knows no ''"), ("{text}", "it takes ref, content"),
-    ("\\x", "does not understand"), ("\\", "does not understand"), ("{ref!r}", "knows no"), ("{ref.__class__}", "knows no"),
-])
+@pytest.mark.parametrize(
+    "template, said",
+    [
+        ("", "empty"),
+        ("{", "without its }"),
+        ("{ref", "without its }"),
+        ("ref}", "without its {"),
+        ("{}", "knows no ''"),
+        ("{text}", "it takes ref, content"),
+        ("\\x", "does not understand"),
+        ("\\", "does not understand"),
+        ("{ref!r}", "knows no"),
+        ("{ref.__class__}", "knows no"),
+    ],
+)
 def test_a_template_that_means_nothing_is_a_usage_error_that_says_what_does(template, said):
     with pytest.raises(exits.Usage, match=".") as refused:
         Shape(KNOWN, format=template)

@@ -42,16 +42,43 @@ def test_options_become_parameters_and_axes_come_from_options_environment_and_co
     os.makedirs(config)
     with open(os.path.join(config, "config.toml"), "w", encoding="utf-8") as handle:
         handle.write('agent = "a"\nproject = "from-config"\n')
-    done = run_cli(["--channel", "c1", "store", "text", "--id", "k", "--source", "assistant", "--at", "2026-03-01", "--metadata", '{"n": 1}', "--lock"],
-                   env={"CPERSONA_PROJECT": "p1"})
+    done = run_cli(
+        [
+            "--channel",
+            "c1",
+            "store",
+            "text",
+            "--id",
+            "k",
+            "--source",
+            "assistant",
+            "--at",
+            "2026-03-01",
+            "--metadata",
+            '{"n": 1}',
+            "--lock",
+        ],
+        env={"CPERSONA_PROJECT": "p1"},
+    )
     assert done.returncode == 0, done.stderr
     row = daemon.call("list_memories", {"agent_id": "a"})[0]["memories"][0]
-    assert (row["project_id"], row["channel"], row["msg_id"], row["locked"], row["metadata"]) == ("p1", "c1", "k", True, {"n": 1})
+    assert (row["project_id"], row["channel"], row["msg_id"], row["locked"], row["metadata"]) == (
+        "p1",
+        "c1",
+        "k",
+        True,
+        {"n": 1},
+    )
     assert row["source"]["type"] == "Agent" and row["timestamp"] == "2026-03-01T00:00:00+00:00"
 
 
 def test_an_empty_axis_option_wins_over_the_environment(run_cli, daemon):
-    assert run_cli(["store", "x", "--project", "", "--channel", ""], env={"CPERSONA_PROJECT": "p", "CPERSONA_CHANNEL": "c"}).returncode == 0
+    assert (
+        run_cli(
+            ["store", "x", "--project", "", "--channel", ""], env={"CPERSONA_PROJECT": "p", "CPERSONA_CHANNEL": "c"}
+        ).returncode
+        == 0
+    )
     row = daemon.call("list_memories", {"agent_id": "default"})[0]["memories"][0]
     assert (row["project_id"], row["channel"]) == ("", "")
 
@@ -59,12 +86,21 @@ def test_an_empty_axis_option_wins_over_the_environment(run_cli, daemon):
 @pytest.mark.parametrize("arguments", [["store", "-"], ["store"]])
 def test_text_comes_from_standard_input_with_its_inner_line_breaks(run_cli, daemon, arguments):
     assert run_cli(arguments, input="one\ntwo\n").returncode == 0
-    assert daemon.call("get_contents", {"agent_id": "default", "refs": ["mem:1"]})[0]["items"][0]["content"] == "one\ntwo"
+    assert (
+        daemon.call("get_contents", {"agent_id": "default", "refs": ["mem:1"]})[0]["items"][0]["content"] == "one\ntwo"
+    )
 
 
-@pytest.mark.parametrize("data, said", [
-    (b"caf\xe9", "not valid UTF-8 (byte 4 is 0xe9)"), (b"a\0b", "NUL"), (b"", "empty"), (b" \n ", "empty"), (b"x" * (32 * 1024 * 1024 + 1), "larger than 32 MB"),
-])
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        (b"caf\xe9", "not valid UTF-8 (byte 4 is 0xe9)"),
+        (b"a\0b", "NUL"),
+        (b"", "empty"),
+        (b" \n ", "empty"),
+        (b"x" * (32 * 1024 * 1024 + 1), "larger than 32 MB"),
+    ],
+)
 def test_input_that_cannot_be_a_memory_is_one_clear_line_and_exit_1(run_cli, data, said):
     done = run_cli(["store", "-"], input=data)
     assert done.returncode == 1 and done.stdout == b""
@@ -79,7 +115,10 @@ def test_an_argument_that_is_not_utf8_is_refused(home):
 def test_a_naive_time_is_utc_and_a_warning_says_so_where_the_zone_is_another(run_cli, daemon):
     done = run_cli(["store", "x", "--at", "2026-03-01T10:00"], env={"TZ": "XST-9"})
     assert done.returncode == 0 and "read as UTC" in done.stderr and "+09:00" in done.stderr
-    assert daemon.call("list_memories", {"agent_id": "default"})[0]["memories"][0]["timestamp"] == "2026-03-01T10:00:00+00:00"
+    assert (
+        daemon.call("list_memories", {"agent_id": "default"})[0]["memories"][0]["timestamp"]
+        == "2026-03-01T10:00:00+00:00"
+    )
 
 
 def test_a_text_that_is_cut_is_said_to_be(run_cli):
@@ -91,16 +130,39 @@ def test_json_prints_the_whole_answer_with_the_row_as_its_ref(run_cli):
     done = run_cli(["store", "x", "--json"])
     assert json.loads(done.stdout) == {"ok": True, "result": "stored", "ref": "mem:1", "embedded": False}
     rejected = run_cli(["store", "", "--json"])
-    assert rejected.returncode == 1 and json.loads(rejected.stdout)["result"] == "rejected" and rejected.stderr.count("\n") == 1
+    assert (
+        rejected.returncode == 1
+        and json.loads(rejected.stdout)["result"] == "rejected"
+        and rejected.stderr.count("\n") == 1
+    )
 
 
 def test_a_batch_gives_each_line_its_outcome_in_order_and_totals_on_stderr(run_cli):
-    batch = ['{"content": "a", "id": "k1"}', '"bare"', "", "nope", '{"content": "x", "colour": 1}', '{"content": "a"}', "[1]", '{"content": ""}',
-             '{"content": "b", "id": "k1", "on_conflict": "update"}', '{"content": NaN}']
+    batch = [
+        '{"content": "a", "id": "k1"}',
+        '"bare"',
+        "",
+        "nope",
+        '{"content": "x", "colour": 1}',
+        '{"content": "a"}',
+        "[1]",
+        '{"content": ""}',
+        '{"content": "b", "id": "k1", "on_conflict": "update"}',
+        '{"content": NaN}',
+    ]
     done = run_cli(["store", "--jsonl", "-"], input="\n".join(batch))
     assert done.returncode == 1
     assert [(o["line"], o["result"]) for o in lines(done)] == [
-        (1, "stored"), (2, "stored"), (4, "rejected"), (5, "rejected"), (6, "skipped"), (7, "rejected"), (8, "rejected"), (9, "updated"), (10, "rejected")]
+        (1, "stored"),
+        (2, "stored"),
+        (4, "rejected"),
+        (5, "rejected"),
+        (6, "skipped"),
+        (7, "rejected"),
+        (8, "rejected"),
+        (9, "updated"),
+        (10, "rejected"),
+    ]
     assert all(o["reason"] for o in lines(done) if o["result"] in ("rejected", "skipped"))
     assert "'colour'" in lines(done)[3]["reason"]
     assert done.stderr == "2 stored, 1 skipped, 1 updated, 5 rejected of 9 lines\n"
@@ -110,7 +172,10 @@ def test_lines_with_one_key_take_effect_in_the_order_of_the_file(run_cli, daemon
     batch = [json.dumps({"id": "k", "content": f"version {n}", "on_conflict": "update"}) for n in range(100)]
     done = run_cli(["store", "--jsonl", "-"], input="\n".join(batch))
     assert [o["result"] for o in lines(done)] == ["stored", *["updated"] * 99]
-    assert daemon.call("get_contents", {"agent_id": "default", "refs": ["mem:1"]})[0]["items"][0]["content"] == "version 99"
+    assert (
+        daemon.call("get_contents", {"agent_id": "default", "refs": ["mem:1"]})[0]["items"][0]["content"]
+        == "version 99"
+    )
 
 
 def test_a_batch_takes_its_defaults_from_the_options_and_a_line_may_differ(run_cli, daemon, home):
@@ -132,7 +197,12 @@ def test_a_bad_line_of_any_kind_does_not_stop_the_others(run_cli):
 
 
 def test_an_outcome_comes_before_the_next_line_is_there(home, daemon):
-    process = subprocess.Popen([sys.executable, "-m", "cpersona_cli", "store", "--jsonl", "-"], env=home, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cpersona_cli", "store", "--jsonl", "-"],
+        env=home,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     with process:
         for text in ("one", "two"):
             process.stdin.write(json.dumps(text).encode() + b"\n")

@@ -27,7 +27,13 @@ def test_on_a_terminal_a_recall_is_a_table_within_the_width_with_a_legend(on_ter
 
 
 def test_the_words_of_the_question_stand_out_and_what_lies_far_back_is_shown(on_terminal, daemon):
-    daemon.call("store", {"agent_id": "default", "content": "Déploys go out. " + "word " * 60 + "The lease of the exporter ran out, 東京."})
+    daemon.call(
+        "store",
+        {
+            "agent_id": "default",
+            "content": "Déploys go out. " + "word " * 60 + "The lease of the exporter ran out, 東京.",
+        },
+    )
     for question, marked in (("when do deploys go?", ["Déploys", "go"]), ("lease", ["lease"]), ("東京", ["東京"])):
         for options in ([], ["--full"]):
             out, _ = on_terminal(["recall", question, "-q", *options])
@@ -40,7 +46,11 @@ def test_the_words_of_the_question_stand_out_and_what_lies_far_back_is_shown(on_
 def test_a_legend_explains_on_demand_what_the_rows_carry(on_terminal, daemon, run_cli):
     daemon.call("store", {"agent_id": "default", "content": "deploy"})
     out, status = on_terminal(["recall", "deploy", "--legend"], 120)
-    assert status == 0 and re.search("^blend +meaning above", plain(out), re.MULTILINE) and "relative to this question" not in out
+    assert (
+        status == 0
+        and re.search("^blend +meaning above", plain(out), re.MULTILINE)
+        and "relative to this question" not in out
+    )
     piped = run_cli(["recall", "deploy", "-q", "--legend"])
     assert piped.stdout.count("\n") == 1 and "meaning above" in piped.stderr
 
@@ -93,12 +103,20 @@ def test_a_stdout_that_takes_nothing_is_a_failure(home, daemon):
     with open("/dev/full", "wb") as full:
         done = subprocess.run(CPERSONA + ["store", "x"], env=home, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1 and done.stderr.startswith("cpersona: standard output") and done.stderr.count("\n") == 1
-    closed = subprocess.run(["sh", "-c", f"exec {sys.executable} -m cpersona_cli store y >&-"], env=home, stderr=subprocess.PIPE, text=True)
+    closed = subprocess.run(
+        ["sh", "-c", f"exec {sys.executable} -m cpersona_cli store y >&-"], env=home, stderr=subprocess.PIPE, text=True
+    )
     assert closed.returncode == 1 and "standard output" in closed.stderr
 
 
 def test_an_interrupt_exits_130_and_prints_no_traceback(home, daemon):
-    process = subprocess.Popen(CPERSONA + ["store", "--jsonl", "-"], env=home, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        CPERSONA + ["store", "--jsonl", "-"],
+        env=home,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     process.stdin.write(b'"one"\n')
     process.stdin.flush()
     assert process.stdout.readline()
@@ -108,7 +126,13 @@ def test_an_interrupt_exits_130_and_prints_no_traceback(home, daemon):
 
 
 def test_a_command_substitution_returns_while_the_daemon_it_started_lives_on(home, run_cli):
-    done = subprocess.run(["sh", "-c", f"x=$({sys.executable} -m cpersona_cli store hi); echo \"got $x\""], env=home, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["sh", "-c", f'x=$({sys.executable} -m cpersona_cli store hi); echo "got $x"'],
+        env=home,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.stdout == "got mem:1\n" and run_cli(["daemon", "status"]).returncode == 0
 
 

@@ -26,7 +26,10 @@ def test_an_export_reads_back_into_another_store_and_twice_is_harmless(run_cli, 
 def test_export_and_import_go_through_pipes_and_leave_no_file_behind(run_cli, home):
     run_cli(["store", "one"])
     exported = run_cli(["export", "-", "-q"])
-    assert exported.returncode == 0 and [json.loads(line)["_type"] for line in exported.stdout.splitlines()] == ["header", "memory"]
+    assert exported.returncode == 0 and [json.loads(line)["_type"] for line in exported.stdout.splitlines()] == [
+        "header",
+        "memory",
+    ]
     done = run_cli(["import", "-", "--to-agent", "b"], input=exported.stdout)
     assert done.returncode == 0 and counts(done)["imported_memories"] == "1"
     assert run_cli(["list", "--agent", "b"]).stdout.endswith("\tone\n")
@@ -56,7 +59,9 @@ def test_many_bad_lines_are_counted_and_the_first_are_shown(run_cli):
     rows = [json.dumps({"_type": "memory", "agent_id": "default", "content": "good"}), *["nonsense"] * 2000]
     done = run_cli(["import", "-"], input="\n".join(rows) + "\n")
     said = done.stderr.splitlines()
-    assert done.returncode == 1 and [line.split(":")[1].strip() for line in said[:5]] == [f"Line {n}" for n in range(2, 7)]
+    assert done.returncode == 1 and [line.split(":")[1].strip() for line in said[:5]] == [
+        f"Line {n}" for n in range(2, 7)
+    ]
     assert said[5] == "cpersona import: 2,000 rejected, first 5 shown; --json has 100" and len(said) == 6
     again = run_cli(["import", "-", "--json"], input="\n".join(rows[:4]) + "\n")
     assert json.loads(again.stdout)["rejected"] == 3 and again.stderr.splitlines()[-1] == "cpersona import: 3 rejected"
@@ -67,7 +72,12 @@ def test_a_file_that_is_no_export_is_named_with_the_command_that_takes_it(run_cl
     with open(path, "w") as handle:
         handle.write('{"content": "one"}\n{"content": "two"}\n')
     done = run_cli(["import", "my notes.jsonl"])
-    assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1 and "cpersona store --jsonl 'my notes.jsonl'`" in done.stderr
+    assert (
+        done.returncode == 1
+        and done.stdout == ""
+        and done.stderr.count("\n") == 1
+        and "cpersona store --jsonl 'my notes.jsonl'`" in done.stderr
+    )
     assert run_cli(["store", "--jsonl", "my notes.jsonl"]).returncode == 0
     piped = run_cli(["import", "-"], input="")
     assert piped.returncode == 1 and "empty" in piped.stderr
@@ -88,13 +98,21 @@ def test_merge_moves_and_forget_agent_asks_first(run_cli):
 
 def test_an_agent_that_nothing_is_stored_for_is_an_error_where_its_rows_were_to_go(run_cli, home):
     run_cli(["store", "one"])
-    for command in (["forget-agent", "defualt", "--yes"], ["merge", "defualt", "other"], ["merge", "defualt", "other", "--move"], ["merge", "defualt", "other", "--dry-run"]):
+    for command in (
+        ["forget-agent", "defualt", "--yes"],
+        ["merge", "defualt", "other"],
+        ["merge", "defualt", "other", "--move"],
+        ["merge", "defualt", "other", "--dry-run"],
+    ):
         done = run_cli(command)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), command
         assert "'defualt'" in done.stderr and home["CPERSONA_DB_PATH"] in done.stderr
     assert json.loads(run_cli(["forget-agent", "defualt", "--yes", "--json"]).stdout)["unknown_agent"] is True
     run_cli(["profile", "set", "somebody", "--agent", "p"])
-    assert run_cli(["forget-agent", "p", "--yes"]).returncode == 0 and run_cli(["forget-agent", "p", "--yes"]).returncode == 1
+    assert (
+        run_cli(["forget-agent", "p", "--yes"]).returncode == 0
+        and run_cli(["forget-agent", "p", "--yes"]).returncode == 1
+    )
     assert run_cli(["list"]).stdout.endswith("\tone\n")
 
 

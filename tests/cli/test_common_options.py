@@ -15,6 +15,7 @@ def reached(monkeypatch):
     """Run a command line whose commands only note with which options they were called; answers (exit status, those options or None)."""
     called = []
     for command in COMMANDS.values():
+
         def note(session, **values):
             called.append(session.options)
 
@@ -80,5 +81,8 @@ def test_both_lists_show_the_channel_that_is_asked_for_and_what_has_none(shared_
         assert shared_cli([*words, "--fields", "content"]).stdout.splitlines() == ["in:red", "in:"]
     for words in (["--channel", "red", "episode", "list"], ["episode", "--channel", "red"]):
         assert shared_cli([*words, "--fields", "summary"]).stdout.splitlines() == ["in:red", "in:"]
-    assert shared_cli(["list", "--fields", "content"], env={"CPERSONA_CHANNEL": "blue"}).stdout.splitlines() == ["in:blue", "in:"]
+    assert shared_cli(["list", "--fields", "content"], env={"CPERSONA_CHANNEL": "blue"}).stdout.splitlines() == [
+        "in:blue",
+        "in:",
+    ]
     assert "no memories like that" in shared_cli(["list", "--channel", "red", "--agent", "nobody"]).stderr

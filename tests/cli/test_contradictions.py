@@ -9,19 +9,53 @@ import pytest
 from cpersona_cli import catalogue
 
 SHOWING = [["recall", "q"], ["context", "q"], ["get", "mem:1"], ["list"], ["episode", "list"]]
-OF_ALL = [["list"], ["episode", "list"], ["canary", "list"], ["canary", "run"], ["undo", "monday"], ["calibrate"], ["export", "x"], ["associate", "list"]]
-OF_ALL = [words for words in OF_ALL if any(p.name == "all_agents" for c in catalogue.declared(words[0]) if list(c.path) == words[:len(c.path)] for p in c.parameters)]
+OF_ALL = [
+    ["list"],
+    ["episode", "list"],
+    ["canary", "list"],
+    ["canary", "run"],
+    ["undo", "monday"],
+    ["calibrate"],
+    ["export", "x"],
+    ["associate", "list"],
+]
+OF_ALL = [
+    words
+    for words in OF_ALL
+    if any(
+        p.name == "all_agents"
+        for c in catalogue.declared(words[0])
+        if list(c.path) == words[: len(c.path)]
+        for p in c.parameters
+    )
+]
 PAIRS = [
-    *([*words, "--json", *shape] for words in SHOWING for shape in (["--format", "{ref}"], ["--fields", "ref"], ["-0"])),
+    *(
+        [*words, "--json", *shape]
+        for words in SHOWING
+        for shape in (["--format", "{ref}"], ["--fields", "ref"], ["-0"])
+    ),
     *([*words, "--fields", "ref", "--format", "{ref}"] for words in SHOWING),
     *([*words, "--all-agents", "--agent", "x"] for words in OF_ALL),
-    ["get", "1", "--raw", "--json"], ["get", "1", "--raw", "--fields", "ref"],
-    ["list", "--since", "2026-03-02", "--until", "2026-03-01"], ["list", "--since", "1h", "--as-of", "2h"],
-    ["calibrate", "--percentile", "0.9"], ["calibrate", "--method", "zscore", "--percentile", "0.9"], ["calibrate", "--method", "percentile", "--z-factor", "1"],
-    ["calibrate", "--rollback", "--method", "zscore"], ["calibrate", "--rollback", "--sample-size", "20"],
-    ["pause", "--status", "--for", "1h"], ["restore", __file__, "--check", "--force"], ["call", "recall", "--stdin"], ["export", "-", "--json"],
-    ["store", "a text", "--jsonl", "x"], ["store", "--jsonl", "x", "--id", "k"], ["store", "--jsonl", "x", "--associations", "{}"],
-    ["context", "-", "--history", "-"], ["episode", "archive", "--history", "-"], ["episode", "archive", "-", "--history", "-"],
+    ["get", "1", "--raw", "--json"],
+    ["get", "1", "--raw", "--fields", "ref"],
+    ["list", "--since", "2026-03-02", "--until", "2026-03-01"],
+    ["list", "--since", "1h", "--as-of", "2h"],
+    ["calibrate", "--percentile", "0.9"],
+    ["calibrate", "--method", "zscore", "--percentile", "0.9"],
+    ["calibrate", "--method", "percentile", "--z-factor", "1"],
+    ["calibrate", "--rollback", "--method", "zscore"],
+    ["calibrate", "--rollback", "--sample-size", "20"],
+    ["pause", "--status", "--for", "1h"],
+    ["restore", __file__, "--check", "--force"],
+    ["call", "recall", "--stdin"],
+    ["export", "-", "--json"],
+    ["store", "a text", "--jsonl", "x"],
+    ["store", "--jsonl", "x", "--id", "k"],
+    ["store", "--jsonl", "x", "--associations", "{}"],
+    ["context", "-", "--history", "-"],
+    ["episode", "archive", "--history", "-"],
+    ["episode", "archive", "-", "--history", "-"],
 ]
 
 
@@ -35,7 +69,12 @@ def test_what_contradicts_itself_is_refused_before_anything_is_done(run_cli, hom
 
 
 def test_every_command_that_can_mean_every_agent_is_among_them():
-    with_it = {" ".join(command.path) for name in catalogue.ENTRIES for command in catalogue.declared(name) if any(p.name == "all_agents" for p in command.parameters)}
+    with_it = {
+        " ".join(command.path)
+        for name in catalogue.ENTRIES
+        for command in catalogue.declared(name)
+        if any(p.name == "all_agents" for p in command.parameters)
+    }
     assert with_it == {" ".join(word for word in words if word not in ("monday", "x")) for words in OF_ALL}
 
 

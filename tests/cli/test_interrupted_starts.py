@@ -35,8 +35,13 @@ def interrupted(shared_daemon, module_home, tmp_path) -> Callable[..., dict[str,
     """Run a program once for each ``step``-th module of ours that it imports, interrupted there: outcomes by module."""
     (tmp_path / "sitecustomize.py").write_text(CUSTOMIZE)
 
-    def run(command: list[str], expected: int = 0, env: dict[str, str] | None = None, but: tuple[str, ...] = (),
-            step: int = 1) -> dict[str, subprocess.CompletedProcess]:
+    def run(
+        command: list[str],
+        expected: int = 0,
+        env: dict[str, str] | None = None,
+        but: tuple[str, ...] = (),
+        step: int = 1,
+    ) -> dict[str, subprocess.CompletedProcess]:
         path = os.pathsep.join(filter(None, (str(tmp_path), module_home.get("PYTHONPATH"))))
         environ = module_home | {"PYTHONPATH": path} | (env or {})
         more = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": 60}
@@ -57,9 +62,11 @@ def all_are_quiet(outcomes: dict[str, subprocess.CompletedProcess]) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("words", "status", "step"), [
-    (["store", "hello"], 0, 1), (["get", "mem:99"], 1, 5), (["doctor", "--help"], 0, 5),
-], ids=str)
+@pytest.mark.parametrize(
+    ("words", "status", "step"),
+    [(["store", "hello"], 0, 1), (["get", "mem:99"], 1, 5), (["doctor", "--help"], 0, 5)],
+    ids=str,
+)
 def test_the_client_is_quiet_wherever_it_is_interrupted(interrupted, words, status, step):
     outcomes = interrupted([sys.executable, SCRIPT, *words], status, step=step)
     assert step > 1 or {"cpersona_cli", "cpersona_cli.main", "cpersona_daemon.wire.fields"} < set(outcomes)
@@ -68,17 +75,22 @@ def test_the_client_is_quiet_wherever_it_is_interrupted(interrupted, words, stat
 
 def test_the_module_is_as_quiet_as_the_script(interrupted):
     # Python itself imports the package before it runs the module.
-    outcomes = interrupted([sys.executable, "-m", "cpersona_cli", "store", "hello"],
-                           but=("cpersona_cli", "cpersona_cli.__main__"), step=4)
+    outcomes = interrupted(
+        [sys.executable, "-m", "cpersona_cli", "store", "hello"], but=("cpersona_cli", "cpersona_cli.__main__"), step=4
+    )
     assert all_are_quiet(outcomes)
 
 
 def test_the_daemons_program_is_quiet_too(interrupted, tmp_path):
     """It fails in the end, for want of a setting, after everything was imported that a start needs."""
     entry = "import sys; from cpersona_daemon.main import main; sys.exit(main())"
-    outcomes = interrupted([sys.executable, "-c", entry, "--foreground"], 4,
-                           {"CPERSONA_EMBEDDING_MODE": "http", "CPERSONA_DB_PATH": str(tmp_path / "d" / "x.db")},
-                           but=("cpersona_daemon", "cpersona_daemon.main"), step=9)
+    outcomes = interrupted(
+        [sys.executable, "-c", entry, "--foreground"],
+        4,
+        {"CPERSONA_EMBEDDING_MODE": "http", "CPERSONA_DB_PATH": str(tmp_path / "d" / "x.db")},
+        but=("cpersona_daemon", "cpersona_daemon.main"),
+        step=9,
+    )
     assert all_are_quiet(outcomes)
 
 
@@ -86,8 +98,13 @@ def test_a_hook_that_is_interrupted_says_that_the_commit_is_not_noted(module_hom
     *interpreter, code = hooks.command()
     program = CUSTOMIZE + code
     for name in ("cpersona_cli", "cpersona_cli.commits", "cpersona_daemon.files"):
-        done = subprocess.run([*interpreter, program, "post-commit"], env=module_home | {"INTERRUPT_AT": name},
-                              capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [*interpreter, program, "post-commit"],
+            env=module_home | {"INTERRUPT_AT": name},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         assert done.stderr.count("\n") == 1, done
         assert "this commit is not noted" in done.stderr and "git backfill" in done.stderr
 
@@ -97,6 +114,12 @@ def test_one_that_is_told_to_ignore_it_goes_on(shared_daemon, module_home, tmp_p
     (tmp_path / "sitecustomize.py").write_text(CUSTOMIZE)
     path = os.pathsep.join(filter(None, (str(tmp_path), module_home.get("PYTHONPATH"))))
     environ = module_home | {"PYTHONPATH": path, "INTERRUPT_AT": "cpersona_cli.main"}
-    done = subprocess.run([sys.executable, SCRIPT, "call", "persistence_status"], env=environ, capture_output=True, text=True,
-                          timeout=60, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "call", "persistence_status"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
     assert done.returncode == 0 and done.stderr == "" and done.stdout

@@ -38,9 +38,18 @@ def test_every_command_has_a_page_and_every_setting_an_entry():
 
 def test_the_page_of_the_daemon_names_its_options_and_every_file_beside_the_database():
     page = manual.pages()["man8/cpersonad.8"].replace("\\-", "-").replace("\\&", "")
-    assert set(re.findall("^  (--[a-z]+)", daemon.USAGE, re.MULTILINE)) - {"--ready", "--help"} <= set(re.findall(r"(--[a-z]+)", page))
+    assert set(re.findall("^  (--[a-z]+)", daemon.USAGE, re.MULTILINE)) - {"--ready", "--help"} <= set(
+        re.findall(r"(--[a-z]+)", page)
+    )
     assert {name for name, _, _ in manual._FILES} - {""} == set(Places.__slots__)
-    for beside in ("<db>.start.lock", "<db>.calibration.json.previous", "<db>-wal", "<db>.before-restore-", "/tmp/cpersona-<uid>/", "config.toml"):
+    for beside in (
+        "<db>.start.lock",
+        "<db>.calibration.json.previous",
+        "<db>-wal",
+        "<db>.before-restore-",
+        "/tmp/cpersona-<uid>/",
+        "config.toml",
+    ):
         assert beside in page
 
 
@@ -50,7 +59,13 @@ def test_pages_and_completions_are_installed_where_man_and_the_shells_look():
     except metadata.PackageNotFoundError:
         pytest.skip("cpersona-cli runs from its source here")
     places = [f"share/man/{page}" for page in manual.pages()]
-    places += ["share/bash-completion/completions/cpersona", "share/zsh/site-functions/_cpersona", "share/fish/vendor_completions.d/cpersona.fish", "bin/cpersona", "bin/cpersonad"]
+    places += [
+        "share/bash-completion/completions/cpersona",
+        "share/zsh/site-functions/_cpersona",
+        "share/fish/vendor_completions.d/cpersona.fish",
+        "bin/cpersona",
+        "bin/cpersonad",
+    ]
     assert [place for place in places if not any(path.endswith("/" + place) for path in installed)] == []
 
 
@@ -62,42 +77,75 @@ def test_every_command_has_help_with_an_example(command):
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
 def test_groff_has_nothing_to_complain_about():
     for path in sorted(manual.pages()):
-        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", "-K", "utf8", str(ROOT / "man" / path)], capture_output=True, text=True)
+        done = subprocess.run(
+            ["groff", "-man", "-Tutf8", "-ww", "-z", "-K", "utf8", str(ROOT / "man" / path)],
+            capture_output=True,
+            text=True,
+        )
         assert (done.returncode, done.stderr) == (0, ""), path
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [(("rec",), "recall reconstruct"), (("daemon", "sto"), "stop"), (("store", "--on-conflict", ""), "skip update fail"), (("recall", "--expl"), "--explain --explain-all")],
+    [
+        (("rec",), "recall reconstruct"),
+        (("daemon", "sto"), "stop"),
+        (("store", "--on-conflict", ""), "skip update fail"),
+        (("recall", "--expl"), "--explain --explain-all"),
+    ],
 )
 def test_bash_completes_commands_options_and_choices_without_starting_anything(words, offered):
-    script = (
-        'source "$1"; shift; COMP_WORDS=(cpersona "$@"); COMP_CWORD=$#; _cpersona; echo "${COMPREPLY[*]}"'
+    script = 'source "$1"; shift; COMP_WORDS=(cpersona "$@"); COMP_CWORD=$#; _cpersona; echo "${COMPREPLY[*]}"'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", str(ROOT / "completions" / "cpersona.bash"), *words],
+        capture_output=True,
+        text=True,
     )
-    done = subprocess.run(["bash", "-c", script, "bash", str(ROOT / "completions" / "cpersona.bash"), *words], capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == (offered, "")
 
 
-COMPLETED = [("rec", {"recall", "reconstruct"}), ("daemon sto", {"stop"}), ("recall --expl", {"--explain", "--explain-all"}), ("--vers", {"--version"}), ("git unin", {"uninstall"})]
+COMPLETED = [
+    ("rec", {"recall", "reconstruct"}),
+    ("daemon sto", {"stop"}),
+    ("recall --expl", {"--explain", "--explain-all"}),
+    ("--vers", {"--version"}),
+    ("git unin", {"uninstall"}),
+]
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 @pytest.mark.parametrize("words, offered", [*COMPLETED, ("store --on-conflict ", {"skip", "update", "fail"})])
 def test_fish_completes_the_same(words, offered, tmp_path):
     script = f"source {ROOT / 'completions' / 'cpersona.fish'}; complete -C 'cpersona {words}'"
-    done = subprocess.run(["fish", "--no-config", "-c", script], cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert ({line[0] for line in lines}, done.stderr) == (offered, "")
     assert all(len(line[1]) < 80 for line in lines if not line[0].startswith("-"))
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
-@pytest.mark.parametrize("words, offered", [("rec", {"recall", "reconstruct"}), ("daemon sto", {"stop"}), ("recall --expl", {"--explain", "--explain-all"}), ("store --on-conf", {"--on-conflict"})])
+@pytest.mark.parametrize(
+    "words, offered",
+    [
+        ("rec", {"recall", "reconstruct"}),
+        ("daemon sto", {"stop"}),
+        ("recall --expl", {"--explain", "--explain-all"}),
+        ("store --on-conf", {"--on-conflict"}),
+    ],
+)
 def test_zsh_is_offered_the_same(words, offered):
     # Its two helpers print what they were given: zsh's own choice from that needs a terminal.
-    script = ("compdef() {}; _describe() { print -l -- ${(@P)2} }; _arguments() { print -l -- $@ }; "
-              f"words=(cpersona {words}); CURRENT=$#words; source {ROOT / 'completions' / '_cpersona'}")
+    script = (
+        "compdef() {}; _describe() { print -l -- ${(@P)2} }; _arguments() { print -l -- $@ }; "
+        f"words=(cpersona {words}); CURRENT=$#words; source {ROOT / 'completions' / '_cpersona'}"
+    )
     done = subprocess.run(["zsh", "-fc", script], capture_output=True, text=True)
     given = {re.split("[:=[]", line.lstrip("*"))[0] for line in done.stdout.splitlines()}
     assert {word for word in given if word.startswith(words.split()[-1])} == offered and done.stderr == ""

@@ -8,7 +8,10 @@ import pytest
 
 from cpersona_cli.output import folded
 
-NOTES = [f"note {number} about the deploy branch and its many gates, long enough to need more than one line" for number in range(14)]
+NOTES = [
+    f"note {number} about the deploy branch and its many gates, long enough to need more than one line"
+    for number in range(14)
+]
 NUMBER = re.compile(r"\d+\.\d{4}")
 
 
@@ -27,7 +30,9 @@ def test_an_account_fits_eighty_columns_with_whole_numbers_and_says_how_many_row
     text = lines(shown)
     assert status == 0 and max(map(len, text)) <= 80
     ranked = [line.split() for line in text if re.match(r" +\d+ +mem:", line) and "returned" in line]
-    assert [row[0] for row in ranked] == ["1", "2", "3"] and all(len(NUMBER.findall(" ".join(row))) >= 2 for row in ranked)
+    assert [row[0] for row in ranked] == ["1", "2", "3"] and all(
+        len(NUMBER.findall(" ".join(row))) >= 2 for row in ranked
+    )
     assert any("more rows" in line and "--explain=all" in line for line in text)
     whole, _ = on_terminal(["recall", "deploy branch", "-n", "3", "--explain=all"], 80)
     assert whole.count("mem:") > shown.count("mem:")
@@ -40,11 +45,16 @@ def test_ranks_count_from_one_on_every_list(run_cli, notes):
 
 
 def test_why_not_prints_its_few_lines_and_nothing_else(run_cli, on_terminal, notes):
-    for shown in (run_cli(["recall", "deploy branch", "-n", "3", "--why-not", "mem:999"]).stdout,
-                  run_cli(["recall", "deploy branch", "-n", "3", "--why-not", "mem:1"]).stdout):
+    for shown in (
+        run_cli(["recall", "deploy branch", "-n", "3", "--why-not", "mem:999"]).stdout,
+        run_cli(["recall", "deploy branch", "-n", "3", "--why-not", "mem:1"]).stdout,
+    ):
         assert shown.startswith("why not mem:") and shown.count("\n") == 1
     last = run_cli(["recall", "deploy branch", "-n", "1"]).stdout.split("\t")[1]
-    assert run_cli(["recall", "deploy branch", "-n", "1", "--why-not", last]).stdout == f"why not {last}: it was returned, at rank 1\n"
+    assert (
+        run_cli(["recall", "deploy branch", "-n", "1", "--why-not", last]).stdout
+        == f"why not {last}: it was returned, at rank 1\n"
+    )
 
 
 @pytest.mark.parametrize("columns", [40, 50, 60, 80])
@@ -82,7 +92,11 @@ def test_a_setting_is_explained_whole_at_any_width(on_terminal, run_cli):
 def test_control_sequences_of_a_memory_reach_a_pipe_as_they_are_and_a_terminal_never(run_cli, on_terminal):
     evil = "look \x1b]0;owned\x07\x1b[31mred\x9b2Jgone"
     assert run_cli(["store", "-"], input=evil).returncode == 0
-    for command in (["recall", "look gone", "--deep", "--top"], ["get", "mem:1", "--raw"], ["recall", "look gone", "--deep", "--format", "{content}", "-0"]):
+    for command in (
+        ["recall", "look gone", "--deep", "--top"],
+        ["get", "mem:1", "--raw"],
+        ["recall", "look gone", "--deep", "--format", "{content}", "-0"],
+    ):
         assert evil in run_cli(command).stdout.replace("\0", "")
         shown, _ = on_terminal(command, NO_COLOR="1")
         assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", shown.replace("\r\n", "\n")), shown

@@ -14,17 +14,55 @@ from cpersona_cli.session import FOUNDING
 
 # A command line of each command that asks the daemon of what is stored.
 ASKS = {
-    "update": "update mem:1 text", "delete": "delete mem:1", "lock": "lock mem:1", "unlock": "unlock mem:1", "episode list": "episode list",
-    "episode delete": "episode delete ep:1", "profile show": "profile show", "undo": "undo run --yes", "recall": "recall words", "get": "get mem:1", "list": "list",
-    "context": "context words --history h.json", "reconstruct": "reconstruct words", "traverse": "traverse Name", "associate retract": "associate retract --relation 1",
-    "associate list": "associate list", "exists": "exists words", "calibrate": "calibrate", "precision get": "precision get", "precision set": "precision set strict",
-    "precision clear": "precision clear", "export": "export out.jsonl --all-agents", "backup": "backup out.tar", "merge": "merge a b", "forget-agent": "forget-agent a --yes",
-    "health": "health", "reindex": "reindex", "canary add": "canary add words mem:1", "canary list": "canary list", "canary run": "canary run",
-    "canary remove": "canary remove 1", "resume": "resume",
+    "update": "update mem:1 text",
+    "delete": "delete mem:1",
+    "lock": "lock mem:1",
+    "unlock": "unlock mem:1",
+    "episode list": "episode list",
+    "episode delete": "episode delete ep:1",
+    "profile show": "profile show",
+    "undo": "undo run --yes",
+    "recall": "recall words",
+    "get": "get mem:1",
+    "list": "list",
+    "context": "context words --history h.json",
+    "reconstruct": "reconstruct words",
+    "traverse": "traverse Name",
+    "associate retract": "associate retract --relation 1",
+    "associate list": "associate list",
+    "exists": "exists words",
+    "calibrate": "calibrate",
+    "precision get": "precision get",
+    "precision set": "precision set strict",
+    "precision clear": "precision clear",
+    "export": "export out.jsonl --all-agents",
+    "backup": "backup out.tar",
+    "merge": "merge a b",
+    "forget-agent": "forget-agent a --yes",
+    "health": "health",
+    "reindex": "reindex",
+    "canary add": "canary add words mem:1",
+    "canary list": "canary list",
+    "canary run": "canary run",
+    "canary remove": "canary remove 1",
+    "resume": "resume",
 }
 # What does not ask the daemon, or only one that runs.
-APART = {"restore", "doctor", "daemon stop", "daemon status", "daemon run", "daemon logs", "daemon socket", "config show", "config path", "git install", "git uninstall",
-         "git status", "help"}
+APART = {
+    "restore",
+    "doctor",
+    "daemon stop",
+    "daemon status",
+    "daemon run",
+    "daemon logs",
+    "daemon socket",
+    "config show",
+    "config path",
+    "git install",
+    "git uninstall",
+    "git status",
+    "help",
+}
 
 
 def test_each_command_is_known_to_ask_or_to_found():
@@ -45,8 +83,14 @@ def run(module_home):
 def test_what_asks_of_a_database_that_is_not_there_says_so_and_makes_none(run, module_home, name):
     done = run(ASKS[name].split())
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (4, "", 1), done
-    assert f"no database at {module_home['CPERSONA_DB_PATH']}" in done.stderr and "--db FILE" in done.stderr and "cpersona store" in done.stderr
-    assert not os.path.exists(os.path.dirname(module_home["CPERSONA_DB_PATH"])) and not os.path.exists(os.path.join(module_home["HOME"], "out.tar"))
+    assert (
+        f"no database at {module_home['CPERSONA_DB_PATH']}" in done.stderr
+        and "--db FILE" in done.stderr
+        and "cpersona store" in done.stderr
+    )
+    assert not os.path.exists(os.path.dirname(module_home["CPERSONA_DB_PATH"])) and not os.path.exists(
+        os.path.join(module_home["HOME"], "out.tar")
+    )
 
 
 def test_a_cron_job_without_the_shells_variables_backs_up_no_empty_store(run_cli, home):
@@ -54,7 +98,9 @@ def test_a_cron_job_without_the_shells_variables_backs_up_no_empty_store(run_cli
     lost = {name: value for name, value in home.items() if name != "CPERSONA_DB_PATH"}
     done = run_cli(["backup", "b.tar"], env=lost | {"CPERSONA_DB_PATH": ""})
     assert done.returncode == 4 and os.path.join("data", "cpersona", "cpersona.db") in done.stderr
-    assert not os.path.exists(os.path.join(home["XDG_DATA_HOME"], "cpersona", "cpersona.db")) and not os.path.exists(os.path.join(home["HOME"], "b.tar"))
+    assert not os.path.exists(os.path.join(home["XDG_DATA_HOME"], "cpersona", "cpersona.db")) and not os.path.exists(
+        os.path.join(home["HOME"], "b.tar")
+    )
     named = run_cli(["--db", home["CPERSONA_DB_PATH"], "backup", "b.tar"], env=lost | {"CPERSONA_DB_PATH": ""})
     assert named.returncode == 0 and "1 memories" in named.stderr
 
@@ -71,7 +117,9 @@ def test_a_database_that_was_there_and_is_gone_is_not_made_anew_by_a_look(run_cl
     assert run_cli(["list"]).returncode == 4 and not os.path.exists(home["CPERSONA_DB_PATH"])
 
 
-@pytest.mark.parametrize("command", [["store", "x"], ["import", "in.jsonl"], ["profile", "set", "x"], ["call", "daemon_status"], ["pause"]])
+@pytest.mark.parametrize(
+    "command", [["store", "x"], ["import", "in.jsonl"], ["profile", "set", "x"], ["call", "daemon_status"], ["pause"]]
+)
 def test_the_first_command_makes_the_database(run_cli, home, command):
     with open(os.path.join(home["HOME"], "in.jsonl"), "w") as handle:
         handle.write('{"_type": "memory", "agent_id": "a", "content": "x"}\n')
@@ -86,7 +134,11 @@ def test_a_backup_says_what_it_saved_and_an_empty_one_says_that_it_is(run_cli, h
     run_cli(["resume"])
     run_cli(["store", "one"])
     done = run_cli(["backup", "b.tar"])
-    assert f"saved {db}: 1 " in done.stderr and "is empty" not in done.stderr and run_cli(["--quiet", "backup", "b.tar"]).stderr == ""
+    assert (
+        f"saved {db}: 1 " in done.stderr
+        and "is empty" not in done.stderr
+        and run_cli(["--quiet", "backup", "b.tar"]).stderr == ""
+    )
     assert json.loads(run_cli(["backup", "b.tar", "--json"]).stdout)["database"] == db
 
 
@@ -103,7 +155,10 @@ def test_the_line_for_cron_names_the_database(run_cli, home):
     script = next(block for block in re.findall("```sh\n(.*?)```", readme, re.DOTALL) if "crontab" in block)
     bin = Path(home["HOME"]) / "bin"
     bin.mkdir()
-    for name, body in (("cpersona", f'exec {sys.executable} -m cpersona_cli "$@"'), ("crontab", '[ "$1" = - ] && cat > "$HOME/tab" || true')):
+    for name, body in (
+        ("cpersona", f'exec {sys.executable} -m cpersona_cli "$@"'),
+        ("crontab", '[ "$1" = - ] && cat > "$HOME/tab" || true'),
+    ):
         (bin / name).write_text(f"#!/bin/sh\n{body}\n")
         (bin / name).chmod(0o700)
     run_cli(["store", "one"])
@@ -112,4 +167,9 @@ def test_the_line_for_cron_names_the_database(run_cli, home):
     bare = {name: home[name] for name in home if not name.startswith("CPERSONA_")} | {"PATH": f"{bin}:{home['PATH']}"}
     done = subprocess.run(["sh", "-c", line.split("* * * ")[1]], env=bare, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
-    assert json.loads(run_cli(["restore", os.path.join(home["HOME"], "cpersona.tar"), "--check", "--json"]).stdout)["memories"] == 1
+    assert (
+        json.loads(run_cli(["restore", os.path.join(home["HOME"], "cpersona.tar"), "--check", "--json"]).stdout)[
+            "memories"
+        ]
+        == 1
+    )

@@ -11,16 +11,19 @@ from cpersona_cli.exits import Usage
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=timezone.utc).timestamp()
 
 
-@pytest.mark.parametrize("text, start", [
-    ("2026-03-01T09:30Z", "2026-03-01T09:30:00+00:00"),
-    ("2026-03-01 09:30:15+02:00", "2026-03-01T07:30:15+00:00"),
-    ("2026-03-01T09:30", "2026-03-01T09:30:00+00:00"),
-    ("90m", "2026-03-01T10:30:00+00:00"),
-    ("3h", "2026-03-01T09:00:00+00:00"),
-    ("2d", "2026-02-27T12:00:00+00:00"),
-    ("1h30m", "2026-03-01T10:30:00+00:00"),
-    ("1w", "2026-02-22T12:00:00+00:00"),
-])
+@pytest.mark.parametrize(
+    "text, start",
+    [
+        ("2026-03-01T09:30Z", "2026-03-01T09:30:00+00:00"),
+        ("2026-03-01 09:30:15+02:00", "2026-03-01T07:30:15+00:00"),
+        ("2026-03-01T09:30", "2026-03-01T09:30:00+00:00"),
+        ("90m", "2026-03-01T10:30:00+00:00"),
+        ("3h", "2026-03-01T09:00:00+00:00"),
+        ("2d", "2026-02-27T12:00:00+00:00"),
+        ("1h30m", "2026-03-01T10:30:00+00:00"),
+        ("1w", "2026-02-22T12:00:00+00:00"),
+    ],
+)
 def test_an_instant_or_an_age_is_one_moment(text, start):
     typed = times.parse(text, NOW)
     assert typed.start.isoformat() == start and typed.end == typed.start
@@ -59,9 +62,18 @@ def test_a_naive_time_warns_only_where_the_machine_is_in_another_zone(zone):
     assert times.zone_warning("2026-03-01T09:30", times.parse("2026-03-01T09:30")) is None
 
 
-@pytest.mark.parametrize("stamp, shown", [
-    ("2026-03-01T11:59:30Z", "30s"), ("2026-03-01 11:00:00", "1h"), ("2026-02-27T12:00:00+00:00", "2d"),
-    ("2024-03-01T12:00:00+00:00", "2.0y"), ("2026-03-01T13:00:00Z", "ahead"), ("some day", ""), ("", ""), (None, ""),
-])
+@pytest.mark.parametrize(
+    "stamp, shown",
+    [
+        ("2026-03-01T11:59:30Z", "30s"),
+        ("2026-03-01 11:00:00", "1h"),
+        ("2026-02-27T12:00:00+00:00", "2d"),
+        ("2024-03-01T12:00:00+00:00", "2.0y"),
+        ("2026-03-01T13:00:00Z", "ahead"),
+        ("some day", ""),
+        ("", ""),
+        (None, ""),
+    ],
+)
 def test_the_age_of_a_row_is_one_short_word(stamp, shown):
     assert times.age(stamp, NOW) == shown

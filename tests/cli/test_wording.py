@@ -10,7 +10,15 @@ from cpersona_cli.output import counted
 from cpersona_cli.times import parse, zone_warning
 
 
-@pytest.mark.parametrize("count, things, said", [(1, "memories", "1 memory"), (0, "episodes", "0 episodes"), (1, "entities", "1 entity"), (1204, "rows", "1,204 rows")])
+@pytest.mark.parametrize(
+    "count, things, said",
+    [
+        (1, "memories", "1 memory"),
+        (0, "episodes", "0 episodes"),
+        (1, "entities", "1 entity"),
+        (1204, "rows", "1,204 rows"),
+    ],
+)
 def test_one_of_a_kind_is_no_plural(count, things, said):
     assert counted(count, things) == said
 
@@ -30,7 +38,11 @@ def test_what_was_left_out_of_a_declaration_is_named_by_its_option(run_cli):
 def test_a_reindex_prints_names_and_numbers(run_cli):
     run_cli(["store", "the pump is in the cellar"])
     rows = dict(line.split("\t") for line in run_cli(["reindex"]).stdout.splitlines())
-    assert rows["memories in the word index"] == "1" and rows["memories with a vector"] == "0" and not any("{" in value for value in rows.values())
+    assert (
+        rows["memories in the word index"] == "1"
+        and rows["memories with a vector"] == "0"
+        and not any("{" in value for value in rows.values())
+    )
 
 
 def test_a_naive_time_is_told_with_what_to_write_for_local_time(monkeypatch):

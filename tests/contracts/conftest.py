@@ -35,7 +35,9 @@ def embedder() -> Iterator[Embedder]:
 @pytest.fixture(scope="module")
 def vector_daemon(module_home: dict[str, str], embedder: Embedder) -> Iterator[client.Connection]:
     """The daemon of a store with vectors, for all tests of a module."""
-    environ = module_home | embedder.settings | {"CPERSONA_DB_PATH": str(Path(module_home["HOME"]) / "vectors" / "v.db")}
+    environ = (
+        module_home | embedder.settings | {"CPERSONA_DB_PATH": str(Path(module_home["HOME"]) / "vectors" / "v.db")}
+    )
     with client.connect(load(environ), environ) as connection:
         yield connection
 

@@ -80,7 +80,10 @@ def _row(kind: str, cosine: float | None, at: float | None, fields: dict) -> dic
 
 def with_vector(vector: list[float], model: str = MODEL) -> dict:
     """Return the fields of a line that give it this vector."""
-    return {"embedding_b64": base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode(), "embedding_model": model}
+    return {
+        "embedding_b64": base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode(),
+        "embedding_model": model,
+    }
 
 
 class Embedder(EmbedServer):
@@ -142,9 +145,18 @@ class Agent:
 
     def crowd(self, rows: int = 500) -> None:
         """Fill the pool with old undated memories that no test asks for; from 499 rows on the gate stands at its lowest."""
-        self._import([
-            {"_type": "memory", "agent_id": self.name, "content": f"padding {n}", "timestamp": "", "created_at": created(n / 60 - 100_000)} for n in range(rows)
-        ])
+        self._import(
+            [
+                {
+                    "_type": "memory",
+                    "agent_id": self.name,
+                    "content": f"padding {n}",
+                    "timestamp": "",
+                    "created_at": created(n / 60 - 100_000),
+                }
+                for n in range(rows)
+            ]
+        )
 
     def _import(self, lines: list[dict]) -> None:
         if not lines:
@@ -198,8 +210,13 @@ class Store:
     """A whole daemon in this process but for its socket, for what asks more than a socket has time for."""
 
     def __init__(self, root: Path, **environ: str):
-        self.environ = {"HOME": str(root), "CPERSONA_DB_PATH": str(root / "db" / "t.db"), "CPERSONA_EMBEDDING_MODE": "none",
-                        "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false", **environ}
+        self.environ = {
+            "HOME": str(root),
+            "CPERSONA_DB_PATH": str(root / "db" / "t.db"),
+            "CPERSONA_EMBEDDING_MODE": "none",
+            "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false",
+            **environ,
+        }
         self.settings = load(self.environ)
         self.places = paths.places(self.settings, self.environ)
         paths.make_private_directory(os.path.dirname(self.places.db))

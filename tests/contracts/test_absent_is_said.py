@@ -38,9 +38,13 @@ def test_what_missed_is_told_without_any_content(agent):
 
 def test_absolute_gives_rows_found_by_words_their_real_cosine_and_moves_nothing(agent):
     agent.crowd()
-    word, = agent.load(memory("the word heliotrope", 0.05))
+    (word,) = agent.load(memory("the word heliotrope", 0.05))
     plain, absolute = agent.recall("heliotrope"), agent.recall("heliotrope", absolute=True)
     assert "cosine" not in plain["messages"][0]["match_reason"]
     reason = absolute["messages"][0]["match_reason"]
-    assert (absolute["messages"][0]["ref"], reason["signal"], reason["score"]) == (word, "rrf", plain["messages"][0]["match_reason"]["score"])
+    assert (absolute["messages"][0]["ref"], reason["signal"], reason["score"]) == (
+        word,
+        "rrf",
+        plain["messages"][0]["match_reason"]["score"],
+    )
     assert reason["cosine"] == pytest.approx(0.05, abs=1e-6)

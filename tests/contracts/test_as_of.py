@@ -14,7 +14,9 @@ AT = "2026-01-05 12:00:00"
 @pytest.fixture
 def old(reader):
     """Two memories and an episode of the morning, which came by an import; ``reader.refs`` names them."""
-    reader.refs = reader.load(memory("walnut one", at=1, msg_id="k1"), memory("walnut two", at=2, msg_id="k2"), episode("walnut three", at=3))
+    reader.refs = reader.load(
+        memory("walnut one", at=1, msg_id="k1"), memory("walnut two", at=2, msg_id="k2"), episode("walnut three", at=3)
+    )
     return reader
 
 
@@ -23,13 +25,21 @@ def told(reader, method="recall", as_of=THEN, **params):
     answer = reader.own(method, as_of=as_of, **({"query": "walnut", **params} if method != "list_memories" else params))
     assert reader.code is None, answer
     advisory = answer.get("advisory", {})
-    reasons = [part["reason"] for part in (advisory, *advisory.get("also", ())) if "fully known" in part.get("reason", "")]
-    return {key: value for key, value in answer["as_of"].items() if key != "recorded_since"}, reasons[0] if reasons else ""
+    reasons = [
+        part["reason"] for part in (advisory, *advisory.get("also", ())) if "fully known" in part.get("reason", "")
+    ]
+    return {key: value for key, value in answer["as_of"].items() if key != "recorded_since"}, reasons[
+        0
+    ] if reasons else ""
 
 
 WAYS = {
-    "an update": lambda reader: reader.own("update_memory", memory_id=int(reader.refs[0][4:]), content="walnut otherwise"),
-    "a store that updates": lambda reader: reader.own("store", content="walnut otherwise", id="k1", on_conflict="update"),
+    "an update": lambda reader: reader.own(
+        "update_memory", memory_id=int(reader.refs[0][4:]), content="walnut otherwise"
+    ),
+    "a store that updates": lambda reader: reader.own(
+        "store", content="walnut otherwise", id="k1", on_conflict="update"
+    ),
 }
 
 
@@ -45,9 +55,25 @@ def test_a_text_that_was_changed_since_is_counted_in_every_answer_that_takes_as_
 
 ENDS = {
     "a deletion": (lambda reader: reader.own("delete_memory", memory_id=int(reader.refs[0][4:])), 1, 1),
-    "the deletion of an episode": (lambda reader: reader.own("delete_episode", episode_id=int(reader.refs[2][3:])), 1, 0),
-    "a rewritten note": (lambda reader: reader.own("replace_notes", notes=[{"id": "new", "content": "walnut anew", "replaces": ["k1", "k2"]}]), 2, 2),
-    "a merge that moves": (lambda reader: reader.ask("merge_memories", source_agent_id=reader.name, target_agent_id=reader.name + "-2", mode="move"), 3, 2),
+    "the deletion of an episode": (
+        lambda reader: reader.own("delete_episode", episode_id=int(reader.refs[2][3:])),
+        1,
+        0,
+    ),
+    "a rewritten note": (
+        lambda reader: reader.own(
+            "replace_notes", notes=[{"id": "new", "content": "walnut anew", "replaces": ["k1", "k2"]}]
+        ),
+        2,
+        2,
+    ),
+    "a merge that moves": (
+        lambda reader: reader.ask(
+            "merge_memories", source_agent_id=reader.name, target_agent_id=reader.name + "-2", mode="move"
+        ),
+        3,
+        2,
+    ),
 }
 
 
@@ -56,20 +82,29 @@ def test_rows_that_were_deleted_since_are_counted_whoever_deleted_them(old, end)
     act, recalled, listed = ENDS[end]
     assert act(old)["ok"]
     numbers, reason = told(old)
-    assert numbers["deleted_since"] == recalled and f"{recalled} row{'s were' if recalled > 1 else ' was'} deleted since" in reason
+    assert (
+        numbers["deleted_since"] == recalled
+        and f"{recalled} row{'s were' if recalled > 1 else ' was'} deleted since" in reason
+    )
     assert told(old, "list_memories")[0]["deleted_since"] == listed == told(old, query="")[0]["deleted_since"]
 
 
 def test_a_batch_that_was_taken_back_is_counted(reader, tmp_path):
     path = tmp_path / "batch.jsonl"
     path.write_text(json.dumps({**memory("walnut", at=1), "agent_id": reader.name}) + "\n")
-    assert reader.ask("import_memories", input_path=str(path), batch="monday")["ok"] and reader.own("undo_batch", batch="monday")["deleted_memories"] == 1
+    assert (
+        reader.ask("import_memories", input_path=str(path), batch="monday")["ok"]
+        and reader.own("undo_batch", batch="monday")["deleted_memories"] == 1
+    )
     assert told(reader)[0]["deleted_since"] == 1
 
 
 def test_rows_that_came_with_their_old_time_say_from_when_on_more_is_known(old, reader):
     answer = old.own("recall", query="walnut", as_of=THEN)
-    assert answer["as_of"]["recorded_since"] > AT and f"before {answer['as_of']['recorded_since']} UTC is not recorded" in told(old)[1]
+    assert (
+        answer["as_of"]["recorded_since"] > AT
+        and f"before {answer['as_of']['recorded_since']} UTC is not recorded" in told(old)[1]
+    )
     assert old.ask("merge_memories", source_agent_id=old.name, target_agent_id=old.name + "-3")["merged_memories"] == 2
     assert old.ask("list_memories", agent_id=old.name + "-3", as_of=THEN)["as_of"]["recorded_since"] > AT
     assert "recorded_since" not in old.ask("list_memories", agent_id=old.name + "-never", as_of=THEN)["as_of"]
@@ -82,7 +117,11 @@ def test_a_profile_that_was_written_since_is_said(old):
 
 def test_an_answer_about_now_says_nothing_of_the_past(old):
     WAYS["an update"](old)
-    assert "as_of" not in old.own("recall", query="walnut") and "as_of" not in old.own("list_memories") and "advisory" not in old.own("list_memories")
+    assert (
+        "as_of" not in old.own("recall", query="walnut")
+        and "as_of" not in old.own("list_memories")
+        and "advisory" not in old.own("list_memories")
+    )
     assert told(old, as_of="2100-01-01") == ({"at": "2100-01-01 00:00:00", "changed_since": 0, "deleted_since": 0}, "")
 
 
@@ -99,7 +138,16 @@ def test_a_forgotten_agent_leaves_nothing_anywhere(module_home, shared_daemon, o
     assert old.own("delete_agent_data")["ok"]
     assert told(old) == ({"at": AT, "changed_since": 0, "deleted_since": 0}, "")
     conn = apsw.Connection(module_home["CPERSONA_DB_PATH"], flags=apsw.SQLITE_OPEN_READONLY)
-    tables = [name for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")]
-    held = [table for table in tables if table != "idempotency" and any(old.name in map(str, row) for row in conn.execute(f"SELECT * FROM {table}"))]
+    tables = [
+        name
+        for (name,) in conn.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        )
+    ]
+    held = [
+        table
+        for table in tables
+        if table != "idempotency" and any(old.name in map(str, row) for row in conn.execute(f"SELECT * FROM {table}"))
+    ]
     conn.close()
     assert held == []

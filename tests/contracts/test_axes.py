@@ -5,7 +5,9 @@ from contract_kit import episode, memory
 
 def test_an_agents_projects_and_channels_are_those_of_its_rows(reader):
     assert reader.own("list_axes") == {"projects": [], "channels": []}
-    reader.load(memory("one", project_id="p", channel="c"), memory("two", channel="a"), episode("three", project_id="q"))
+    reader.load(
+        memory("one", project_id="p", channel="c"), memory("two", channel="a"), episode("three", project_id="q")
+    )
     assert reader.own("list_axes") == {"projects": ["p", "q"], "channels": ["a", "c"]}
 
 

@@ -11,7 +11,11 @@ def test_warn_stores_and_names_kind_and_place(reader):
 
 def test_refuse_stores_nothing_and_does_not_repeat_the_secret(reader):
     answer = reader.own("store", content="fine", metadata={"token": TOKEN}, check_secrets="refuse")
-    assert (answer["ok"], answer["result"], answer["secrets"]) == (False, "rejected", [{"kind": "github_token", "at": 11, "in": "metadata"}])
+    assert (answer["ok"], answer["result"], answer["secrets"]) == (
+        False,
+        "rejected",
+        [{"kind": "github_token", "at": 11, "in": "metadata"}],
+    )
     assert TOKEN not in str(answer) and "github_token" in answer["reason"] and reader.code == "refused"
     assert reader.own("list_memories")["count"] == 0
 

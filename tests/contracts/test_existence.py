@@ -5,7 +5,9 @@ from contract_kit import episode, memory
 
 
 def test_the_row_that_holds_the_text_itself_is_named_before_one_that_holds_its_words(reader):
-    whole, words = reader.load(memory("the deploy branch is release", at=0), memory("a branch that nobody would deploy", at=1))
+    whole, words = reader.load(
+        memory("the deploy branch is release", at=0), memory("a branch that nobody would deploy", at=1)
+    )
     assert reader.own("exists", text="deploy branch") == {"exists": True, "ref": whole, "match": "text"}
     assert reader.own("exists", text="nobody branch") == {"exists": True, "ref": words, "match": "words"}
 
@@ -15,7 +17,9 @@ def test_all_words_must_stand_in_one_row(reader):
     assert reader.own("exists", text="deploy branch") == {"exists": False}
 
 
-@pytest.mark.parametrize("text", ["CVE-2024-3094", "9f8e7d6", "src/a.b/c.py", "don't", "C++", "foo_bar", "東京", "***", "Café", "cafe\u0301"])
+@pytest.mark.parametrize(
+    "text", ["CVE-2024-3094", "9f8e7d6", "src/a.b/c.py", "don't", "C++", "foo_bar", "東京", "***", "Café", "cafe\u0301"]
+)
 def test_identifiers_signs_and_scripts_are_found(reader, text):
     reader.load(memory("CVE-2024-3094 in 9f8e7d6c5b, see src/a.b/c.py; don't use C++ for foo_bar; 東京都 *** café"))
     assert reader.own("exists", text=text)["exists"] is True
@@ -30,13 +34,17 @@ def test_it_sees_what_its_axes_see_and_no_other_agent(reader):
 
 
 def test_an_episode_answers_where_no_memory_does(reader):
-    ref, = reader.load(episode("we chose walnut", keywords="furniture"))
+    (ref,) = reader.load(episode("we chose walnut", keywords="furniture"))
     assert reader.own("exists", text="furniture walnut")["ref"] == ref
 
 
 def test_without_the_word_index_the_text_itself_is_looked_for(reader):
     reader.load(memory("the deploy branch"))
-    assert reader.own("exists", {"fts_enabled": False}, text="deploy bra") == {"exists": True, "ref": reader.own("list_memories")["memories"][0]["ref"], "match": "text"}
+    assert reader.own("exists", {"fts_enabled": False}, text="deploy bra") == {
+        "exists": True,
+        "ref": reader.own("list_memories")["memories"][0]["ref"],
+        "match": "text",
+    }
     assert reader.own("exists", {"fts_enabled": False}, text="branch deploy") == {"exists": False}
 
 

@@ -10,9 +10,14 @@ from contract_kit import episode, memory, refs
 
 WORDS = "heliotrope lantern violin granite orchard compass meadow turbine saddle glacier".split()
 MODES = {
-    "rrf": {}, "rsf": {"recall_mode": "rsf"}, "rrf with reach": {"max_memories": 8, "vector_reach": 100, "prior_far_weight": 0.5},
-    "rsf with reach": {"recall_mode": "rsf", "max_memories": 8, "vector_reach": 100, "prior_far_weight": 0.75}, "cascade": {"recall_mode": "cascade"},
-    "legacy": {"confidence_enabled": True, "confidence_ordering": "legacy"}, "penalty": {"episode_penalty_enabled": True}, "prior": {"prior_age_rate": 0.01},
+    "rrf": {},
+    "rsf": {"recall_mode": "rsf"},
+    "rrf with reach": {"max_memories": 8, "vector_reach": 100, "prior_far_weight": 0.5},
+    "rsf with reach": {"recall_mode": "rsf", "max_memories": 8, "vector_reach": 100, "prior_far_weight": 0.75},
+    "cascade": {"recall_mode": "cascade"},
+    "legacy": {"confidence_enabled": True, "confidence_ordering": "legacy"},
+    "penalty": {"episode_penalty_enabled": True},
+    "prior": {"prior_age_rate": 0.01},
 }
 
 
@@ -20,8 +25,22 @@ def random_store(agent, seed):
     """Fill a store by chance and return some of its texts."""
     chance = random.Random(seed)
     agent.crowd(chance.choice((0, 60, 500)))
-    rows = [memory(" ".join(chance.choices(WORDS, k=4)) + f" {n}", chance.choice((None, *(k / 32 for k in range(2, 32)))), at=-chance.random() * 500) for n in range(30)]
-    rows += [episode(" ".join(chance.choices(WORDS, k=4)) + f" {n}", chance.choice((None, *(k / 32 for k in range(2, 32)))), at=-chance.random() * 500) for n in range(5)]
+    rows = [
+        memory(
+            " ".join(chance.choices(WORDS, k=4)) + f" {n}",
+            chance.choice((None, *(k / 32 for k in range(2, 32)))),
+            at=-chance.random() * 500,
+        )
+        for n in range(30)
+    ]
+    rows += [
+        episode(
+            " ".join(chance.choices(WORDS, k=4)) + f" {n}",
+            chance.choice((None, *(k / 32 for k in range(2, 32)))),
+            at=-chance.random() * 500,
+        )
+        for n in range(5)
+    ]
     agent.load(*rows)
     agent.own("update_profile", profile="likes tea")
     return chance, [row.get("content") or row["summary"] for row in rows]
@@ -56,7 +75,9 @@ def test_the_contributions_add_up_and_every_candidate_is_accounted_for(agent, mo
                 assert parts == [] and "fused" not in row
             else:
                 assert len(parts) == len(row["lists"]) and row["fused"] == pytest.approx(sum(parts), abs=1e-15)
-        scored = {row["ref"]: row["match_reason"] for row in answer["messages"] if "match_reason" in row and "ref" in row}
+        scored = {
+            row["ref"]: row["match_reason"] for row in answer["messages"] if "match_reason" in row and "ref" in row
+        }
         for ref, reason in scored.items():
             assert (reason["signal"], reason["score"]) == (rows[ref]["signal"], rows[ref]["score"])
             if fused != "cascade":
@@ -80,10 +101,14 @@ def test_tracing_a_recall_changes_nothing_else_in_its_answer(agent):
 def test_the_trace_shows_the_rank_and_score_of_a_row_on_every_channel(agent):
     """Issue: "shows, per row, the rank and score on every channel, each list's contribution to the fused score"."""
     agent.crowd()
-    first, second = agent.load(memory("heliotrope and lantern", 0.6), memory("heliotrope lantern heliotrope lantern", 0.7))
+    first, second = agent.load(
+        memory("heliotrope and lantern", 0.6), memory("heliotrope lantern heliotrope lantern", 0.7)
+    )
     rows = {row["ref"]: row for row in agent.recall("heliotrope lantern", trace=True)["trace"]["rows"]}
     near, words = rows[first]["lists"]
-    assert (near["channel"], near["rank"], near["contribution"]) == ("vector_near", 1, 1 / 62) and near["score"] == pytest.approx(0.6, abs=1e-6)
+    assert (near["channel"], near["rank"], near["contribution"]) == ("vector_near", 1, 1 / 62) and near[
+        "score"
+    ] == pytest.approx(0.6, abs=1e-6)
     assert (words["channel"], words["contribution"]) == ("memory_fts", 1 / (61 + words["rank"])) and words["score"] < 0
     assert rows[second]["lists"][0]["rank"] == 0
 
@@ -94,7 +119,7 @@ def dropped(agent, ref, query="a question", set=None, **params):
 
 def test_why_not_names_the_scope(agent, other):
     """Issue: "--why-not REF names the stage that dropped that row": scope."""
-    row, = agent.load(memory("elsewhere", 0.9, project_id="p", channel="c", source={"type": "User", "id": "u1"}))
+    (row,) = agent.load(memory("elsewhere", 0.9, project_id="p", channel="c", source={"type": "User", "id": "u1"}))
     for params in ({"project_id": "q"}, {"channel": "d"}, {"source_id": "u2"}):
         assert dropped(agent, row, **params)["stage"] == "scope"
     assert dropped(other, row)["stage"] == dropped(agent, "mem:999999999")["stage"] == "scope"
@@ -103,7 +128,7 @@ def test_why_not_names_the_scope(agent, other):
 
 def test_why_not_does_not_tell_a_foreign_row_from_a_missing_one(agent, other):
     """contracts.md §1: "Agents never share rows"."""
-    row, = agent.load(memory("a secret", 0.9))
+    (row,) = agent.load(memory("a secret", 0.9))
     found = [dropped(other, ref) for ref in (row, "mem:999999999")]
     assert found[0] | {"ref": None} == found[1] | {"ref": None}
 
@@ -115,7 +140,7 @@ def channels(answer):
 
 def test_why_not_names_the_floor_and_the_number_it_missed_by(agent):
     """Issue: "and the number it missed by": floor."""
-    row, = agent.load(memory("far", 0.1))
+    (row,) = agent.load(memory("far", 0.1))
     found = channels(dropped(agent, row))["vector_near"]
     assert (found["reason"], found["floor"]) == ("floor", 0.15) and found["missed_by"] == pytest.approx(0.05, abs=1e-6)
 
@@ -128,7 +153,12 @@ def test_why_not_names_the_depth(agent):
     assert (found["reason"], found["rank"], found["depth"], found["missed_by"]) == ("depth", 4, 2, 3)
     worded = agent.load(*(memory("heliotrope" + " again" * n) for n in range(4)))
     assert channels(dropped(agent, worded[3], "heliotrope", limit=2))["memory_fts"] == {
-        "channel": "memory_fts", "reason": "depth", "rank": 3, "depth": 2, "missed_by": 2}
+        "channel": "memory_fts",
+        "reason": "depth",
+        "rank": 3,
+        "depth": 2,
+        "missed_by": 2,
+    }
 
 
 def test_the_depth_is_missed_in_the_list_that_memories_and_episodes_share(agent):
@@ -160,17 +190,17 @@ def test_why_not_names_the_room_that_a_cascade_had_left_for_words(agent):
 
 def test_why_not_names_the_exclusion(agent):
     """Issue: "what was cut where": exclusion."""
-    row, = agent.load(memory("known already", 0.9))
+    (row,) = agent.load(memory("known already", 0.9))
     assert dropped(agent, row, exclude_contents=["Known already"])["stage"] == "exclusion"
 
 
 def test_why_not_names_the_gate_with_the_threshold_and_the_number_it_missed_by(agent):
     """Issue: "what was cut where": gate."""
-    row, = agent.load(memory("weak", 0.3))
+    (row,) = agent.load(memory("weak", 0.3))
     found = dropped(agent, row)
     assert (found["stage"], found["signal"], found["threshold"]) == ("gate", "cosine", 0.4665)
     assert found["missed_by"] == pytest.approx(0.1665, abs=1e-6)
-    unscored, = agent.load(memory("heliotrope"))
+    (unscored,) = agent.load(memory("heliotrope"))
     assert dropped(agent, unscored, "heliotrope", {"recall_mode": "cascade"})["stage"] == "gate"
 
 
@@ -203,7 +233,7 @@ def test_why_not_names_autocut(agent):
 
 def test_why_not_names_a_row_without_a_vector_and_without_a_word_in_common(agent):
     """Issue: "names the stage that dropped that row"."""
-    row, = agent.load(memory("silent"))
+    (row,) = agent.load(memory("silent"))
     found = channels(dropped(agent, row))
     assert (found["vector_near"]["reason"], found["memory_fts"]["reason"]) == ("no_usable_vector", "no_word_in_common")
 

@@ -18,5 +18,7 @@ def test_a_number_at_the_end_of_its_range_is_an_answer_in_every_mode(agent, sett
         for mode in ("blend", "rrf", "rsf", "cascade"):
             for more in ({}, {"confidence_enabled": True, "confidence_ordering": "legacy"}):
                 for method in ("recall", "reconstruct"):
-                    answer = agent.own(method, {setting.name: value, "recall_mode": mode, **more}, query="walnut 1", trace=True)
+                    answer = agent.own(
+                        method, {setting.name: value, "recall_mode": mode, **more}, query="walnut 1", trace=True
+                    )
                     assert agent.code in (None, "invalid_params"), (value, mode, method, answer)

@@ -12,7 +12,7 @@ LONG = "heliotrope " + "é日🙂x" * 500
 
 
 def only(reader, query="heliotrope", set=None, **params):
-    row, = reader.recall(query, set, **params)["messages"]
+    (row,) = reader.recall(query, set, **params)["messages"]
     return row
 
 
@@ -28,7 +28,11 @@ def test_a_memory_and_an_episode_of_the_same_number_are_told_apart(reader):
     """Response contract: "Kinds are prefixed because both tables share one id space (the collision class)"."""
     ref, number = reader.load(memory("a memory"))[0].split(":")
     answer = reader.own("get_contents", refs=[f"mem:{number}", f"ep:{10**9}"])
-    assert ref == "mem" and [item["content"] for item in answer["items"]] == ["a memory"] and answer["missing"] == [f"ep:{10**9}"]
+    assert (
+        ref == "mem"
+        and [item["content"] for item in answer["items"]] == ["a memory"]
+        and answer["missing"] == [f"ep:{10**9}"]
+    )
 
 
 def test_content_is_a_pure_prefix_of_at_most_five_hundred_code_points(reader):
@@ -47,7 +51,7 @@ def test_a_trimmed_row_carries_its_full_length_and_says_that_it_is_trimmed(reade
 @pytest.mark.parametrize("length", [1, 499, 500])
 def test_short_rows_carry_neither_marker(reader, length):
     """Response contract: "Short rows carry neither content_truncated nor content_len"."""
-    reader.load(memory("heliotrope".ljust(length, ".")[:max(length, 10)]))
+    reader.load(memory("heliotrope".ljust(length, ".")[: max(length, 10)]))
     assert not {"content_truncated", "content_len"} & set(only(reader))
 
 
@@ -62,7 +66,14 @@ def test_a_preview_fed_back_into_a_later_call_still_matches_the_stored_full_text
     reader.load(memory(LONG), episode("a heliotrope" + " again" * 200))
     shown = [row["content"] for row in reader.recall("heliotrope", deep=True)["messages"]]
     assert reader.recall("heliotrope", deep=True, exclude_contents=shown)["messages"] == []
-    assert reader.own("recall_with_context", query="heliotrope", external_context=[{"role": "system", "content": text} for text in shown])["messages"] == []
+    assert (
+        reader.own(
+            "recall_with_context",
+            query="heliotrope",
+            external_context=[{"role": "system", "content": text} for text in shown],
+        )["messages"]
+        == []
+    )
 
 
 def test_the_match_is_a_normalised_bidirectional_starts_with(reader):
@@ -70,7 +81,12 @@ def test_the_match_is_a_normalised_bidirectional_starts_with(reader):
     text = "The heliotrope stands in the window of the old house"
     reader.load(memory(text))
     for entry, excluded in (
-        (f"  {text.upper()}  ", True), (text[:32], True), (text[:31], False), (text + " and it is in flower", True), (text[1:], False), ("", False),
+        (f"  {text.upper()}  ", True),
+        (text[:32], True),
+        (text[:31], False),
+        (text + " and it is in flower", True),
+        (text[1:], False),
+        ("", False),
     ):
         assert (reader.recall("heliotrope", exclude_contents=[entry])["messages"] == []) is excluded, entry
 
@@ -93,7 +109,10 @@ def test_the_compared_and_the_trimmed_text_of_an_episode_is_its_displayed_text(r
 
 def test_echoed_conversation_entries_are_trimmed_uniformly_and_carry_no_ref(reader):
     """Response contract: "recall_with_context's echoed conversation entries are trimmed uniformly … they carry no ref"."""
-    answer = reader.own("recall_with_context", external_context=[{"role": "user", "content": "y" * 700}, {"role": "user", "content": "short"}])
+    answer = reader.own(
+        "recall_with_context",
+        external_context=[{"role": "user", "content": "y" * 700}, {"role": "user", "content": "short"}],
+    )
     long, short = answer["messages"]
     assert (long["content"], long["content_truncated"], long["content_len"]) == ("y" * 500, True, 700)
     assert "content_truncated" not in short and all("ref" not in row for row in (long, short))
@@ -139,10 +158,25 @@ def test_within_the_budget_a_response_does_not_mention_it(reader):
 
 def test_get_contents_resolves_refs_to_full_rows_in_the_order_asked_for(reader):
     """Full-content access: "batch-resolves up to 20 refs to full rows"."""
-    rows = reader.load(memory(LONG, msg_id="m1", source={"type": "User", "id": "u1"}, timestamp="2026-01-05T00:00:00Z"), episode("an episode", at=0, resolved=True))
+    rows = reader.load(
+        memory(LONG, msg_id="m1", source={"type": "User", "id": "u1"}, timestamp="2026-01-05T00:00:00Z"),
+        episode("an episode", at=0, resolved=True),
+    )
     answer = reader.own("get_contents", refs=[rows[1], rows[0], rows[1]])
-    whole_episode = {"ref": rows[1], "content": "[Episode] an episode", "source": {"System": "episode"}, "timestamp": "2026-01-05 00:00:00", "resolved": True}
-    whole_memory = {"ref": rows[0], "content": LONG, "source": {"type": "User", "id": "u1"}, "timestamp": "2026-01-05T00:00:00Z", "id": "m1"}
+    whole_episode = {
+        "ref": rows[1],
+        "content": "[Episode] an episode",
+        "source": {"System": "episode"},
+        "timestamp": "2026-01-05 00:00:00",
+        "resolved": True,
+    }
+    whole_memory = {
+        "ref": rows[0],
+        "content": LONG,
+        "source": {"type": "User", "id": "u1"},
+        "timestamp": "2026-01-05T00:00:00Z",
+        "id": "m1",
+    }
     assert answer == {"items": [whole_episode, whole_memory, whole_episode], "missing": [], "count": 3}
 
 
@@ -154,15 +188,28 @@ def test_another_agents_refs_land_in_missing(agent, other):
 
 def test_malformed_refs_land_in_missing_as_they_were_sent_and_the_rest_is_served(reader):
     """Full-content access: "Malformed refs also land in missing (fail-soft …)"; contracts.md §7 "as sent"."""
-    row, = reader.load(memory("a row"))
-    bad = ["mem:", "mem:0", "mem:-1", "memory:1", "1", "", " " + row, "mem:1.0", "mem:" + "9" * 30, None, 7, {"ref": row}]
+    (row,) = reader.load(memory("a row"))
+    bad = [
+        "mem:",
+        "mem:0",
+        "mem:-1",
+        "memory:1",
+        "1",
+        "",
+        " " + row,
+        "mem:1.0",
+        "mem:" + "9" * 30,
+        None,
+        7,
+        {"ref": row},
+    ]
     answer = reader.own("get_contents", refs=[*bad, row])
     assert answer["missing"] == bad and [item["ref"] for item in answer["items"]] == [row]
 
 
 def test_at_most_twenty_refs_are_taken(reader):
     """Full-content access: "The 20-ref cap exists because a full row is worth ~800 tokens"."""
-    row, = reader.load(memory("a row"))
+    (row,) = reader.load(memory("a row"))
     assert reader.own("get_contents", refs=[row] * 20)["count"] == 20
     assert reader.own("get_contents", refs=[row] * 21)["ok"] is False
 
@@ -187,16 +234,16 @@ def test_the_library_returns_full_data_and_no_reversal():
 
 def test_recall_writes_nothing_with_confidence_off(reader):
     """contracts.md §6: "With confidence off a recall writes nothing" (a preview is a pure read)."""
-    row, = reader.load(memory(LONG))
+    (row,) = reader.load(memory(LONG))
     reader.recall("heliotrope")
     assert reader.counted(row) == (0, None)
 
 
 def test_a_row_shows_its_source_timestamp_and_message_id_and_leaves_out_what_it_has_not(reader):
     """Response contract: the row's shape; contracts.md §7 "timestamp (absent if empty)", "id … absent if empty"."""
-    reader.load(memory("full", at=2, msg_id="m1", source={"type": "User", "id": "u1"}), memory("bare", at=1, timestamp=""))
+    reader.load(
+        memory("full", at=2, msg_id="m1", source={"type": "User", "id": "u1"}), memory("bare", at=1, timestamp="")
+    )
     bare, full = reader.recall("")["messages"]
     assert set(bare) == {"content", "source", "ref"} and bare["source"] == {}
     assert set(full) == {"content", "source", "ref", "timestamp", "id"} and full["id"] == "m1"
-
-

@@ -94,7 +94,10 @@ def test_under_rsf_the_far_channel_is_weighted_and_the_divisor_unchanged(agent):
     """§2: "the far channel is weighted by w_far. The channel divisor is unchanged"."""
     agent.crowd()
     rows = ladder(agent, 6)
-    found = {w: reasons(agent.recall("a question", REACH | {"recall_mode": "rsf", "prior_far_weight": w}, deep=True)) for w in (1, 0.5)}
+    found = {
+        w: reasons(agent.recall("a question", REACH | {"recall_mode": "rsf", "prior_far_weight": w}, deep=True))
+        for w in (1, 0.5)
+    }
     assert (found[1][rows[5]]["rsf"], found[0.5][rows[5]]["rsf"]) == (0.5, 0.25)
     assert found[1][rows[2]]["rsf"] == found[0.5][rows[2]]["rsf"] == 0.5
 
@@ -107,15 +110,29 @@ def test_the_set_of_rows_that_pass_the_gate_is_unchanged_however_extreme_the_pri
     """§3: "however extreme p is, the set of rows that pass the gate is unchanged"."""
     ladder(agent)
     agent.load(memory("below the gate", 0.3, at=0), memory("the word heliotrope", at=-400))
-    passing = {frozenset(refs(agent.recall("heliotrope", {"recall_mode": mode, "prior_age_rate": rate, "prior_age_floor": floor, "prior_age_anchor": anchor})))
-               for rate in (0, 0.001, 1000) for floor in (0, 0.3, 1) for anchor in ("newest", "now")}
+    passing = {
+        frozenset(
+            refs(
+                agent.recall(
+                    "heliotrope",
+                    {"recall_mode": mode, "prior_age_rate": rate, "prior_age_floor": floor, "prior_age_anchor": anchor},
+                )
+            )
+        )
+        for rate in (0, 0.001, 1000)
+        for floor in (0, 0.3, 1)
+        for anchor in ("newest", "now")
+    }
     assert len(passing) == 1
 
 
 def test_the_gate_and_autocut_keep_reading_the_fused_score(agent):
     """§3: "The quality gate and autocut keep reading the fused score … but never p(row)"."""
     rows = ladder(agent)
-    plain, weighed = reasons(agent.recall("a question")), reasons(agent.recall("a question", {"prior_age_rate": 100, "prior_age_floor": 0}))
+    plain, weighed = (
+        reasons(agent.recall("a question")),
+        reasons(agent.recall("a question", {"prior_age_rate": 100, "prior_age_floor": 0})),
+    )
     for row in rows:
         assert (weighed[row]["signal"], weighed[row]["score"]) == (plain[row]["signal"], plain[row]["score"])
 
@@ -135,7 +152,9 @@ def test_only_the_order_in_which_the_count_cuts_moves(agent):
     rows = ladder(agent)
     deep_enough = {"recall_depth_floor": 50}
     assert set(refs(agent.recall("a question", deep_enough, limit=2))) == set(rows[6:])
-    assert set(refs(agent.recall("a question", deep_enough | {"prior_age_rate": 100, "prior_age_floor": 0}, limit=2))) == set(rows[:2])
+    assert set(
+        refs(agent.recall("a question", deep_enough | {"prior_age_rate": 100, "prior_age_floor": 0}, limit=2))
+    ) == set(rows[:2])
 
 
 # §4 How age is measured
@@ -158,7 +177,7 @@ def test_the_newest_record_is_sought_in_the_axes_of_the_recall(agent):
 def test_an_episode_newer_than_the_newest_memory_counts_as_age_zero(agent):
     """§4: "The newest record is the newest memory … an episode newer than it counts as age 0"."""
     older, newer = agent.load(memory("older", 0.6, at=-100), memory("newest memory", 0.6, at=0))
-    ahead, = agent.load(episode("ahead", 0.6, at=500))
+    (ahead,) = agent.load(episode("ahead", 0.6, at=500))
     found = reasons(agent.recall("a question", RATE))
     assert (found[ahead]["prior"], found[newer]["prior"], found[older]["prior"]) == (1.0, 1.0, 0.5)
 
@@ -174,7 +193,7 @@ def test_a_dormant_store_ranks_exactly_as_it_did_when_it_was_last_used(agent, ot
 
 def test_the_anchor_now_measures_from_the_current_time(agent):
     """§4: "CPERSONA_PRIOR_AGE_ANCHOR=now is available for deployments that want the other reading"."""
-    row, = agent.load(memory("of ten years ago", 0.6, at=-87_600))
+    (row,) = agent.load(memory("of ten years ago", 0.6, at=-87_600))
     assert reasons(agent.recall("a question", RATE))[row]["prior"] == 1.0
     assert reasons(agent.recall("a question", RATE | {"prior_age_anchor": "now"}))[row]["prior"] == 0.3
 
@@ -182,7 +201,9 @@ def test_the_anchor_now_measures_from_the_current_time(agent):
 def test_a_row_with_no_usable_timestamp_is_placed_at_the_middle_of_the_scopes_age_range(agent):
     """§4: "placed at the middle of the scope's age range … A row whose age is unknown must not win by default"."""
     agent.load(memory("newest", 0.6, at=0), memory("oldest", 0.6, at=-200))
-    undated, garbled = agent.load(memory("undated", 0.6, timestamp=""), memory("garbled", 0.6, timestamp="one fine day"))
+    undated, garbled = agent.load(
+        memory("undated", 0.6, timestamp=""), memory("garbled", 0.6, timestamp="one fine day")
+    )
     found = reasons(agent.recall("a question", RATE))
     assert found[undated]["prior"] == found[garbled]["prior"] == 0.5
 
@@ -190,14 +211,17 @@ def test_a_row_with_no_usable_timestamp_is_placed_at_the_middle_of_the_scopes_ag
 def test_a_stamp_in_any_offset_is_the_instant_that_it_names(agent):
     """§4; behavior-contracts §1: "the instant each timestamp names"."""
     agent.load(memory("newest", 0.6, timestamp="2026-01-05T10:00:00+09:00"))
-    row, = agent.load(memory("an hour before", 0.6, timestamp="2026-01-04T19:00:00-05:00"))
+    (row,) = agent.load(memory("an hour before", 0.6, timestamp="2026-01-04T19:00:00-05:00"))
     assert reasons(agent.recall("a question", {"prior_age_rate": 1.0}))[row]["prior"] == 0.5
 
 
 def test_episodes_are_aged_by_their_own_timestamps_under_the_same_rule(agent):
     """§4: "Episodes are aged by their own timestamps under the same rule"."""
     agent.load(memory("newest", 0.6, at=0))
-    started, created_only = agent.load(episode("with a start", 0.6, at=0, start_time=stamp(-100), end_time=stamp(-50)), episode("without one", 0.6, at=-300))
+    started, created_only = agent.load(
+        episode("with a start", 0.6, at=0, start_time=stamp(-100), end_time=stamp(-50)),
+        episode("without one", 0.6, at=-300),
+    )
     found = reasons(agent.recall("a question", {"prior_age_rate": 0.01, "prior_age_floor": 0.1}))
     assert (found[started]["prior"], found[created_only]["prior"]) == (0.5, 0.25)
 
@@ -206,7 +230,7 @@ def test_profile_rows_carry_no_score_and_are_not_weighted(agent):
     """§4: "Profile rows carry no score and are not weighted"."""
     agent.crowd(50)
     agent.own("update_profile", profile="likes tea")
-    row, = agent.load(memory("a row", 0.6, at=0))
+    (row,) = agent.load(memory("a row", 0.6, at=0))
     answer = agent.recall("a question", RATE)
     assert refs(answer) == ["profile", row] and set(reasons(answer)) == {row}
 
@@ -221,7 +245,10 @@ def test_the_prior_does_nothing_under_cascade_or_legacy_ordering(agent):
     """contracts.md §6: "Applied when … not legacy, every non-profile row carries the mode's fused score"."""
     ladder(agent)
     for set in ({"recall_mode": "cascade"}, {"confidence_enabled": True, "confidence_ordering": "legacy"}):
-        plain, weighed = agent.recall("a question", set, deep=True), agent.recall("a question", set | {"prior_age_rate": 10}, deep=True)
+        plain, weighed = (
+            agent.recall("a question", set, deep=True),
+            agent.recall("a question", set | {"prior_age_rate": 10}, deep=True),
+        )
         assert refs(plain) == refs(weighed) and all("prior" not in reason for reason in reasons(weighed).values())
 
 
@@ -240,14 +267,27 @@ def test_the_time_decay_inside_confidence_stops_affecting_order(agent):
 def test_the_confidence_value_is_computed_and_returned_as_a_separate_value(agent):
     """§5: "still computed and returned with each row (confidence: {age_hours, cosine, score})"."""
     agent.load(memory("a row", 0.6, at=0))
-    assert set(agent.recall("a question", {"confidence_enabled": True})["messages"][0]["confidence"]) == {"age_hours", "cosine", "score"}
+    assert set(agent.recall("a question", {"confidence_enabled": True})["messages"][0]["confidence"]) == {
+        "age_hours",
+        "cosine",
+        "score",
+    }
 
 
 def test_legacy_restores_the_re_sort_and_the_confidence_gate(agent):
     """§5: "CPERSONA_CONFIDENCE_ORDERING=legacy restores the re-sort and the confidence gate"."""
     agent.crowd()
     old, new = agent.load(memory("old", 0.6, at=-50_000), memory("new", 0.56, at=0))
-    answer = agent.recall("a question", {"confidence_enabled": True, "confidence_ordering": "legacy", "decay_rate": 1.0, "decay_floor": 0.0, "decay_ceil": 0.0})
+    answer = agent.recall(
+        "a question",
+        {
+            "confidence_enabled": True,
+            "confidence_ordering": "legacy",
+            "decay_rate": 1.0,
+            "decay_floor": 0.0,
+            "decay_ceil": 0.0,
+        },
+    )
     assert {reason["signal"] for reason in reasons(answer).values()} <= {"confidence"} and old not in refs(answer)[-1:]
 
 
@@ -255,16 +295,24 @@ def test_the_episode_penalty_stays_available_as_an_opt_in(agent):
     """§6: "It stays available as an opt-in in this line"."""
     agent.crowd()
     row, _ = agent.load(memory("before", 0.8, at=-1000), episode("boundary", at=0))
-    assert reasons(agent.recall("a question", {"episode_penalty_enabled": True}))[row]["cosine"] == pytest.approx(0.4, abs=1e-6)
+    assert reasons(agent.recall("a question", {"episode_penalty_enabled": True}))[row]["cosine"] == pytest.approx(
+        0.4, abs=1e-6
+    )
 
 
 # §7 Settings
 
 
-@pytest.mark.parametrize(("name", "default"), [
-    ("CPERSONA_PRIOR_FAR_WEIGHT", 1.0), ("CPERSONA_PRIOR_AGE_RATE", 0.0), ("CPERSONA_PRIOR_AGE_FLOOR", 0.3),
-    ("CPERSONA_PRIOR_AGE_ANCHOR", "newest"), ("CPERSONA_CONFIDENCE_ORDERING", "fusion"),
-])
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("CPERSONA_PRIOR_FAR_WEIGHT", 1.0),
+        ("CPERSONA_PRIOR_AGE_RATE", 0.0),
+        ("CPERSONA_PRIOR_AGE_FLOOR", 0.3),
+        ("CPERSONA_PRIOR_AGE_ANCHOR", "newest"),
+        ("CPERSONA_CONFIDENCE_ORDERING", "fusion"),
+    ],
+)
 def test_the_settings_have_the_defaults_of_the_table(name, default):
     """§7: the table of settings and defaults."""
     setting = next(s for s in settings.TABLE if s.variable == name)
@@ -274,7 +322,13 @@ def test_the_settings_have_the_defaults_of_the_table(name, default):
 def test_at_the_defaults_nothing_of_the_prior_shows(agent):
     """§7: "At these defaults, a deployment with confidence off behaves bit-identically to the release before this change"."""
     ladder(agent)
-    defaults = {"prior_far_weight": 1.0, "prior_age_rate": 0, "prior_age_floor": 0.3, "prior_age_anchor": "newest", "confidence_ordering": "fusion"}
+    defaults = {
+        "prior_far_weight": 1.0,
+        "prior_age_rate": 0,
+        "prior_age_floor": 0.3,
+        "prior_age_anchor": "newest",
+        "confidence_ordering": "fusion",
+    }
     answer = agent.recall("a question")
     assert agent.recall("a question", defaults) == answer
     assert all(set(reason) == {"signal", "score", "cosine", "rrf"} for reason in reasons(answer).values())

@@ -39,16 +39,32 @@ class Drawn:
     mine: bool
 
 
-_rows = st.lists(st.builds(
-    Drawn, st.sampled_from([MEMORY, MEMORY, MEMORY, EPISODE]), st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(tuple),
-    st.one_of(st.none(), st.integers(1, 31).map(lambda k: k / 32)), st.one_of(st.none(), st.integers(-2000, 0)),
-    st.sampled_from(PROJECTS), st.sampled_from(CHANNELS), st.sampled_from(SOURCES), st.booleans(),
-), min_size=1, max_size=25)
+_rows = st.lists(
+    st.builds(
+        Drawn,
+        st.sampled_from([MEMORY, MEMORY, MEMORY, EPISODE]),
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(tuple),
+        st.one_of(st.none(), st.integers(1, 31).map(lambda k: k / 32)),
+        st.one_of(st.none(), st.integers(-2000, 0)),
+        st.sampled_from(PROJECTS),
+        st.sampled_from(CHANNELS),
+        st.sampled_from(SOURCES),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=25,
+)
 _queries = st.lists(st.sampled_from([*WORDS, "somewhere"]), min_size=1, max_size=3).map(" ".join)
 _modes = st.sampled_from(["rrf", "rsf", "cascade"])
 _fusions = st.sampled_from(["rrf", "rsf"])
-_axes = st.fixed_dictionaries({}, optional={
-    "project_id": st.sampled_from(PROJECTS), "channel": st.sampled_from(CHANNELS[1:]), "source_id": st.sampled_from(["u1", "u2", "1", "10", "nobody"])})
+_axes = st.fixed_dictionaries(
+    {},
+    optional={
+        "project_id": st.sampled_from(PROJECTS),
+        "channel": st.sampled_from(CHANNELS[1:]),
+        "source_id": st.sampled_from(["u1", "u2", "1", "10", "nobody"]),
+    },
+)
 
 
 class World:
@@ -58,7 +74,11 @@ class World:
         self.store = store
         self.me, self.other = (Agent(store.call, directory, embedder) for _ in range(2))
         self.rows: dict[str, tuple[str, Drawn]] = {}
-        for ref, row in zip(store.ctx.db.write_now(lambda tx: [self._write(tx, n, row) for n, row in enumerate(drawn)]), drawn, strict=True):
+        for ref, row in zip(
+            store.ctx.db.write_now(lambda tx: [self._write(tx, n, row) for n, row in enumerate(drawn)]),
+            drawn,
+            strict=True,
+        ):
             self.rows[ref] = (self.me.name if row.mine else self.other.name, row)
 
     def _write(self, tx, number: int, row: Drawn) -> str:
@@ -69,7 +89,9 @@ class World:
             source = json.dumps({"type": "User", "id": row.source} if row.source else {})
             row_id = memories.insert(tx, memories.NewMemory(agent, text, timestamp=timestamp, source=source, **axes))
         else:
-            row_id = episodes.insert(tx, episodes.NewEpisode(agent, text, start_time=timestamp or None, end_time=timestamp or None, **axes))
+            row_id = episodes.insert(
+                tx, episodes.NewEpisode(agent, text, start_time=timestamp or None, end_time=timestamp or None, **axes)
+            )
         if row.cosine is not None:
             backlog.attach_vector(tx, row.kind, row_id, "kit", np.array(at_cosine(row.cosine), np.float32))
         return f"{row.kind}:{row_id}"
@@ -77,7 +99,11 @@ class World:
     def visible(self, ref: str, project_id: str | None = None, channel: str = "", source_id: str = "") -> bool:
         """Tell whether a row of mine is within the axes of a read."""
         owner, row = self.rows[ref]
-        if owner != self.me.name or (project_id is not None and row.project not in (project_id, "")) or (channel and row.channel not in (channel, "")):
+        if (
+            owner != self.me.name
+            or (project_id is not None and row.project not in (project_id, ""))
+            or (channel and row.channel not in (channel, ""))
+        ):
             return False
         if row.kind == EPISODE:
             return not source_id or bool(channel)
@@ -120,7 +146,9 @@ def test_the_same_database_settings_and_query_give_the_same_bytes(place, drawn, 
     with place(drawn) as world:
         first = world.me.recall(query, {"recall_mode": mode}, trace=True, **axes)
         assert byte_form(world.me.recall(query, {"recall_mode": mode}, trace=True, **axes)) == byte_form(first)
-        assert byte_form(world.me.reconstruct(query, {"recall_mode": mode}, **axes)) == byte_form(world.me.reconstruct(query, {"recall_mode": mode}, **axes))
+        assert byte_form(world.me.reconstruct(query, {"recall_mode": mode}, **axes)) == byte_form(
+            world.me.reconstruct(query, {"recall_mode": mode}, **axes)
+        )
 
 
 @settings(max_examples=4, derandomize=True, deadline=None, database=None)
@@ -155,28 +183,52 @@ def test_no_row_of_another_agent_project_channel_or_source_is_in_any_answer(plac
         for agent, ref in [(owner, ref) for ref, (owner, _) in world.rows.items()]:
             who = me if agent == me.name else world.other
             row = world.rows[ref][1]
-            who.own("declare_associations", associations={"entities": [{"name": row.words[0], "aliases": [f"{row.words[0]} too"]}],
-                    "relations": [{"subject": row.words[0], "predicate": "next to", "object": row.words[-1]}, {"subject": ref, "predicate": "supports", "object": row.words[0]}]},
-                    anchor_ref=ref, project_id=row.project, channel=row.channel)
+            who.own(
+                "declare_associations",
+                associations={
+                    "entities": [{"name": row.words[0], "aliases": [f"{row.words[0]} too"]}],
+                    "relations": [
+                        {"subject": row.words[0], "predicate": "next to", "object": row.words[-1]},
+                        {"subject": ref, "predicate": "supports", "object": row.words[0]},
+                    ],
+                },
+                anchor_ref=ref,
+                project_id=row.project,
+                channel=row.channel,
+            )
 
         seen = set_of(me.recall(query, under, limit=100, deep=True, **axes))
         assert seen <= set_of_visible(world, **axes)
         if not query:
             assert seen == {ref for ref in set_of_visible(world, **axes) if ref.startswith(MEMORY)}
-        answer = me.own("recall_with_context", under, query=query, limit=100, deep=True, external_context=[{"role": "user", "content": "said"}], **axes)
+        answer = me.own(
+            "recall_with_context",
+            under,
+            query=query,
+            limit=100,
+            deep=True,
+            external_context=[{"role": "user", "content": "said"}],
+            **axes,
+        )
         assert {row["ref"] for row in answer["messages"] if "ref" in row} == seen
         answer = me.reconstruct(query, under, top_k=100, count=10, deep=True, **axes)
         assert {claim["ref"] for item in answer["items"] for claim in item["claims"]} <= set_of_visible(world, **axes)
-        assert {excerpt["ref"] for item in answer["items"] for excerpt in item.get("excerpts", [])} <= set_of_visible(world, **axes)
+        assert {excerpt["ref"] for item in answer["items"] for excerpt in item.get("excerpts", [])} <= set_of_visible(
+            world, **axes
+        )
         for word in WORDS:
             for entity in me.own("traverse", entity=word, max_hops=5, limit=100, **axes)["entities"]:
                 assert set(entity.get("mentions", [])) <= set_of_visible(world, **axes)
 
         project = {"project_id": axes["project_id"]} if "project_id" in axes else {}
-        listed = {row["ref"] for method, key in (("list_memories", "memories"), ("list_episodes", "episodes")) for row in me.own(method, limit=200, **project)[key]}
+        listed = {
+            row["ref"]
+            for method, key in (("list_memories", "memories"), ("list_episodes", "episodes"))
+            for row in me.own(method, limit=200, **project)[key]
+        }
         assert listed == set_of_visible(world, **project)
         for start in range(0, len(world.rows), 20):
-            asked = list(world.rows)[start:start + 20]
+            asked = list(world.rows)[start : start + 20]
             served = me.own("get_contents", refs=asked)
             assert [item["ref"] for item in served["items"]] == [ref for ref in asked if world.visible(ref)]
             assert served["missing"] == [ref for ref in asked if not world.visible(ref)]
@@ -202,12 +254,17 @@ def ordering_scores(answer: dict, mode: str) -> list[float]:
 
 @modest
 @given(drawn=_rows, query=_queries, mode=_modes, penalty=st.booleans())
-def test_answers_ascend_by_the_score_that_orders_them_and_unscored_rows_stand_before_them(place, drawn, query, mode, penalty):
+def test_answers_ascend_by_the_score_that_orders_them_and_unscored_rows_stand_before_them(
+    place, drawn, query, mode, penalty
+):
     """behavior-contracts §1: "ordered by ascending score — the final element is the strongest match"."""
     with place(drawn) as world:
-        scores = ordering_scores(world.me.recall(query, {"recall_mode": mode, "episode_penalty_enabled": penalty}, limit=100, deep=True), mode)
+        scores = ordering_scores(
+            world.me.recall(query, {"recall_mode": mode, "episode_penalty_enabled": penalty}, limit=100, deep=True),
+            mode,
+        )
         known = [score for score in scores if score is not None]
-        assert scores[:len(known)] == known == sorted(known, reverse=True)
+        assert scores[: len(known)] == known == sorted(known, reverse=True)
 
 
 @modest
@@ -215,7 +272,9 @@ def test_answers_ascend_by_the_score_that_orders_them_and_unscored_rows_stand_be
 def test_under_legacy_answers_ascend_by_confidence(place, drawn, query):
     """behavior-contracts §2: "the result set is re-sorted by the confidence score"."""
     with place(drawn) as world:
-        answer = world.me.recall(query, {"confidence_enabled": True, "confidence_ordering": "legacy"}, limit=100, deep=True)
+        answer = world.me.recall(
+            query, {"confidence_enabled": True, "confidence_ordering": "legacy"}, limit=100, deep=True
+        )
         values = [row["match_reason"]["score"] for row in answer["messages"]]
         assert values == sorted(values)
 
@@ -231,13 +290,27 @@ def test_the_limit_cuts_from_the_weak_end_and_moves_nothing(place, drawn, query,
 
 
 @modest
-@given(drawn=_rows, query=_queries, mode=_fusions, rate=st.sampled_from([0.0001, 0.01, 1, 1e6]), floor=st.sampled_from([0, 0.3, 0.9, 1]),
-       anchor=st.sampled_from(["newest", "now"]), deep=st.booleans())
-def test_the_set_that_passes_the_gate_is_the_same_for_any_rate_floor_and_anchor(place, drawn, query, mode, rate, floor, anchor, deep):
+@given(
+    drawn=_rows,
+    query=_queries,
+    mode=_fusions,
+    rate=st.sampled_from([0.0001, 0.01, 1, 1e6]),
+    floor=st.sampled_from([0, 0.3, 0.9, 1]),
+    anchor=st.sampled_from(["newest", "now"]),
+    deep=st.booleans(),
+)
+def test_the_set_that_passes_the_gate_is_the_same_for_any_rate_floor_and_anchor(
+    place, drawn, query, mode, rate, floor, anchor, deep
+):
     """one-prior-function §3: "however extreme p is, the set of rows that pass the gate is unchanged"."""
     with place(drawn) as world:
         plain = world.me.recall(query, {"recall_mode": mode}, limit=100, deep=deep)
-        weighed = world.me.recall(query, {"recall_mode": mode, "prior_age_rate": rate, "prior_age_floor": floor, "prior_age_anchor": anchor}, limit=100, deep=deep)
+        weighed = world.me.recall(
+            query,
+            {"recall_mode": mode, "prior_age_rate": rate, "prior_age_floor": floor, "prior_age_anchor": anchor},
+            limit=100,
+            deep=deep,
+        )
         assert set_of(plain) == set_of(weighed)
         assert (plain.get("considered"), plain.get("gated")) == (weighed.get("considered"), weighed.get("gated"))
         by_ref = {row["ref"]: row for row in plain["messages"]}
@@ -252,9 +325,14 @@ def test_the_set_that_passes_the_gate_is_the_same_for_any_rate_floor_and_anchor(
 def test_with_the_age_weight_answers_ascend_by_fused_score_times_prior(place, drawn, query, mode, rate):
     """one-prior-function §2: "order_score(row) = p(row) × Σ …"."""
     with place(drawn) as world:
-        rows = world.me.recall(query, {"recall_mode": mode, "prior_age_rate": rate, "prior_age_floor": 0.01}, limit=100, deep=True)["messages"]
+        rows = world.me.recall(
+            query, {"recall_mode": mode, "prior_age_rate": rate, "prior_age_floor": 0.01}, limit=100, deep=True
+        )["messages"]
         # The answer rounds p to four places, so neighbours may differ by that much.
-        scores = [(row["match_reason"][mode] * row["match_reason"].get("prior", 1.0), row["match_reason"][mode]) for row in rows]
+        scores = [
+            (row["match_reason"][mode] * row["match_reason"].get("prior", 1.0), row["match_reason"][mode])
+            for row in rows
+        ]
         assert all(a <= b + 1e-4 * max(fa, fb) for (a, fa), (b, fb) in zip(scores, scores[1:], strict=False))
 
 
@@ -285,7 +363,9 @@ def test_a_preview_is_a_pure_prefix_of_the_stored_text_and_says_what_is_missing(
 def test_count_alone_never_moves_what_a_reconstruct_is_made_of(place, drawn, query, count, mode):
     """contracts.md §9: "count never moves the candidate set"."""
     with place(drawn) as world:
-        whole, part = (world.me.reconstruct(query, {"recall_mode": mode}, count=c, budget=20_000, deep=True) for c in (10, count))
+        whole, part = (
+            world.me.reconstruct(query, {"recall_mode": mode}, count=c, budget=20_000, deep=True) for c in (10, count)
+        )
         assert part["items"] == whole["items"][:count]
         assert (part["effective_count"], part["returned_count"]) == (count, min(count, whole["returned_count"]))
 
@@ -300,7 +380,9 @@ def test_confidence_gives_the_same_rows_in_the_same_order_under_fusion_ordering(
         assert refs(on) == refs(off) and all("confidence" in row for row in on["messages"])
         for row, plain in zip(on["messages"], off["messages"], strict=True):
             # A cosine computed for display may stand beside; nothing that decided differs.
-            assert {k: v for k, v in row.get("match_reason", {}).items() if k != "cosine"} == {k: v for k, v in plain.get("match_reason", {}).items() if k != "cosine"}
+            assert {k: v for k, v in row.get("match_reason", {}).items() if k != "cosine"} == {
+                k: v for k, v in plain.get("match_reason", {}).items() if k != "cosine"
+            }
 
 
 @modest
@@ -313,9 +395,19 @@ def test_recall_is_byte_identical_with_and_without_declarations(place, drawn, qu
         mine = [ref for ref in world.rows if world.visible(ref)]
         for number, ref in enumerate(mine):
             other = mine[number - 1]
-            me.own("declare_associations", anchor_ref=ref, associations={
-                "entities": [{"name": WORDS[number % 5], "aliases": [WORDS[(number + 1) % 5] + " too", "somewhere"]}],
-                "relations": [{"subject": ref, "predicate": "supersedes", "object": other}, {"subject": WORDS[number % 5], "predicate": "near", "object": "somewhere"}]})
+            me.own(
+                "declare_associations",
+                anchor_ref=ref,
+                associations={
+                    "entities": [
+                        {"name": WORDS[number % 5], "aliases": [WORDS[(number + 1) % 5] + " too", "somewhere"]}
+                    ],
+                    "relations": [
+                        {"subject": ref, "predicate": "supersedes", "object": other},
+                        {"subject": WORDS[number % 5], "predicate": "near", "object": "somewhere"},
+                    ],
+                },
+            )
         assert byte_form(me.recall(query, under, limit=30, trace=True, **axes)) == before
 
 
@@ -325,9 +417,16 @@ def test_the_far_weight_has_both_identity_ends(place, drawn, query, mode, window
     """one-prior-function §2: "w_far = 1 is today's reach, and w_far = 0 is the reach turned off"."""
     with place(drawn) as world:
         near = {"recall_mode": mode, "max_memories": window}
-        off, unpriced = world.me.recall(query, near, limit=30), world.me.recall(query, near | {"vector_reach": reach}, limit=30)
-        assert byte_form(world.me.recall(query, near | {"vector_reach": reach, "prior_far_weight": 0}, limit=30)) == byte_form(off)
-        assert byte_form(world.me.recall(query, near | {"vector_reach": reach, "prior_far_weight": 1}, limit=30)) == byte_form(unpriced)
+        off, unpriced = (
+            world.me.recall(query, near, limit=30),
+            world.me.recall(query, near | {"vector_reach": reach}, limit=30),
+        )
+        assert byte_form(
+            world.me.recall(query, near | {"vector_reach": reach, "prior_far_weight": 0}, limit=30)
+        ) == byte_form(off)
+        assert byte_form(
+            world.me.recall(query, near | {"vector_reach": reach, "prior_far_weight": 1}, limit=30)
+        ) == byte_form(unpriced)
         if reach <= window or mode == "cascade":
             assert byte_form(unpriced) == byte_form(off)
 
@@ -338,8 +437,10 @@ def test_under_rrf_the_reach_can_only_add_rows_and_votes(place, drawn, query, wi
     """behavior-contracts §4: "every row that places today keeps the vote it has today, and older rows can only be added"."""
     with place(drawn) as world:
         near = {"max_memories": window, "autocut_enabled": False}
-        off, on = ({row["ref"]: row for row in world.me.recall(query, near | more, limit=100, trace=True)["trace"]["rows"]}
-                   for more in ({}, {"vector_reach": 40, "vector_far_limit": far_limit}))
+        off, on = (
+            {row["ref"]: row for row in world.me.recall(query, near | more, limit=100, trace=True)["trace"]["rows"]}
+            for more in ({}, {"vector_reach": 40, "vector_far_limit": far_limit})
+        )
         assert off.keys() <= on.keys()
         for ref, row in off.items():
             assert on[ref].get("fused", 0) >= row.get("fused", 0)

@@ -12,7 +12,10 @@ from cpersona_daemon.wire import fields
 # What a paused write answers beside `persisted`, `dry_run` and `reason`, and the params that name it.
 SKELETONS = {
     "store": ({"content": "x"}, {"ok": True, "result": "skipped", "id": "no-persist", "embedded": False}),
-    "declare_associations": ({}, {"ok": True, "result": "declared", "entities": [], "mentions": 0, "relations": [], "dropped": []}),
+    "declare_associations": (
+        {},
+        {"ok": True, "result": "declared", "entities": [], "mentions": 0, "relations": [], "dropped": []},
+    ),
     "update_memory": ({"memory_id": 1, "content": "x"}, {"ok": True, "updated_id": None}),
     "delete_memory": ({"memory_id": 1}, {"ok": True, "deleted_id": None}),
     "lock_memory": ({"memory_id": 1}, {"ok": True, "locked_id": None}),
@@ -24,15 +27,44 @@ SKELETONS = {
     "undo_batch": ({"batch": "b"}, {"ok": True, "deleted_memories": 0, "deleted_episodes": 0, "kept_locked": 0}),
     "add_canary": ({"query": "x", "ref": "mem:1"}, {"ok": True, "id": None}),
     "remove_canary": ({"canary_id": 1}, {"ok": True, "removed_id": None}),
-    "import_memories": ({"input_path": "/nowhere"}, {
-        "ok": True, "imported_memories": 0, "skipped_memories": 0, "imported_episodes": 0, "skipped_episodes": 0, "profile_updated": False}),
-    "merge_memories": ({"source_agent_id": "a", "target_agent_id": "b"}, {
-        "ok": True, "merged_memories": 0, "skipped_memories": 0, "merged_episodes": 0, "skipped_episodes": 0, "profile_copied": False, "skipped_profile": False}),
+    "import_memories": (
+        {"input_path": "/nowhere"},
+        {
+            "ok": True,
+            "imported_memories": 0,
+            "skipped_memories": 0,
+            "imported_episodes": 0,
+            "skipped_episodes": 0,
+            "profile_updated": False,
+        },
+    ),
+    "merge_memories": (
+        {"source_agent_id": "a", "target_agent_id": "b"},
+        {
+            "ok": True,
+            "merged_memories": 0,
+            "skipped_memories": 0,
+            "merged_episodes": 0,
+            "skipped_episodes": 0,
+            "profile_copied": False,
+            "skipped_profile": False,
+        },
+    ),
     "delete_agent_data": ({}, {"ok": True, "deleted_memories": 0, "deleted_profiles": 0, "deleted_episodes": 0}),
 }
 # Writes that keep nothing of a conversation: what they measure, mend or end is there already.
-UNPAUSED = {"calibrate_threshold", "set_recall_precision", "run_canaries", "export_memories", "backup_database", "check_health", "reindex",
-            "pause_persistence", "resume_persistence", "daemon_stop"}
+UNPAUSED = {
+    "calibrate_threshold",
+    "set_recall_precision",
+    "run_canaries",
+    "export_memories",
+    "backup_database",
+    "check_health",
+    "reindex",
+    "pause_persistence",
+    "resume_persistence",
+    "daemon_stop",
+}
 
 
 def test_every_method_of_the_wire_has_a_handler_and_the_other_way_round():
@@ -96,6 +128,7 @@ def test_an_unknown_method_answers_error_alone(reader, stranger):
 
 def test_every_error_code_has_an_exit_status_and_a_hint():
     """interface.md "Exit codes": the client reads both from the table."""
+
     def tree(kind):
         return [kind, *(k for sub in kind.__subclasses__() for k in tree(sub))]
 
@@ -107,8 +140,15 @@ def test_every_error_code_has_an_exit_status_and_a_hint():
 
 
 READS = {
-    "recall": {}, "recall_with_context": {}, "reconstruct": {"query": "x"}, "traverse": {"entity": "x"}, "list_associations": {}, "get_contents": {"refs": ["mem:1"]},
-    "list_memories": {}, "list_episodes": {}, "get_profile": {},
+    "recall": {},
+    "recall_with_context": {},
+    "reconstruct": {"query": "x"},
+    "traverse": {"entity": "x"},
+    "list_associations": {},
+    "get_contents": {"refs": ["mem:1"]},
+    "list_memories": {},
+    "list_episodes": {},
+    "get_profile": {},
 }
 
 

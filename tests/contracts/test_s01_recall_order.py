@@ -40,7 +40,11 @@ def test_recall_with_context_is_a_chronological_merge_and_not_a_score_ordering(a
     agent._embedder.questions.add("a merged question")
     said = [{"role": "user", "content": "said between", "timestamp": stamp(5)}]
     answer = agent.own("recall_with_context", query="a merged question", external_context=said)
-    assert [row["content"] for row in answer["messages"]] == ["the oldest and best", "said between", "the newest and worst"]
+    assert [row["content"] for row in answer["messages"]] == [
+        "the oldest and best",
+        "said between",
+        "the newest and worst",
+    ]
     assert refs(agent.recall("a merged question")) == [worst, best]
 
 
@@ -58,48 +62,91 @@ def user(content, timestamp=None, **more):
 
 def test_a_stamp_in_any_utc_offset_lands_where_it_belongs_whichever_side_wrote_it(reader):
     """§1: "Chronological means the instant each timestamp names, not the text it is written in"."""
-    stored = [memory("stored at one", timestamp="2026-01-05T10:00:00+09:00"), memory("stored at four", timestamp="2026-01-04T23:00:00-05:00")]
+    stored = [
+        memory("stored at one", timestamp="2026-01-05T10:00:00+09:00"),
+        memory("stored at four", timestamp="2026-01-04T23:00:00-05:00"),
+    ]
     said = [user("said at two", "2026-01-05T02:00:00Z"), user("said at three", "2026-01-05T06:00:00+03:00")]
     assert merged(reader, said, *stored) == ["stored at one", "said at two", "said at three", "stored at four"]
 
 
 def test_a_naive_stamp_is_read_as_utc(reader):
     """§1: "A naive stamp is read as UTC and treated the same way"."""
-    stored = [memory("stored naive at two", timestamp="2026-01-05 02:00:00"), memory("stored at four", timestamp="2026-01-05T04:00:00Z")]
+    stored = [
+        memory("stored naive at two", timestamp="2026-01-05 02:00:00"),
+        memory("stored at four", timestamp="2026-01-05T04:00:00Z"),
+    ]
     said = [user("said naive at three", "2026-01-05T03:00:00"), user("said at one", "2026-01-05T01:00:00+00:00")]
-    assert merged(reader, said, *stored) == ["said at one", "stored naive at two", "said naive at three", "stored at four"]
+    assert merged(reader, said, *stored) == [
+        "said at one",
+        "stored naive at two",
+        "said naive at three",
+        "stored at four",
+    ]
 
 
 def test_messages_that_name_no_instant_stand_ahead_of_every_dated_one_in_the_order_they_were_merged_in(reader):
     """§1: "Those are placed ahead of every dated message, in the order they were merged in"."""
-    stored = [memory("stored dated", timestamp="2020-01-01T00:00:00Z", at=3), memory("stored undated", timestamp="", at=2),
-              memory("stored garbled", timestamp="last tuesday", at=1)]
+    stored = [
+        memory("stored dated", timestamp="2020-01-01T00:00:00Z", at=3),
+        memory("stored undated", timestamp="", at=2),
+        memory("stored garbled", timestamp="last tuesday", at=1),
+    ]
     said = [user("said undated"), user("said dated", "2019-01-01T00:00:00Z"), user("said garbled", "soon")]
     # A blank recall is newest first inside and reversed outside, so the garbled row was merged in before the undated one.
-    assert merged(reader, said, *stored) == ["stored garbled", "stored undated", "said undated", "said garbled", "said dated", "stored dated"]
+    assert merged(reader, said, *stored) == [
+        "stored garbled",
+        "stored undated",
+        "said undated",
+        "said garbled",
+        "said dated",
+        "stored dated",
+    ]
 
 
 def test_the_end_of_the_merged_list_is_what_is_most_recent(reader):
     """§1: "so that the end of the list is reserved for what is genuinely most recent"."""
-    stored = [memory("stored long ago", timestamp="2001-01-01T00:00:00Z"), memory("stored last", timestamp="2026-03-01T00:00:00Z")]
-    assert merged(reader, [user("no stamp"), user("said earlier", "2026-02-01T00:00:00Z")], *stored)[-1] == "stored last"
+    stored = [
+        memory("stored long ago", timestamp="2001-01-01T00:00:00Z"),
+        memory("stored last", timestamp="2026-03-01T00:00:00Z"),
+    ]
+    assert (
+        merged(reader, [user("no stamp"), user("said earlier", "2026-02-01T00:00:00Z")], *stored)[-1] == "stored last"
+    )
 
 
 def test_what_was_said_excludes_its_stored_copy(reader):
     """contracts.md §7: "every non-empty content excludes its stored copy"."""
     stored = [memory("We ship on Friday"), memory("We ship on Monday")]
-    assert merged(reader, [user("  we SHIP on friday ", "2026-02-01T00:00:00Z")], *stored) == ["We ship on Monday", "we SHIP on friday"]
+    assert merged(reader, [user("  we SHIP on friday ", "2026-02-01T00:00:00Z")], *stored) == [
+        "We ship on Monday",
+        "we SHIP on friday",
+    ]
 
 
 def test_roles_user_and_assistant_are_echoed_with_their_source_and_others_only_filter(reader):
     """contracts.md §7: "others only filter, and the answer says so"."""
     reader.load(memory("a system remark that is stored"))
-    said = [{"role": "user", "content": " hi ", "user_id": "u9", "name": "Uma"}, {"role": "assistant", "content": "hello"},
-            {"role": "system", "content": "a system remark that is stored"}, {"role": "user", "content": "   "}]
+    said = [
+        {"role": "user", "content": " hi ", "user_id": "u9", "name": "Uma"},
+        {"role": "assistant", "content": "hello"},
+        {"role": "system", "content": "a system remark that is stored"},
+        {"role": "user", "content": "   "},
+    ]
     answer = reader.own("recall_with_context", external_context=said)
     assert answer["messages"] == [
-        {"content": "hi", "source": {"type": "User", "id": "u9", "name": "Uma"}, "timestamp": "", "context_type": "conversation"},
-        {"content": "hello", "source": {"type": "Agent", "id": "self", "name": ""}, "timestamp": "", "context_type": "conversation"},
+        {
+            "content": "hi",
+            "source": {"type": "User", "id": "u9", "name": "Uma"},
+            "timestamp": "",
+            "context_type": "conversation",
+        },
+        {
+            "content": "hello",
+            "source": {"type": "Agent", "id": "self", "name": ""},
+            "timestamp": "",
+            "context_type": "conversation",
+        },
     ]
     assert answer["context_entries_not_returned"] == 1
 
@@ -112,7 +159,9 @@ def test_nothing_is_cut_after_the_merge(reader):
 
 def test_a_blank_query_lists_memories_by_recency_with_the_newest_last(reader):
     """contracts.md §3: "A blank query is a recency listing of memories (no episodes)"."""
-    rows = reader.load(memory("first", at=1), memory("third", at=3), memory("second", at=2), episode("never listed", at=9))
+    rows = reader.load(
+        memory("first", at=1), memory("third", at=3), memory("second", at=2), episode("never listed", at=9)
+    )
     answer = reader.recall("  ")
     assert refs(answer) == [rows[0], rows[2], rows[1]]
     assert reasons(answer) == {}

@@ -49,7 +49,7 @@ def test_confidence_on_returns_the_same_rows_in_the_same_order_plus_the_field(ag
 
 def test_under_fusion_ordering_confidence_does_not_key_the_gate(agent):
     """§2: "the value neither orders the result nor keys the quality gate"."""
-    row, = agent.load(memory("an old match", 0.55, at=-20 * HOURS_PER_YEAR))
+    (row,) = agent.load(memory("an old match", 0.55, at=-20 * HOURS_PER_YEAR))
     answer = agent.recall("what was it", ON)
     assert answer["messages"][0]["confidence"]["score"] < 0.4665 < answer["messages"][0]["match_reason"]["score"]
     assert reasons(answer)[row]["signal"] == "cosine"
@@ -68,7 +68,7 @@ def test_under_legacy_the_result_is_sorted_by_the_confidence_score(agent):
 
 def test_under_legacy_the_gate_keys_on_confidence_instead_of_the_fused_score(agent):
     """§2: "the quality gate keys on confidence instead of the fused score"."""
-    row, = agent.load(memory("an old match", 0.55, at=-20 * HOURS_PER_YEAR))
+    (row,) = agent.load(memory("an old match", 0.55, at=-20 * HOURS_PER_YEAR))
     assert refs(agent.recall("what was it", ON)) == [row]
     assert refs(agent.recall("what was it", LEGACY)) == []
 
@@ -76,10 +76,18 @@ def test_under_legacy_the_gate_keys_on_confidence_instead_of_the_fused_score(age
 def test_under_legacy_rsf_and_rrf_return_identical_rows_in_identical_order(agent):
     """§2: "with confidence on under that behaviour, rsf and rrf returned identical rows in identical order"."""
     agent.crowd()
-    agent.load(*(memory("heliotrope" + " again" * n, 0.4 + n / 32, at=-100 * n) for n in range(8)), *(memory(f"meaning {n}", 0.7 - n / 64, at=-n) for n in range(8)))
-    answers = {mode: agent.recall("heliotrope again", LEGACY | {"recall_mode": mode}, limit=16, deep=True) for mode in ("rrf", "rsf")}
+    agent.load(
+        *(memory("heliotrope" + " again" * n, 0.4 + n / 32, at=-100 * n) for n in range(8)),
+        *(memory(f"meaning {n}", 0.7 - n / 64, at=-n) for n in range(8)),
+    )
+    answers = {
+        mode: agent.recall("heliotrope again", LEGACY | {"recall_mode": mode}, limit=16, deep=True)
+        for mode in ("rrf", "rsf")
+    }
     assert refs(answers["rrf"]) == refs(answers["rsf"])
-    off = {mode: agent.recall("heliotrope again", {"recall_mode": mode}, limit=16, deep=True) for mode in ("rrf", "rsf")}
+    off = {
+        mode: agent.recall("heliotrope again", {"recall_mode": mode}, limit=16, deep=True) for mode in ("rrf", "rsf")
+    }
     assert refs(off["rrf"]) != refs(off["rsf"])
 
 
@@ -105,7 +113,7 @@ def test_the_gate_signal_is_rsf_before_cosine_before_rrf(agent):
 def test_confidence_comes_first_in_the_chain_only_under_legacy(agent):
     """§2: "with confidence first only under legacy"."""
     agent.crowd()
-    row, = agent.load(memory("by meaning", 0.6))
+    (row,) = agent.load(memory("by meaning", 0.6))
     for mode in ("rrf", "rsf", "cascade"):
         assert reasons(agent.recall("a question", LEGACY | {"recall_mode": mode}))[row]["signal"] == "confidence"
         assert reasons(agent.recall("a question", ON | {"recall_mode": mode}))[row]["signal"] != "confidence"
@@ -132,7 +140,7 @@ def test_rows_that_were_never_scored_omit_match_reason(agent):
 def test_keyword_rows_of_a_cascade_omit_match_reason_too(reader):
     """§2: "Those are the FTS and keyword rows a cascade recall fills with"."""
     reader.crowd()
-    row, = reader.load(memory("the heliotrope stands there"))
+    (row,) = reader.load(memory("the heliotrope stands there"))
     answer = reader.recall("heliotrope", {"recall_mode": "cascade", "fts_enabled": False})
     assert refs(answer) == [row] and reasons(answer) == {}
 
@@ -148,7 +156,9 @@ def test_under_legacy_the_profile_row_carries_match_reason_too(agent):
 def test_confidence_is_not_match_strength_and_an_exact_match_can_score_below_a_paraphrase(agent):
     """§2: "An exact-match row can legitimately score below a paraphrase row on this scale"."""
     agent.crowd()
-    exact, paraphrase = agent.load(memory("which heliotrope", 1.0, at=-5 * HOURS_PER_YEAR), memory("a purple flower", 0.6, at=0))
+    exact, paraphrase = agent.load(
+        memory("which heliotrope", 1.0, at=-5 * HOURS_PER_YEAR), memory("a purple flower", 0.6, at=0)
+    )
     values = {row["ref"]: row["confidence"]["score"] for row in agent.recall("which heliotrope", ON)["messages"]}
     assert values[exact] < values[paraphrase]
 
@@ -159,7 +169,9 @@ def value_of(agent, row, **params):
 
 def test_confidence_blends_similarity_with_a_time_decay(agent):
     """§2: "It blends cosine similarity, time decay, resolved status, and recall count"; contracts.md §6."""
-    far, near, old = agent.load(memory("far", 0.55, at=0), memory("near", 0.65, at=0), memory("old", 0.65, at=-HOURS_PER_YEAR))
+    far, near, old = agent.load(
+        memory("far", 0.55, at=0), memory("near", 0.65, at=0), memory("old", 0.65, at=-HOURS_PER_YEAR)
+    )
     found = {m["ref"]: m["confidence"] for m in agent.recall("a question", ON)["messages"]}
     rate = 0.005 / (HOURS_PER_YEAR / 168)
     for row, cosine in ((far, 0.55), (near, 0.65), (old, 0.65)):
@@ -178,7 +190,9 @@ def test_a_resolved_episode_scores_three_tenths_of_an_open_one(agent):
 def test_recall_count_lifts_the_floor_of_the_time_decay(agent):
     """§2 "recall count"; contracts.md §6 boost."""
     never, often = agent.load(
-        memory("never recalled", 0.6, at=-50 * HOURS_PER_YEAR), memory("often recalled", 0.6, at=-50 * HOURS_PER_YEAR, recall_count=1000))
+        memory("never recalled", 0.6, at=-50 * HOURS_PER_YEAR),
+        memory("often recalled", 0.6, at=-50 * HOURS_PER_YEAR, recall_count=1000),
+    )
     set = ON | {"recent_recall_penalty": 1.0}
     found = {m["ref"]: m["confidence"]["score"] for m in agent.recall("a question", set)["messages"]}
     assert found[often] > found[never]
@@ -186,20 +200,27 @@ def test_recall_count_lifts_the_floor_of_the_time_decay(agent):
 
 def test_a_row_of_unknown_age_takes_the_middle_of_the_span_and_says_so(agent):
     """contracts.md §6: "Unknown age = newest age + span/2, flagged age_unknown"."""
-    new, old, undated = agent.load(memory("new", 0.6, at=0), memory("old", 0.6, at=-100), memory("undated", 0.6, timestamp=""))
+    new, old, undated = agent.load(
+        memory("new", 0.6, at=0), memory("old", 0.6, at=-100), memory("undated", 0.6, timestamp="")
+    )
     found = {row: value_of(agent, row) for row in (new, old, undated)}
     assert found[undated]["age_unknown"] is True and "age_unknown" not in found[new]
-    assert found[undated]["age_hours"] == pytest.approx((found[new]["age_hours"] + found[old]["age_hours"]) / 2, abs=0.11)
+    assert found[undated]["age_hours"] == pytest.approx(
+        (found[new]["age_hours"] + found[old]["age_hours"]) / 2, abs=0.11
+    )
 
 
 def test_rows_found_by_words_show_their_real_cosine_and_nothing_else_moves(agent):
     """contracts.md §6: "rows found only by lexical search get their real cosine for display"."""
     agent.crowd()
-    row, = agent.load(memory("the word heliotrope", 0.1))
+    (row,) = agent.load(memory("the word heliotrope", 0.1))
     off, on = agent.recall("heliotrope"), agent.recall("heliotrope", ON)
     assert "cosine" not in reasons(off)[row]
     assert reasons(on)[row]["cosine"] == pytest.approx(0.1, abs=1e-6)
-    assert (reasons(on)[row]["signal"], reasons(on)[row]["score"]) == (reasons(off)[row]["signal"], reasons(off)[row]["score"])
+    assert (reasons(on)[row]["signal"], reasons(on)[row]["score"]) == (
+        reasons(off)[row]["signal"],
+        reasons(off)[row]["score"],
+    )
 
 
 def test_a_recall_with_confidence_on_counts_the_returned_memories(agent):
@@ -211,10 +232,12 @@ def test_a_recall_with_confidence_on_counts_the_returned_memories(agent):
     assert agent.counted(left_out) == (0, None)
 
 
-@pytest.mark.parametrize(("set", "params"), [({}, {}), (ON, {"deep": True}), (ON, {"session_key": "paused"})], ids=["off", "deep", "paused"])
+@pytest.mark.parametrize(
+    ("set", "params"), [({}, {}), (ON, {"deep": True}), (ON, {"session_key": "paused"})], ids=["off", "deep", "paused"]
+)
 def test_a_recall_with_confidence_off_or_deep_or_paused_writes_nothing(agent, set, params):
     """contracts.md §6: "only with confidence on, not deep, not gate_fallback, not paused"."""
-    row, = agent.load(memory("a row", 0.6))
+    (row,) = agent.load(memory("a row", 0.6))
     agent.ask("pause_persistence", session_key="paused")
     assert refs(agent.recall("a question", set, **params)) == [row]
     assert agent.counted(row) == (0, None)

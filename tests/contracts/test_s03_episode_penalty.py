@@ -16,14 +16,19 @@ def weights(agent, set=ON, query="a question", **params):
 
 def test_the_penalty_is_off_by_default(agent):
     """§3: "Off by default from 2.6.0a7"."""
-    old, = agent.load(memory("old", 0.8, at=-1000), episode("boundary", at=0))[:1]
+    (old,) = agent.load(memory("old", 0.8, at=-1000), episode("boundary", at=0))[:1]
     assert reasons(agent.recall("a question"))[old]["cosine"] == pytest.approx(0.8, abs=1e-6)
 
 
 def test_memories_older_than_the_boundary_are_multiplied_by_an_exponential_decay_with_a_floor(agent):
     """§3: "factor = max(exp(-RATE × hours_before_boundary), FLOOR)"."""
     agent.crowd()
-    ten, forty, month = agent.load(memory("ten", 0.8, at=-10), memory("forty", 0.8, at=-40), memory("month", 0.8, at=-720), episode("boundary", at=0))[:3]
+    ten, forty, month = agent.load(
+        memory("ten", 0.8, at=-10),
+        memory("forty", 0.8, at=-40),
+        memory("month", 0.8, at=-720),
+        episode("boundary", at=0),
+    )[:3]
     found = weights(agent)
     assert found[ten] == pytest.approx(math.exp(-0.1))
     assert found[forty] == pytest.approx(math.exp(-0.4))
@@ -41,10 +46,15 @@ def test_rate_and_floor_are_settings(agent):
 def test_fused_scores_are_multiplied_too_and_the_list_is_sorted_again(agent):
     """§3: "every earlier memory is halved and unrelated rows can outrank the one that holds the answer"; contracts.md §6."""
     agent.crowd()
-    answer, unrelated = agent.load(memory("the answer", 0.8, at=-1000), memory("unrelated", 0.5, at=1), episode("boundary", at=0))[:2]
+    answer, unrelated = agent.load(
+        memory("the answer", 0.8, at=-1000), memory("unrelated", 0.5, at=1), episode("boundary", at=0)
+    )[:2]
     assert refs(agent.recall("a question")) == [unrelated, answer]
     for mode, signal in (("rrf", "rrf"), ("rsf", "rsf")):
-        off, on = (reasons(agent.recall("a question", set | {"recall_mode": mode, "fused_gate_enabled": False})) for set in ({}, ON))
+        off, on = (
+            reasons(agent.recall("a question", set | {"recall_mode": mode, "fused_gate_enabled": False}))
+            for set in ({}, ON)
+        )
         assert on[answer][signal] == pytest.approx(off[answer][signal] / 2)
     assert refs(agent.recall("a question", ON)) == [answer, unrelated]
 
@@ -52,8 +62,11 @@ def test_fused_scores_are_multiplied_too_and_the_list_is_sorted_again(agent):
 def test_the_boundary_is_the_latest_episodes_created_at_and_not_its_time_span(agent):
     """§3: "The boundary is the latest episode's created_at"."""
     agent.crowd()
-    row, = agent.load(
-        memory("a row", 0.8, at=-10), episode("older", at=-500), episode("latest", at=0, start_time="2031-01-01T00:00:00Z", end_time="2031-01-02T00:00:00Z"))[:1]
+    (row,) = agent.load(
+        memory("a row", 0.8, at=-10),
+        episode("older", at=-500),
+        episode("latest", at=0, start_time="2031-01-01T00:00:00Z", end_time="2031-01-02T00:00:00Z"),
+    )[:1]
     assert weights(agent)[row] == pytest.approx(math.exp(-0.1))
 
 
@@ -62,7 +75,7 @@ def test_the_boundary_is_scoped_to_the_same_axes_as_the_query(agent, axis):
     """§3: "An unrelated bucket's episode does not move your boundary"."""
     agent.crowd()
     mine, theirs = {axis: "mine"}, {axis: "theirs"}
-    row, = agent.load(memory("a row", 0.8, at=-10, **mine), episode("elsewhere", at=100, **theirs))[:1]
+    (row,) = agent.load(memory("a row", 0.8, at=-10, **mine), episode("elsewhere", at=100, **theirs))[:1]
     assert weights(agent, **mine)[row] == 1.0
     agent.load(episode("here", at=0, **mine))
     assert weights(agent, **mine)[row] == pytest.approx(math.exp(-0.1))
@@ -71,7 +84,7 @@ def test_the_boundary_is_scoped_to_the_same_axes_as_the_query(agent, axis):
 
 def test_another_agents_episode_does_not_move_the_boundary(agent, other):
     """§3: "scoped to the same isolation axes (agent / project / channel) as the query"."""
-    row, = agent.load(memory("a row", 0.8, at=-10))
+    (row,) = agent.load(memory("a row", 0.8, at=-10))
     other.load(episode("elsewhere", at=0))
     assert weights(agent)[row] == 1.0
 
@@ -85,7 +98,12 @@ def test_memories_at_or_after_the_boundary_are_untouched(agent):
 def test_with_the_defaults_everything_older_than_three_days_is_uniformly_halved(agent):
     """§3: "the factor reaches the floor after ~69 hours (ln 2 / 0.01)"."""
     agent.crowd()
-    before, after, year = agent.load(memory("69 h", 0.8, at=-69), memory("70 h", 0.8, at=-70), memory("a year", 0.8, at=-8760), episode("boundary", at=0))[:3]
+    before, after, year = agent.load(
+        memory("69 h", 0.8, at=-69),
+        memory("70 h", 0.8, at=-70),
+        memory("a year", 0.8, at=-8760),
+        episode("boundary", at=0),
+    )[:3]
     found = weights(agent)
     assert found[before] > 0.5 and found[after] == found[year] == 0.5
 
@@ -93,7 +111,9 @@ def test_with_the_defaults_everything_older_than_three_days_is_uniformly_halved(
 def test_a_rate_of_two_thousandths_stretches_the_ramp_to_two_weeks(agent):
     """§3: "Set RATE=0.002 to stretch the ramp to ~2 weeks"."""
     agent.crowd()
-    week, month = agent.load(memory("a week", 0.8, at=-168), memory("15 days", 0.8, at=-360), episode("boundary", at=0))[:2]
+    week, month = agent.load(
+        memory("a week", 0.8, at=-168), memory("15 days", 0.8, at=-360), episode("boundary", at=0)
+    )[:2]
     found = weights(agent, ON | {"episode_decay_rate": 0.002})
     assert found[week] == pytest.approx(math.exp(-0.336)) and found[month] == 0.5
 
@@ -101,7 +121,7 @@ def test_a_rate_of_two_thousandths_stretches_the_ramp_to_two_weeks(agent):
 def test_backfilling_with_archive_episode_makes_the_import_time_the_boundary(agent):
     """§3: "every pre-existing memory falls into the penalized region"."""
     agent.crowd()
-    row, = agent.load(memory("of long ago", 0.8, at=-5000), episode("its session", at=-5000))[:1]
+    (row,) = agent.load(memory("of long ago", 0.8, at=-5000), episode("its session", at=-5000))[:1]
     assert weights(agent)[row] == 1.0
     history = [{"timestamp": "2019-01-01T00:00:00Z"}]
     assert agent.own("archive_episode", summary="a conversation of 2019", history=history)["ok"]
@@ -110,12 +130,14 @@ def test_backfilling_with_archive_episode_makes_the_import_time_the_boundary(age
 
 def test_episodes_and_undated_rows_are_exempt(agent):
     """contracts.md §6: "Episodes and undated rows exempt"."""
-    undated, early = agent.load(memory("undated", 0.8, at=-100, timestamp="no date"), episode("early", 0.8, at=-100), episode("boundary", at=0))[:2]
+    undated, early = agent.load(
+        memory("undated", 0.8, at=-100, timestamp="no date"), episode("early", 0.8, at=-100), episode("boundary", at=0)
+    )[:2]
     assert weights(agent) == {undated: 1.0, early: 1.0}
 
 
 def test_the_penalty_reaches_the_quality_gate(agent):
     """one-prior-function §1: the penalty is "able to push rows under the quality gate"."""
-    row, = agent.load(memory("old", 0.6, at=-1000), episode("boundary", at=0))[:1]
+    (row,) = agent.load(memory("old", 0.6, at=-1000), episode("boundary", at=0))[:1]
     assert refs(agent.recall("a question")) == [row]
     assert refs(agent.recall("a question", ON)) == []

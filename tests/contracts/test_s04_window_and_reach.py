@@ -21,7 +21,10 @@ def test_vector_search_considers_the_most_recent_rows(agent):
 
 def test_most_recent_means_created_at_and_not_the_callers_timestamp(agent):
     """contracts.md §3: "newest first: created_at DESC, id ASC (not timestamp)"."""
-    late, early = agent.load(memory("written late", 0.6, at=5, timestamp="1999-01-01T00:00:00Z"), memory("written early", 0.7, at=1, timestamp="2031-01-01T00:00:00Z"))
+    late, early = agent.load(
+        memory("written late", 0.6, at=5, timestamp="1999-01-01T00:00:00Z"),
+        memory("written early", 0.7, at=1, timestamp="2031-01-01T00:00:00Z"),
+    )
     assert refs(agent.recall("a question", {"max_memories": 1})) == [late]
     assert set(refs(agent.recall("a question"))) == {late, early}
 
@@ -98,8 +101,8 @@ def test_the_far_list_has_the_same_threshold(agent):
     """§4: "same threshold"."""
     agent.crowd()
     ladder(agent)
-    low, = agent.load(memory("far and below the floor", 0.14, at=-50))
-    edge, = agent.load(memory("far and above the floor", 0.21, at=-51))
+    (low,) = agent.load(memory("far and below the floor", 0.14, at=-50))
+    (edge,) = agent.load(memory("far and above the floor", 0.21, at=-51))
     found = refs(agent.recall("a question", REACH))
     assert edge in found and low not in found
 
@@ -117,7 +120,11 @@ def test_a_far_limit_takes_the_smaller_number_from_the_head_of_the_same_list(age
     ladder(agent, 8)
     whole = reasons(agent.recall("a question", REACH))
     limited = reasons(agent.recall("a question", REACH | {"vector_far_limit": 2}))
-    far = [ref for ref in refs(agent.recall("a question", REACH, limit=100)) if ref not in refs(agent.recall("a question", WINDOW))]
+    far = [
+        ref
+        for ref in refs(agent.recall("a question", REACH, limit=100))
+        if ref not in refs(agent.recall("a question", WINDOW))
+    ]
     assert set(whole) - set(limited) == set(sorted(far, key=lambda ref: -whole[ref]["cosine"])[2:])
     assert lists(agent.recall("a question", REACH | {"vector_far_limit": 50}, limit=3, trace=True))["vector_far"] == 3
 
@@ -134,7 +141,9 @@ def test_a_far_limit_decides_how_many_may_vote_and_nothing_about_how_a_row_is_sc
 def test_cascade_ignores_the_reach(agent):
     """§4: "It is fusion only … cascade concatenates stages rather than fusing lists, so it ignores the setting"."""
     ladder(agent)
-    assert agent.recall("a question", REACH | {"recall_mode": "cascade"}) == agent.recall("a question", WINDOW | {"recall_mode": "cascade"})
+    assert agent.recall("a question", REACH | {"recall_mode": "cascade"}) == agent.recall(
+        "a question", WINDOW | {"recall_mode": "cascade"}
+    )
 
 
 def test_under_rsf_the_far_list_is_a_channel_more_and_lowers_every_fused_score(agent):
@@ -142,7 +151,10 @@ def test_under_rsf_the_far_list_is_a_channel_more_and_lowers_every_fused_score(a
     agent.crowd()
     ladder(agent)
     rsf = {"recall_mode": "rsf"}
-    without, with_reach = reasons(agent.recall("a question", WINDOW | rsf, deep=True)), reasons(agent.recall("a question", REACH | rsf, deep=True))
+    without, with_reach = (
+        reasons(agent.recall("a question", WINDOW | rsf, deep=True)),
+        reasons(agent.recall("a question", REACH | rsf, deep=True)),
+    )
     for ref in without.keys() & with_reach.keys():
         assert with_reach[ref]["rsf"] == pytest.approx(without[ref]["rsf"] / 2)
 
@@ -158,5 +170,5 @@ def test_a_row_of_another_width_keeps_its_place_in_the_window_and_is_skipped(age
 def test_rows_without_a_vector_take_no_place_in_the_window(agent):
     """contracts.md §3: "takes the rows in scope that have an embedding"."""
     agent.load(memory("without a vector", at=9))
-    row, = agent.load(memory("with one", 0.7, at=0))
+    (row,) = agent.load(memory("with one", 0.7, at=0))
     assert refs(agent.recall("a question", {"max_memories": 1})) == [row]

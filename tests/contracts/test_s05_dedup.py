@@ -80,7 +80,10 @@ def test_update_memory_changes_a_stored_memory_and_embeds_it_again(agent, embedd
     """§5: "To change a stored memory, use update_memory (which re-embeds automatically)"."""
     row = store(agent, "the first text", id="m1")["id"]
     embedder.questions.add("a text that means what is asked")
-    assert agent.own("update_memory", memory_id=row, content="a text that means what is asked") == {"ok": True, "updated_id": row}
+    assert agent.own("update_memory", memory_id=row, content="a text that means what is asked") == {
+        "ok": True,
+        "updated_id": row,
+    }
     assert content_of(agent, row) == "a text that means what is asked"
     assert reasons(agent.recall("no word in common"))[f"mem:{row}"]["cosine"] == pytest.approx(1.0)
 
@@ -138,7 +141,12 @@ def test_a_store_while_persistence_is_paused_is_skipped(reader):
     answer = store(reader, "not kept", session_key="s")
     assert answer["ok"] is True
     assert {k: answer[k] for k in ("result", "id", "embedded", "persisted", "dry_run")} == {
-        "result": "skipped", "id": "no-persist", "embedded": False, "persisted": False, "dry_run": True}
+        "result": "skipped",
+        "id": "no-persist",
+        "embedded": False,
+        "persisted": False,
+        "dry_run": True,
+    }
     assert reader.own("list_memories")["count"] == 0
 
 
@@ -148,7 +156,12 @@ def test_a_call_that_the_access_file_does_not_permit_answers_in_the_generic_shap
     with open(path, "w", encoding="utf-8") as handle:
         json.dump({"clients": [{"client_id": "watcher", "grants": {"*": "read"}}]}, handle)
     watcher = daemon_with(CPERSONA_ACL_FILE=path)
-    assert store(watcher, "one text") == {"ok": False, "error": "permission_denied", "tool": "store", "client_id": "watcher"}
+    assert store(watcher, "one text") == {
+        "ok": False,
+        "error": "permission_denied",
+        "tool": "store",
+        "client_id": "watcher",
+    }
     assert watcher.code == "permission_denied"
 
 

@@ -30,7 +30,7 @@ def test_autocut_fires_on_a_homogeneous_raw_cosine_list(agent):
 def test_autocut_leaves_a_list_alone_where_some_row_carries_no_cosine(agent):
     """§6: "where every row carries the signal"."""
     rows = gapped(agent)
-    worded, = agent.load(memory("heliotrope"))
+    (worded,) = agent.load(memory("heliotrope"))
     assert set(refs(agent.recall("heliotrope", CASCADE))) == {*rows, worded}
 
 
@@ -55,7 +55,15 @@ def test_in_the_default_configuration_autocut_min_results_has_no_effect_on_recal
     """§6: "tuning CPERSONA_AUTOCUT_MIN_RESULTS has no effect on recall size"."""
     gapped(agent)
     for mode in ("rrf", "rsf"):
-        assert len({str(agent.recall("a question", {"recall_mode": mode, "autocut_min_results": n})) for n in (1, 2, 3, 100)}) == 1
+        assert (
+            len(
+                {
+                    str(agent.recall("a question", {"recall_mode": mode, "autocut_min_results": n}))
+                    for n in (1, 2, 3, 100)
+                }
+            )
+            == 1
+        )
 
 
 def test_where_it_fires_autocut_needs_as_many_rows_as_the_setting_says(agent):
@@ -88,7 +96,13 @@ def test_the_knob_that_moves_the_gate_under_fusion_modes_is_set_recall_precision
         centre = random.normal(size=8)
         for n in range(5):
             vector = centre + 0.9 * random.normal(size=8)
-            lines.append(memory(f"topic {topic} note {n}", at=topic * 24 + n / 12, **with_vector(list(vector / np.linalg.norm(vector)))))
+            lines.append(
+                memory(
+                    f"topic {topic} note {n}",
+                    at=topic * 24 + n / 12,
+                    **with_vector(list(vector / np.linalg.norm(vector))),
+                )
+            )
     agent.load(*lines)
     gates = {}
     for precision in ("lenient", "strict"):

@@ -64,7 +64,7 @@ def test_a_source_does_not_narrow_the_pool(agent):
 def test_the_profile_sorts_last_and_so_stands_at_the_head_of_the_response(agent, set):
     """§7: "profile rows have no score, sort last"; "Under the default fusion ordering … the profile row sorts last"."""
     profiled(agent, 500)
-    row, = agent.load(memory("found", 0.6))
+    (row,) = agent.load(memory("found", 0.6))
     assert refs(agent.recall("a question", set)) == ["profile", row]
 
 
@@ -96,5 +96,5 @@ def test_the_profile_is_whole_however_long_it_is(agent):
     """contracts.md §7: "the profile is not" trimmed."""
     profiled(agent, 50)
     agent.own("update_profile", profile="x" * 1500)
-    row, = agent.recall("a question")["messages"]
+    (row,) = agent.recall("a question")["messages"]
     assert row["content"] == "[Profile] " + "x" * 1500 and "content_truncated" not in row

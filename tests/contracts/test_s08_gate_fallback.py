@@ -31,7 +31,7 @@ def test_gate_fallback_is_absent_where_some_row_passed(agent):
     """§8: "A recall response carrying gate_fallback: true (absent otherwise)"."""
     agent.crowd()
     hash_lookup(agent)
-    found, = agent.load(memory("a good match", 0.9, at=0))
+    (found,) = agent.load(memory("a good match", 0.9, at=0))
     answer = agent.recall("9f8e7d6c5b", LEGACY)
     assert found in refs(answer) and "gate_fallback" not in answer
 
@@ -53,7 +53,11 @@ def test_the_rescued_rows_come_back_without_the_profile_and_a_trace_accounts_for
     exact, near = agent.load(memory("the fix is in 9f8e7d6c5b", 0.22), memory("something near and useless", 0.24))
     answer = agent.recall("9f8e7d6c5b", LEGACY, trace=True)
     assert (answer["gate_fallback"], refs(answer)) == (True, [exact])
-    assert {row["ref"]: row["fate"] for row in answer["trace"]["rows"]} == {exact: "returned", near: "gate", "profile": "gate_fallback"}
+    assert {row["ref"]: row["fate"] for row in answer["trace"]["rows"]} == {
+        exact: "returned",
+        near: "gate",
+        "profile": "gate_fallback",
+    }
     stages = answer["trace"]["stages"]
     assert (stages["considered"], stages["returned"], stages["below_gate"]) == (2, 1, 1)
 

@@ -9,7 +9,7 @@ def number(ref):
 
 def test_a_locked_row_is_protected_from_deletion_and_editing(reader):
     """§9: "lock_memory protects a row from deletion and editing"."""
-    row, = reader.load(memory("kept"))
+    (row,) = reader.load(memory("kept"))
     assert reader.own("lock_memory", memory_id=number(row)) == {"ok": True, "locked_id": number(row)}
     for method, params in (("delete_memory", {}), ("update_memory", {"content": "changed"})):
         answer = reader.own(method, memory_id=number(row), **params)
@@ -19,7 +19,7 @@ def test_a_locked_row_is_protected_from_deletion_and_editing(reader):
 
 def test_an_unlocked_row_may_change_again(reader):
     """§9; contracts.md §2: "lock_memory, unlock_memory (idempotent)"."""
-    row, = reader.load(memory("kept", locked=1))
+    (row,) = reader.load(memory("kept", locked=1))
     for _ in range(2):
         assert reader.own("unlock_memory", memory_id=number(row)) == {"ok": True, "unlocked_id": number(row)}
     assert reader.own("delete_memory", memory_id=number(row)) == {"ok": True, "deleted_id": number(row)}
@@ -27,7 +27,7 @@ def test_an_unlocked_row_may_change_again(reader):
 
 def test_an_update_on_conflict_does_not_change_a_locked_row(reader):
     """contracts.md §13: "refused on a locked row"."""
-    row, = reader.load(memory("kept", msg_id="m1", locked=1))
+    (row,) = reader.load(memory("kept", msg_id="m1", locked=1))
     assert reader.own("store", content="changed", id="m1", on_conflict="update")["result"] == "rejected"
     assert reader.own("get_contents", refs=[row])["items"][0]["content"] == "kept"
 
@@ -38,7 +38,10 @@ def test_a_lock_does_not_affect_ranking(agent, other):
     plain = agent.load(*(memory(text, cosine) for text, cosine in texts))
     locked = other.load(*(memory(text, cosine, locked=int(text == "far")) for text, cosine in texts))
     for mode in ("rrf", "rsf", "cascade"):
-        answers = [[r["match_reason"] for r in who.recall("a question", {"recall_mode": mode})["messages"]] for who in (agent, other)]
+        answers = [
+            [r["match_reason"] for r in who.recall("a question", {"recall_mode": mode})["messages"]]
+            for who in (agent, other)
+        ]
         assert answers[0] == answers[1]
     assert refs(agent.recall("a question")) == plain and refs(other.recall("a question")) == locked
 
@@ -47,7 +50,7 @@ def test_a_locked_memory_can_still_lose_a_recall(agent):
     """§9: "so a locked memory can still lose a recall"."""
     locked, best = agent.load(memory("locked", 0.5, locked=1), memory("better", 0.9))
     assert refs(agent.recall("a question", limit=1)) == [best]
-    hidden, = agent.load(memory("locked and below the gate", 0.2, locked=1))
+    (hidden,) = agent.load(memory("locked and below the gate", 0.2, locked=1))
     assert hidden not in refs(agent.recall("a question")) and locked in refs(agent.recall("a question"))
 
 
@@ -60,8 +63,8 @@ def test_deleting_an_agents_data_deletes_locked_rows_too(reader):
 
 def test_with_an_agent_given_locked_missing_and_foreign_rows_are_one_refusal(agent, other):
     """contracts.md §2: "these three are one indistinguishable refusal"."""
-    locked, = agent.load(memory("locked", locked=1))
-    foreign, = other.load(memory("foreign"))
+    (locked,) = agent.load(memory("locked", locked=1))
+    (foreign,) = other.load(memory("foreign"))
     texts = set()
     for row in (number(locked), number(foreign), 2**40):
         answer = agent.own("delete_memory", memory_id=row)

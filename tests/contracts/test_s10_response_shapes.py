@@ -31,30 +31,34 @@ def test_check_health_reports_the_single_status_verdict_without_a_healthy_boolea
     assert answer["status"] == "healthy" and "healthy" not in answer
 
 
-@pytest.mark.parametrize(("method", "params"), [
-    ("update_memory", {"memory_id": 10**9, "content": "x"}),
-    ("delete_memory", {"memory_id": 10**9}),
-    ("lock_memory", {"memory_id": 10**9}),
-    ("unlock_memory", {"memory_id": 10**9}),
-    ("delete_episode", {"episode_id": 10**9}),
-    ("archive_episode", {"agent_id": "a", "summary": "  "}),
-    ("update_profile", {"agent_id": "a", "profile": "  "}),
-    ("get_contents", {"agent_id": "a", "refs": []}),
-    ("get_contents", {"agent_id": "", "refs": ["mem:1"]}),
-    ("get_contents", {"agent_id": "a", "refs": ["mem:1"] * 21}),
-    ("calibrate_threshold", {"agent_id": "nobody"}),
-    ("set_recall_precision", {"agent_id": "nobody", "precision": "sharp"}),
-    ("merge_memories", {"source_agent_id": "a", "target_agent_id": "a"}),
-    ("delete_agent_data", {"agent_id": ""}),
-    ("import_memories", {"input_path": "/nowhere/at/all.jsonl"}),
-    ("export_memories", {"output_path": "../out.jsonl"}),
-    ("check_health", {"checks": ["no such check"]}),
-    ("pause_persistence", {"ttl_seconds": 0}),
-    ("recall", {"agent_id": "a", "query": "x" * 8001}),
-    ("recall_with_context", {"agent_id": "a", "exclude_contents": ["x"] * 1001}),
-    ("reconstruct", {"agent_id": "a", "query": "x" * 8001}),
-    ("traverse", {"agent_id": "a"}),
-], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("update_memory", {"memory_id": 10**9, "content": "x"}),
+        ("delete_memory", {"memory_id": 10**9}),
+        ("lock_memory", {"memory_id": 10**9}),
+        ("unlock_memory", {"memory_id": 10**9}),
+        ("delete_episode", {"episode_id": 10**9}),
+        ("archive_episode", {"agent_id": "a", "summary": "  "}),
+        ("update_profile", {"agent_id": "a", "profile": "  "}),
+        ("get_contents", {"agent_id": "a", "refs": []}),
+        ("get_contents", {"agent_id": "", "refs": ["mem:1"]}),
+        ("get_contents", {"agent_id": "a", "refs": ["mem:1"] * 21}),
+        ("calibrate_threshold", {"agent_id": "nobody"}),
+        ("set_recall_precision", {"agent_id": "nobody", "precision": "sharp"}),
+        ("merge_memories", {"source_agent_id": "a", "target_agent_id": "a"}),
+        ("delete_agent_data", {"agent_id": ""}),
+        ("import_memories", {"input_path": "/nowhere/at/all.jsonl"}),
+        ("export_memories", {"output_path": "../out.jsonl"}),
+        ("check_health", {"checks": ["no such check"]}),
+        ("pause_persistence", {"ttl_seconds": 0}),
+        ("recall", {"agent_id": "a", "query": "x" * 8001}),
+        ("recall_with_context", {"agent_id": "a", "exclude_contents": ["x"] * 1001}),
+        ("reconstruct", {"agent_id": "a", "query": "x" * 8001}),
+        ("traverse", {"agent_id": "a"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
 def test_every_failure_that_a_handler_returns_carries_ok_false_and_error(reader, method, params):
     """§10: "Every tool-level failure a handler returns now carries ok: false … The explanation still travels in error"."""
     answer = reader.ask(method, **params)
@@ -84,12 +88,15 @@ def test_an_exception_that_escapes_a_handler_is_answered_with_a_bare_error_and_n
         assert (list(answer), agent.code) == (["error"], "internal")
 
 
-@pytest.mark.parametrize(("method", "params", "keys"), [
-    ("get_contents", {"refs": ["mem:1"]}, {"items", "missing", "count"}),
-    ("list_memories", {}, {"memories", "count"}),
-    ("list_episodes", {}, {"episodes", "count"}),
-    ("get_profile", {}, {"profile"}),
-])
+@pytest.mark.parametrize(
+    ("method", "params", "keys"),
+    [
+        ("get_contents", {"refs": ["mem:1"]}, {"items", "missing", "count"}),
+        ("list_memories", {}, {"memories", "count"}),
+        ("list_episodes", {}, {"episodes", "count"}),
+        ("get_profile", {}, {"profile"}),
+    ],
+)
 def test_a_successful_read_returns_its_payload_with_no_ok(reader, method, params, keys):
     """§10: "A successful read (get_contents, list_memories, list_episodes, get_profile) returns its payload with no ok"."""
     assert set(reader.own(method, **params)) == keys
@@ -105,6 +112,11 @@ def test_a_successful_recall_carries_neither_ok_nor_error(reader):
 
 def test_a_field_named_error_means_a_failure_and_its_absence_success(reader):
     """§10: "treat any response carrying error as a failure whether or not ok is present"."""
-    for method, params in (("recall", {"query": "x"}), ("list_memories", {}), ("get_profile", {}), ("store", {"content": "a text"})):
+    for method, params in (
+        ("recall", {"query": "x"}),
+        ("list_memories", {}),
+        ("get_profile", {}),
+        ("store", {"content": "a text"}),
+    ):
         answer = reader.own(method, **params)
         assert "error" not in answer and answer.get("ok") is not False and reader.code is None

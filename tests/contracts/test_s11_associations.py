@@ -9,8 +9,10 @@ SET = {"recall_mode": "rsf"}
 
 
 def declare(agent, *relations, entities=(), **params):
-    spec = {"entities": [{"name": name, "aliases": list(aliases)} for name, aliases in entities],
-            "relations": [dict(zip(("subject", "predicate", "object"), relation, strict=True)) for relation in relations]}
+    spec = {
+        "entities": [{"name": name, "aliases": list(aliases)} for name, aliases in entities],
+        "relations": [dict(zip(("subject", "predicate", "object"), relation, strict=True)) for relation in relations],
+    }
     answer = agent.own("declare_associations", associations=spec, **params)
     assert answer["ok"] and not answer["dropped"], answer
     return answer
@@ -28,8 +30,16 @@ def claims(answer, head):
 def test_what_is_declared_changes_no_recall_response(agent):
     """§11: "What an agent declares — entities, aliases, relations — changes no recall response … byte-identical"."""
     agent.crowd()
-    first, second = agent.load(memory("Aurora moved to Oslo", 0.7), memory("a note about the north", 0.6), episode("a talk on Aurora", 0.5))[:2]
-    asked = [("Aurora", {}), ("Aurora", SET), ("aurora borealis", {"confidence_enabled": True}), ("", {}), ("northern lights", {"recall_mode": "cascade"})]
+    first, second = agent.load(
+        memory("Aurora moved to Oslo", 0.7), memory("a note about the north", 0.6), episode("a talk on Aurora", 0.5)
+    )[:2]
+    asked = [
+        ("Aurora", {}),
+        ("Aurora", SET),
+        ("aurora borealis", {"confidence_enabled": True}),
+        ("", {}),
+        ("northern lights", {"recall_mode": "cascade"}),
+    ]
 
     def answers():
         found = [agent.recall(query, set, deep=True) for query, set in asked]
@@ -39,7 +49,13 @@ def test_what_is_declared_changes_no_recall_response(agent):
         return json.dumps(found)
 
     before = answers()
-    declare(agent, (first, "supersedes", second), ("Aurora", "lives in", "Oslo"), entities=[("Aurora", ["northern lights", "aurora borealis"])], anchor_ref=first)
+    declare(
+        agent,
+        (first, "supersedes", second),
+        ("Aurora", "lives in", "Oslo"),
+        entities=[("Aurora", ["northern lights", "aurora borealis"])],
+        anchor_ref=first,
+    )
     assert answers() == before
 
 
@@ -48,7 +64,7 @@ def test_with_nothing_declared_reconstruct_answers_what_it_did_before_anything_w
     agent.crowd()
     first, second = agent.load(memory("Aurora moved to Oslo", 0.7), memory("a note about the north", 0.6))
     before = json.dumps(agent.reconstruct("where is Aurora"))
-    theirs, = other.load(memory("their Aurora", 0.7))
+    (theirs,) = other.load(memory("their Aurora", 0.7))
     declare(other, (theirs, "supersedes", "Aurora"), entities=[("Aurora", ["Oslo"])], anchor_ref=theirs)
     assert json.dumps(agent.reconstruct("where is Aurora")) == before
     made = declare(agent, (first, "supersedes", second), entities=[("Aurora", ["north"])], anchor_ref=first)
@@ -72,10 +88,10 @@ def test_an_alias_adds_a_vote_and_lifts_a_record_that_the_other_search_voted_for
 def test_a_record_found_only_through_the_alias_stays_below_the_gate_exactly_as_without_it(agent):
     """§11: "An alias adds a vote, not a pass … is judged against that query and stays below the gate"."""
     agent.crowd()  # in a pool of this size one vote by words would be enough
-    only, = agent.load(memory("Polaris moved", 0.05))
+    (only,) = agent.load(memory("Polaris moved", 0.05))
     declare(agent, entities=[("Aurora", ["Polaris"])])
     answer = agent.reconstruct("news of Aurora", trace=True)
-    row, = answer["trace"]["recall"]["rows"]
+    (row,) = answer["trace"]["recall"]["rows"]
     assert (row["ref"], row["fate"], row["passes"], heads(answer)) == (only, "gate", False, [])
     assert answer["shortfall_reason"] == "below_quality_threshold"
 
@@ -92,7 +108,7 @@ def test_without_an_embedder_too_a_record_found_only_through_the_alias_does_not_
 
 def test_the_embedding_search_still_sees_the_query_as_written(agent, embedder):
     """§11: "the embedding search, the scoring and the quality gate still see the query as written"."""
-    row, = agent.load(memory("Cassiopeia moved", 0.9))
+    (row,) = agent.load(memory("Cassiopeia moved", 0.9))
     declare(agent, entities=[("Aurora", ["Cassiopeia"])])
     agent.reconstruct("any news of Aurora this week")
     assert "any news of Aurora this week" in embedder.asked
@@ -102,7 +118,9 @@ def test_the_embedding_search_still_sees_the_query_as_written(agent, embedder):
 def test_a_relation_between_two_records_bundles_them_into_one_item_when_both_are_candidates(agent):
     """§11: "A relation between two records bundles them into one item when both are candidates"."""
     agent.crowd()
-    first, second, third = agent.load(memory("first", 0.9, at=0), memory("second", 0.6, at=50), memory("third", 0.1, at=90))
+    first, second, third = agent.load(
+        memory("first", 0.9, at=0), memory("second", 0.6, at=50), memory("third", 0.1, at=90)
+    )
     assert heads(agent.reconstruct("a question")) == [first, second]
     declare(agent, (first, "came before", second), (first, "came before", third))
     answer = agent.reconstruct("a question")
@@ -137,7 +155,11 @@ def test_a_shared_entity_never_bundles(agent):
 def related(agent):
     """A candidate that mentions Ada, who knows Ben, who knows Cy; a record of Ben's and one of Cy's that nothing else finds."""
     candidate, of_ben, of_cy, unrelated = agent.load(
-        memory("candidate", 0.9, at=0), memory("of Ben", at=100), memory("of Cy", at=200), memory("unrelated", 0.6, at=300))
+        memory("candidate", 0.9, at=0),
+        memory("of Ben", at=100),
+        memory("of Cy", at=200),
+        memory("unrelated", 0.6, at=300),
+    )
     for row, name in ((candidate, "Ada"), (of_ben, "Ben"), (of_cy, "Cy")):
         declare(agent, entities=[(name, [])], anchor_ref=row)
     declare(agent, ("Ada", "knows", "Ben"), ("Ben", "works with", "Cy"))
@@ -188,7 +210,11 @@ def test_a_candidate_is_never_evidence(agent):
 def test_traverse_shows_the_declared_neighbourhood(reader):
     """§11 (title): "read by reconstruct and traverse"; contracts.md §9 (traverse)."""
     declare(reader, ("Ada", "knows", "Ben"), ("Ben", "knows", "Cy"))
-    assert [(e["name"], e["hops"]) for e in reader.own("traverse", entity="ada", max_hops=2)["entities"]] == [("Ada", 0), ("Ben", 1), ("Cy", 2)]
+    assert [(e["name"], e["hops"]) for e in reader.own("traverse", entity="ada", max_hops=2)["entities"]] == [
+        ("Ada", 0),
+        ("Ben", 1),
+        ("Cy", 2),
+    ]
     near = reader.own("traverse", entity="Ada")
     assert [e["name"] for e in near["entities"]] == ["Ada", "Ben"] and near["bounds"] == {"omitted": ["max_hops"]}
     assert reader.own("traverse", entity="nobody")["reason"] == "no_such_entity"
@@ -204,7 +230,7 @@ def test_the_server_extracts_nothing_and_infers_nothing(reader):
 
 def test_a_wrong_declaration_stays_until_it_is_retracted(reader):
     """§11: "and a wrong declaration stays until it is retracted"."""
-    relation, = declare(reader, ("Ada", "knows", "Ben"))["relations"]
+    (relation,) = declare(reader, ("Ada", "knows", "Ben"))["relations"]
     declare(reader, ("Ada", "never met", "Ben"))
     assert len(reader.own("traverse", entity="Ada")["relations"]) == 2
     reader.own("declare_associations", retract={"relations": [relation]})
@@ -227,8 +253,8 @@ def test_a_quotation_is_always_verbatim_text_of_the_stored_row(agent):
     """contracts.md §9: "A quotation is always verbatim text of the stored row"."""
     sentences = [f"Sentence {n} speaks of {'aurora' if n == 40 else 'snow'} and nothing else." for n in range(80)]
     text = " ".join(sentences)
-    row, = agent.load(memory(text, 0.9))
-    item, = agent.reconstruct("where is the aurora")["items"]
+    (row,) = agent.load(memory(text, 0.9))
+    (item,) = agent.reconstruct("where is the aurora")["items"]
     assert item["content_truncated"] and item["content_len"] == len(text) and "aurora" in item["content"]
     for piece in item["content"].split("\n"):
         assert piece.strip(" …") in text
@@ -245,6 +271,8 @@ def test_reasons_of_recall_and_reconstruct_are_drawn_from_one_ranking(agent):
 @pytest.mark.parametrize("method", ["recall", "recall_with_context"])
 def test_a_declared_name_finds_nothing_for_recall(reader, method):
     """§11 (title): "read by reconstruct and traverse only"."""
-    reader.own("store", content="Polaris moved", associations={"entities": [{"name": "Aurora", "aliases": ["Polaris"]}]})
+    reader.own(
+        "store", content="Polaris moved", associations={"entities": [{"name": "Aurora", "aliases": ["Polaris"]}]}
+    )
     answer = reader.own(method, query="Aurora")
     assert (answer["messages"], answer["considered"]) == ([], 0)

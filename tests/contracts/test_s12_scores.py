@@ -27,7 +27,11 @@ def test_under_rsf_a_row_that_one_of_two_channels_ranks_first_scores_exactly_one
 
 def test_under_rsf_a_row_that_both_rank_first_scores_one(agent):
     """§12: "a row both rank first scores 1.0"."""
-    both, _, _ = agent.load(memory("heliotrope heliotrope", 0.9), memory("a heliotrope among very many other words", 0.3), memory("none", 0.4))
+    both, _, _ = agent.load(
+        memory("heliotrope heliotrope", 0.9),
+        memory("a heliotrope among very many other words", 0.3),
+        memory("none", 0.4),
+    )
     assert reasons(agent.recall("heliotrope", RSF))[both]["rsf"] == 1.0
 
 
@@ -58,14 +62,14 @@ def test_under_rsf_a_question_that_the_store_cannot_answer_scores_as_a_known_hit
     """§12: "under rsf, queries about topics a store cannot hold return 0.5 just as known hits do"."""
     agent.load(memory("a heliotrope grows here", 0.9), memory("something else", 0.16))
     hit = agent.recall("heliotrope", RSF)["messages"][-1]["match_reason"]["score"]
-    strange, = agent.load(memory("about zinc", 0.151))
+    (strange,) = agent.load(memory("about zinc", 0.151))
     miss = [r["score"] for r in reasons(agent.recall("zinc mines of Mars", RSF)).values()]
     assert hit == 1.0 and max(miss) >= 0.5
 
 
 def test_under_rrf_the_cosine_of_a_row_that_has_one_is_absolute(agent):
     """§12: "cosine (under rrf, for a row that has one): the raw cosine similarity … This is absolute"."""
-    row, = agent.load(memory("a row", 0.625))
+    (row,) = agent.load(memory("a row", 0.625))
     alone = reasons(agent.recall("a question"))[row]
     agent.load(*(memory(f"better {n}", 0.9) for n in range(5)))
     among = reasons(agent.recall("another question"))[row]
@@ -85,15 +89,18 @@ def test_under_rrf_a_row_without_a_cosine_has_a_sum_of_reciprocal_ranks(reader):
 def test_an_rrf_score_depends_on_positions_and_not_on_how_close_the_match_is(reader):
     """§12: "which depends on positions, not on how close the match is"."""
     reader.crowd()
-    row, = reader.load(memory("heliotrope"))
-    assert reasons(reader.recall("heliotrope"))[row]["score"] == reasons(reader.recall("heliotrope seven oaks under grey clouds"))[row]["score"]
+    (row,) = reader.load(memory("heliotrope"))
+    assert (
+        reasons(reader.recall("heliotrope"))[row]["score"]
+        == reasons(reader.recall("heliotrope seven oaks under grey clouds"))[row]["score"]
+    )
 
 
 @pytest.mark.parametrize("mode", ["rrf", "rsf", "cascade"])
 def test_match_reason_cosine_is_the_raw_cosine_whatever_the_signal(agent, mode):
     """§12: "match_reason.cosine, where present, is that cosine whatever the signal"."""
     agent.crowd()
-    row, = agent.load(memory("a row", 0.625))
+    (row,) = agent.load(memory("a row", 0.625))
     assert reasons(agent.recall("a question", {"recall_mode": mode}))[row]["cosine"] == pytest.approx(0.625, abs=1e-6)
 
 
@@ -101,7 +108,9 @@ def test_only_the_episode_penalty_scales_that_cosine(agent):
     """§12: "unless the episode-boundary penalty is on … by as little as half"."""
     agent.crowd()
     row, _ = agent.load(memory("a row", 0.625, at=-1000), episode("boundary", at=0))
-    assert reasons(agent.recall("a question", {"episode_penalty_enabled": True}))[row]["cosine"] == pytest.approx(0.3125, abs=1e-6)
+    assert reasons(agent.recall("a question", {"episode_penalty_enabled": True}))[row]["cosine"] == pytest.approx(
+        0.3125, abs=1e-6
+    )
 
 
 def test_under_the_defaults_a_recall_whose_every_candidate_is_below_the_gate_returns_no_rows(agent):

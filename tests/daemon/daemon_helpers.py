@@ -8,7 +8,14 @@ import msgpack
 
 from cpersona_daemon.wire import fields
 
-HELLO = {"protocol": fields.PROTOCOL, "version": "test", "capabilities": [], "db": "", "settings_digest": "", "token": ""}
+HELLO = {
+    "protocol": fields.PROTOCOL,
+    "version": "test",
+    "capabilities": [],
+    "db": "",
+    "settings_digest": "",
+    "token": "",
+}
 
 
 class Raw:

@@ -34,7 +34,9 @@ def entry(name: str = "c", **more) -> dict:
 
 def rights(access: AccessList, caller: Caller | None, agent: str | None) -> str:
     """Return the letters of what a caller may do with an agent."""
-    return "".join(letter for letter, kind in (("r", READ), ("w", WRITE), ("a", ADMIN)) if access.permits(caller, kind, agent))
+    return "".join(
+        letter for letter, kind in (("r", READ), ("w", WRITE), ("a", ADMIN)) if access.permits(caller, kind, agent)
+    )
 
 
 def test_without_a_file_the_owner_and_root_may_do_everything_and_nobody_else_anything():
@@ -68,43 +70,67 @@ def test_an_entry_with_token_and_user_id_needs_both(write):
     assert access.identify("", 4242) is None
 
 
-@pytest.mark.parametrize(("grants", "agent", "expected"), [
-    ({"*": "read-write"}, "x", "rwa"),
-    ({"*": "read-write"}, None, "rwa"),
-    ({"*": "read"}, "x", "r"),
-    ({"*": "none"}, "x", ""),
-    ({"x": "read-write"}, "x", "rw"),                        # export and import need write on `*`
-    ({"x": "read-write"}, "y", ""),
-    ({"x": "read-write"}, None, ""),                         # a call that names no agent needs `*`
-    ({"x": "none", "*": "read-write"}, "x", ""),             # an exact grant beats `*`
-    ({"x": "read-write", "*": "read"}, "x", "rw"),
-    ({"x": "none", "*": "read-write"}, None, ""),            # and gets the least of all grants
-    ({"x": "read", "*": "read-write"}, None, "r"),
-    ({"x": "read", "*": "read-write"}, "", "r"),
-    ({"x": "read", "*": "read-write"}, "y", "rwa"),
-    ({}, "x", ""),
-])
+@pytest.mark.parametrize(
+    ("grants", "agent", "expected"),
+    [
+        ({"*": "read-write"}, "x", "rwa"),
+        ({"*": "read-write"}, None, "rwa"),
+        ({"*": "read"}, "x", "r"),
+        ({"*": "none"}, "x", ""),
+        ({"x": "read-write"}, "x", "rw"),  # export and import need write on `*`
+        ({"x": "read-write"}, "y", ""),
+        ({"x": "read-write"}, None, ""),  # a call that names no agent needs `*`
+        ({"x": "none", "*": "read-write"}, "x", ""),  # an exact grant beats `*`
+        ({"x": "read-write", "*": "read"}, "x", "rw"),
+        ({"x": "none", "*": "read-write"}, None, ""),  # and gets the least of all grants
+        ({"x": "read", "*": "read-write"}, None, "r"),
+        ({"x": "read", "*": "read-write"}, "", "r"),
+        ({"x": "read", "*": "read-write"}, "y", "rwa"),
+        ({}, "x", ""),
+    ],
+)
 def test_grants(write, grants, agent, expected):
     access = AccessList.load(write({"clients": [entry(token="t", grants=grants)]}))
     assert rights(access, access.identify("t", OWN), agent) == expected
 
 
-@pytest.mark.parametrize("document", [
-    "", "null", "[]", "{}", "{not json", '{"clients": []}', '{"clients": {}}', '{"clients": [1]}',
-    '{"clients": [], "more": 1}', '{"clients": [{"client_id": "a", "client_id": "b", "grants": {}}]}',
-    {"clients": [entry(colour="green")]},
-    {"clients": [entry("")]}, {"clients": [entry(5)]}, {"clients": [{"grants": {}}]},
-    {"clients": [entry("a"), entry("a", token="t")]},
-    {"clients": [entry("a", token="t"), entry("b", token="t")]},
-    {"clients": [entry("a", uid=5), entry("b", uid=5)]},
-    {"clients": [entry("a"), entry("b")]},
-    {"clients": [entry("a"), entry("b", uid=OWN)]},
-    {"clients": [entry(token="")]}, {"clients": [entry(token=5)]}, {"clients": [entry(token=None)]},
-    {"clients": [entry(uid="root")]}, {"clients": [entry(uid=-1)]}, {"clients": [entry(uid=True)]}, {"clients": [entry(uid=None)]},
-    {"clients": [{"client_id": "a"}]}, {"clients": [entry(grants=[])]}, {"clients": [entry(grants={"x": "write"})]},
-    {"clients": [entry(grants={"x": True})]}, {"clients": [entry(grants={"": "read"})]},
-    '{"clients": ' + "[" * 100_000,
-])
+@pytest.mark.parametrize(
+    "document",
+    [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "{not json",
+        '{"clients": []}',
+        '{"clients": {}}',
+        '{"clients": [1]}',
+        '{"clients": [], "more": 1}',
+        '{"clients": [{"client_id": "a", "client_id": "b", "grants": {}}]}',
+        {"clients": [entry(colour="green")]},
+        {"clients": [entry("")]},
+        {"clients": [entry(5)]},
+        {"clients": [{"grants": {}}]},
+        {"clients": [entry("a"), entry("a", token="t")]},
+        {"clients": [entry("a", token="t"), entry("b", token="t")]},
+        {"clients": [entry("a", uid=5), entry("b", uid=5)]},
+        {"clients": [entry("a"), entry("b")]},
+        {"clients": [entry("a"), entry("b", uid=OWN)]},
+        {"clients": [entry(token="")]},
+        {"clients": [entry(token=5)]},
+        {"clients": [entry(token=None)]},
+        {"clients": [entry(uid="root")]},
+        {"clients": [entry(uid=-1)]},
+        {"clients": [entry(uid=True)]},
+        {"clients": [entry(uid=None)]},
+        {"clients": [{"client_id": "a"}]},
+        {"clients": [entry(grants=[])]},
+        {"clients": [entry(grants={"x": "write"})]},
+        {"clients": [entry(grants={"x": True})]},
+        {"clients": [entry(grants={"": "read"})]},
+        '{"clients": ' + "[" * 100_000,
+    ],
+)
 def test_a_file_with_anything_wrong_refuses_to_start(write, document):
     with pytest.raises(SettingsConflict):
         AccessList.load(write(document))
@@ -125,7 +151,9 @@ def test_a_token_never_shows_in_an_error(write):
 
 
 def test_a_daemon_with_an_access_file_denies_in_the_contracts_four_keys(write, home, connect):
-    path = write({"clients": [entry("reader", token="r", grants={"a": "read"}), entry("own", grants={"*": "read-write"})]})
+    path = write(
+        {"clients": [entry("reader", token="r", grants={"a": "read"}), entry("own", grants={"*": "read-write"})]}
+    )
     owner = connect(CPERSONA_ACL_FILE=path)
     assert owner.call("store", {"agent_id": "a", "content": "x"})[1] is None
     reader = connect(CPERSONA_ACL_FILE=path, CPERSONA_TOKEN="r")
@@ -188,8 +216,14 @@ def test_another_user_is_refused_on_accept_and_with_a_list_has_the_rights_of_its
     path = write({"clients": [entry("guest", uid=65_534, grants={"a": "read"})]})
     connect(CPERSONA_SOCKET=shared, CPERSONA_ACL_FILE=path, CPERSONA_DB_PATH=home["HOME"] + "/db/shared.db")
     os.chmod(shared, 0o666)
-    _, reads, writes = _as_another_user(shared, 65_534, [
-        {"id": 1, "method": "list_memories", "params": {"agent_id": "a"}}, {"id": 2, "method": "store", "params": {"agent_id": "a", "content": "x"}}])
+    _, reads, writes = _as_another_user(
+        shared,
+        65_534,
+        [
+            {"id": 1, "method": "list_memories", "params": {"agent_id": "a"}},
+            {"id": 2, "method": "store", "params": {"agent_id": "a", "content": "x"}},
+        ],
+    )
     assert "code" not in reads and writes["code"] == "permission_denied" and writes["response"]["client_id"] == "guest"
     (_, nobody) = _as_another_user(shared, 65_533, [{"id": 1, "method": "list_memories", "params": {"agent_id": "a"}}])
     assert nobody["code"] == "permission_denied"

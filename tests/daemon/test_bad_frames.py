@@ -13,6 +13,7 @@ from daemon_helpers import HELLO, Raw
 from cpersona_cli.client import Connection
 from cpersona_daemon.wire import fields
 
+
 @pytest.fixture
 def raw(shared_daemon: Connection):
     opened: list[Raw] = []
@@ -40,7 +41,9 @@ def test_a_first_frame_that_is_no_hello_is_refused_and_the_connection_closes(raw
     assert one.read() is None
 
 
-@pytest.mark.parametrize("change", [{"protocol": "1"}, {"protocol": None}, {"version": 3}, {"capabilities": "x"}, {"token": 5}])
+@pytest.mark.parametrize(
+    "change", [{"protocol": "1"}, {"protocol": None}, {"version": 3}, {"capabilities": "x"}, {"token": 5}]
+)
 def test_a_hello_with_a_wrong_type_is_refused(raw, change):
     one = raw()
     one.send(HELLO | change)
@@ -53,8 +56,23 @@ def test_a_hello_of_a_later_version_with_more_fields_is_answered(raw):
     assert one.read()["pid"] > 0
 
 
-@pytest.mark.parametrize("body", [b"", b"\xc1", b"\xff" * 50, b"\x80\x80", b"\x93\x01\x02\x03", b"\xdf\xff\xff\xff\xff", b"\x81\xa1a\xdd\xff\xff\xff\xff", b"{}",
-                                  b"\x81\xa2id\xc0", msgpack.packb([1, 2]), msgpack.packb("text"), b"\x81" * 1_000_000])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xc1",
+        b"\xff" * 50,
+        b"\x80\x80",
+        b"\x93\x01\x02\x03",
+        b"\xdf\xff\xff\xff\xff",
+        b"\x81\xa1a\xdd\xff\xff\xff\xff",
+        b"{}",
+        b"\x81\xa2id\xc0",
+        msgpack.packb([1, 2]),
+        msgpack.packb("text"),
+        b"\x81" * 1_000_000,
+    ],
+)
 def test_a_frame_that_is_no_request_is_refused_and_the_connection_closes(raw, body):
     one = raw().greet()
     one.send(body)
@@ -62,8 +80,21 @@ def test_a_frame_that_is_no_request_is_refused_and_the_connection_closes(raw, bo
     assert one.read() is None
 
 
-@pytest.mark.parametrize("change", [{"method": 5}, {"params": [1]}, {"params": None}, {"deadline_ms": "soon"}, {"deadline_ms": 1.5}, {"idempotency_key": 4},
-                                    {"overrides": []}, {"progress": "yes"}, {"colour": "green"}, {"deadline_ms": -1}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": 5},
+        {"params": [1]},
+        {"params": None},
+        {"deadline_ms": "soon"},
+        {"deadline_ms": 1.5},
+        {"idempotency_key": 4},
+        {"overrides": []},
+        {"progress": "yes"},
+        {"colour": "green"},
+        {"deadline_ms": -1},
+    ],
+)
 def test_a_request_with_a_wrong_field_is_answered_by_its_id_and_the_connection_stays(raw, change):
     one = raw().greet()
     one.send({"id": "q", "method": "recall", "params": {}} | change)
@@ -82,8 +113,15 @@ def test_a_huge_length_is_refused_before_its_bytes_are_awaited(raw):
 def test_a_lone_surrogate_is_refused_in_the_shape_of_its_method(raw):
     one = raw().greet()
     one.send({"id": 1, "method": "store", "params": {"agent_id": "a", "content": "x\ud800y"}})
-    assert one.read() == {"id": 1, "code": "invalid_params",
-                          "response": {"ok": False, "result": "rejected", "reason": "text that is not valid Unicode (a lone surrogate) is not accepted"}}
+    assert one.read() == {
+        "id": 1,
+        "code": "invalid_params",
+        "response": {
+            "ok": False,
+            "result": "rejected",
+            "reason": "text that is not valid Unicode (a lone surrogate) is not accepted",
+        },
+    }
 
 
 def test_half_a_frame_and_the_end_of_the_stream_is_a_typed_error(raw):
@@ -135,7 +173,15 @@ def test_random_bytes_without_frames_never_hurt(raw):
 
 
 def test_changed_bytes_of_a_real_request_get_a_typed_answer(raw):
-    body = bytearray(msgpack.packb({"id": 1, "method": "store", "params": {"agent_id": "a", "content": "hello", "metadata": {"k": [1, 2.5, None]}}}))
+    body = bytearray(
+        msgpack.packb(
+            {
+                "id": 1,
+                "method": "store",
+                "params": {"agent_id": "a", "content": "hello", "metadata": {"k": [1, 2.5, None]}},
+            }
+        )
+    )
     change = random.Random(7)
     for _ in range(200):
         one, copy = raw().greet(), bytearray(body)
@@ -155,7 +201,19 @@ def test_a_ten_megabyte_text_is_answered(raw):
     assert answer["response"]["ok"] is True and answer["response"]["truncated"] is True
 
 
-@pytest.mark.parametrize("value", [b"\x00\xff", float("nan"), float("inf"), [1, float("-inf")], msgpack.Timestamp(1), msgpack.ExtType(5, b"x"), {5: 1}, {"k": {None: 1}}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"\x00\xff",
+        float("nan"),
+        float("inf"),
+        [1, float("-inf")],
+        msgpack.Timestamp(1),
+        msgpack.ExtType(5, b"x"),
+        {5: 1},
+        {"k": {None: 1}},
+    ],
+)
 def test_a_value_that_json_has_not_is_refused(raw, value):
     one = raw().greet()
     one.send({"id": 1, "method": "store", "params": {"agent_id": "a", "content": "v", "metadata": {"k": value}}})
@@ -163,7 +221,7 @@ def test_a_value_that_json_has_not_is_refused(raw, value):
     assert (answer["id"], answer["code"], answer["response"]["result"]) == (1, "invalid_params", "rejected")
 
 
-@pytest.mark.parametrize("value", [2**64 - 1, -2**63, 1e308, "\x00", "\uffff", ""])
+@pytest.mark.parametrize("value", [2**64 - 1, -(2**63), 1e308, "\x00", "\uffff", ""])
 def test_an_extreme_value_never_is_an_internal_error(raw, value):
     one = raw().greet()
     for params in ({"metadata": {"k": value}}, {"content": value}, {"id": value}, {"timestamp": value}):

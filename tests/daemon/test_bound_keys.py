@@ -29,24 +29,41 @@ def summaries(connection):
     return [row["summary"] for row in connection.call("list_episodes", {"agent_id": "a"})[0]["episodes"]]
 
 
-@pytest.mark.parametrize(("method", "params"), [
-    ("store", SAID | {"content": "another text"}), ("store", SAID | {"agent_id": "b"}), ("store", SAID | {"lock": True}), ("archive_episode", EPISODE),
-    ("delete_agent_data", {"agent_id": "a"}), ("update_memory", {"memory_id": 1, "content": "changed"}),
-])
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("store", SAID | {"content": "another text"}),
+        ("store", SAID | {"agent_id": "b"}),
+        ("store", SAID | {"lock": True}),
+        ("archive_episode", EPISODE),
+        ("delete_agent_data", {"agent_id": "a"}),
+        ("update_memory", {"memory_id": 1, "content": "changed"}),
+    ],
+)
 def test_another_request_under_a_used_key_is_refused_and_does_nothing(daemon, method, params):
     first = ask(daemon, "k")
     assert first[0]["result"] == "stored"
     response, code = ask(daemon, "k", method, params)
     assert (response["ok"], code) == (False, "key_used") and "key" in str(response)
-    assert [row["content"] for row in daemon.call("list_memories", {})[0]["memories"]] == [SAID["content"]] and summaries(daemon) == []
+    assert [row["content"] for row in daemon.call("list_memories", {})[0]["memories"]] == [
+        SAID["content"]
+    ] and summaries(daemon) == []
     assert ask(daemon, "k") == first
     assert ask(daemon, "k", params=dict(reversed(SAID.items()))) == first
 
 
 def test_a_key_of_one_client_is_not_answered_to_another(home, connect, tmp_path):
     path = tmp_path / "access.json"
-    path.write_text(json.dumps({"clients": [
-        {"client_id": name, "token": name, "grants": {"a": "read-write"}} for name in ("one", "two")] + [{"client_id": "own", "grants": {"*": "read-write"}}]}))
+    path.write_text(
+        json.dumps(
+            {
+                "clients": [
+                    {"client_id": name, "token": name, "grants": {"a": "read-write"}} for name in ("one", "two")
+                ]
+                + [{"client_id": "own", "grants": {"*": "read-write"}}]
+            }
+        )
+    )
     path.chmod(0o600)
     one, two = (connect(CPERSONA_ACL_FILE=str(path), CPERSONA_TOKEN=name) for name in ("one", "two"))
     assert ask(one, "k", "archive_episode", EPISODE)[1] is None
@@ -66,7 +83,15 @@ def test_what_was_sent_and_is_then_queued_is_done_once(home, connect, run_cli):
     """The answer got lost after the write was done; the client leaves the same request in the spool."""
     connection = connect()
     spool = places(load(home), home).spool
-    for method, params in (("archive_episode", EPISODE), ("store", spooling.stamped("store", {"agent_id": "a", "content": "rain", "metadata": {"mm": 1.5, "n": [2**63 - 1, None]}}))):
+    for method, params in (
+        ("archive_episode", EPISODE),
+        (
+            "store",
+            spooling.stamped(
+                "store", {"agent_id": "a", "content": "rain", "metadata": {"mm": 1.5, "n": [2**63 - 1, None]}}
+            ),
+        ),
+    ):
         assert ask(connection, "lost " + method, method, params)[1] is None
         spooling.put(spool, method, params, "lost " + method)
     assert summaries(connection) == [EPISODE["summary"]]

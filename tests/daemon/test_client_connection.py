@@ -107,7 +107,7 @@ def test_a_daemon_that_is_alive_but_silent_is_timed_out_and_can_be_stopped(home,
         assert str(pid) in failure.value.message
         found = client.find_daemon(load(home), home)
         assert found["answers"] is False and found["pid"] == pid
-        assert client.stop_daemon(load(home), 0.5, home) is False     # it has got its SIGTERM, and cannot act on it yet
+        assert client.stop_daemon(load(home), 0.5, home) is False  # it has got its SIGTERM, and cannot act on it yet
     finally:
         os.kill(pid, signal.SIGCONT)
     assert client.stop_daemon(load(home), 30, home) is True
@@ -187,10 +187,16 @@ class Impostor:
         self._thread.join(10)
 
 
-@pytest.mark.parametrize(("reply", "code"), [
-    (b"\xff\xff\xff\xff", "protocol"), (b"\x00\x00\x00\x01\xc1", "protocol"), (b"\x00\x00\x00\x02\x92\x01", "protocol"),
-    (b"HTTP/1.1 400 Bad Request\r\n\r\n", "protocol"), (b"\x00\x00\x00\x01\x80", "protocol"),
-])
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (b"\xff\xff\xff\xff", "protocol"),
+        (b"\x00\x00\x00\x01\xc1", "protocol"),
+        (b"\x00\x00\x00\x02\x92\x01", "protocol"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "protocol"),
+        (b"\x00\x00\x00\x01\x80", "protocol"),
+    ],
+)
 def test_a_listener_that_is_no_daemon_is_a_typed_failure(home, reply, code):
     impostor = Impostor(home["CPERSONA_DB_PATH"] + ".sock", reply)
     try:
@@ -228,10 +234,25 @@ def test_a_value_that_cannot_be_sent_is_a_typed_failure(daemon, value):
 
 def test_progress_frames_are_skipped_by_who_did_not_ask(home):
     """A daemon tells those who wait without a deadline that it lives; the answer comes after."""
-    hello = {"protocol": fields.PROTOCOL, "version": client.__version__, "capabilities": [], "db": os.path.realpath(home["CPERSONA_DB_PATH"]),
-             "settings_digest": load(home).digest(), "pid": 1, "settings": {}, "busy": False}
-    frames = [hello, {"id": 1, "progress": {}}, {"id": 1, "progress": {"lines": 5}}, {"id": 1, "response": {"ok": True}}]
-    impostor = Impostor(home["CPERSONA_DB_PATH"] + ".sock", b"".join(len(b).to_bytes(4, "big") + b for b in map(msgpack.packb, frames)))
+    hello = {
+        "protocol": fields.PROTOCOL,
+        "version": client.__version__,
+        "capabilities": [],
+        "db": os.path.realpath(home["CPERSONA_DB_PATH"]),
+        "settings_digest": load(home).digest(),
+        "pid": 1,
+        "settings": {},
+        "busy": False,
+    }
+    frames = [
+        hello,
+        {"id": 1, "progress": {}},
+        {"id": 1, "progress": {"lines": 5}},
+        {"id": 1, "response": {"ok": True}},
+    ]
+    impostor = Impostor(
+        home["CPERSONA_DB_PATH"] + ".sock", b"".join(len(b).to_bytes(4, "big") + b for b in map(msgpack.packb, frames))
+    )
     told = []
     try:
         with client.connect(load(home), home) as connection:
@@ -242,25 +263,60 @@ def test_progress_frames_are_skipped_by_who_did_not_ask(home):
 
 
 def test_the_way_to_a_running_daemon_imports_nothing_heavy(home, daemon):
-    script = ("import sys; before = set(sys.modules); from cpersona_cli import client; c = client.connect(); c.call('persistence_status', {}); "
-              "print(*sorted(set(sys.modules) - before))")
-    out = subprocess.run([sys.executable, "-c", script], env=home, capture_output=True, text=True, check=True, timeout=60).stdout.split()
-    heavy = {"asyncio", "apsw", "msgspec", "numpy", "json", "logging", "subprocess", "typing", "dataclasses", "socket", "select", "hashlib", "re", "enum", "typer", "rich"}
+    script = (
+        "import sys; before = set(sys.modules); from cpersona_cli import client; c = client.connect(); c.call('persistence_status', {}); "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", script], env=home, capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
+    heavy = {
+        "asyncio",
+        "apsw",
+        "msgspec",
+        "numpy",
+        "json",
+        "logging",
+        "subprocess",
+        "typing",
+        "dataclasses",
+        "socket",
+        "select",
+        "hashlib",
+        "re",
+        "enum",
+        "typer",
+        "rich",
+    }
     assert not heavy & set(out)
     inside = {name for name in out if name.startswith("cpersona_daemon.")}
-    assert inside == {"cpersona_daemon.paths", "cpersona_daemon.settings", "cpersona_daemon.wire", "cpersona_daemon.wire.fields", "cpersona_daemon.wire.peer"}
+    assert inside == {
+        "cpersona_daemon.paths",
+        "cpersona_daemon.settings",
+        "cpersona_daemon.wire",
+        "cpersona_daemon.wire.fields",
+        "cpersona_daemon.wire.peer",
+    }
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_help_of_the_daemon_opens_nothing(home, option):
-    outcome = subprocess.run([sys.executable, "-X", "importtime", "-m", "cpersona_daemon.main", option], env=home, capture_output=True, text=True, timeout=60)
+    outcome = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "cpersona_daemon.main", option],
+        env=home,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert outcome.returncode == 0 and "cpersonad" in outcome.stdout
     assert not [name for name in ("apsw", "numpy", "asyncio", "msgspec") if f" {name}\n" in outcome.stderr]
     assert not os.path.exists(os.path.dirname(home["CPERSONA_DB_PATH"]))
 
 
 def test_an_unknown_option_of_the_daemon_is_a_usage_error(home):
-    outcome = subprocess.run([sys.executable, "-m", "cpersona_daemon.main", "--colour"], env=home, capture_output=True, text=True, timeout=60)
+    outcome = subprocess.run(
+        [sys.executable, "-m", "cpersona_daemon.main", "--colour"], env=home, capture_output=True, text=True, timeout=60
+    )
     assert outcome.returncode == 2 and "--colour" in outcome.stderr
 
 
@@ -280,7 +336,9 @@ def test_a_daemon_of_another_protocol_can_be_stopped(home, daemon, monkeypatch):
 
 
 def test_a_daemon_that_goes_away_does_not_end_a_client_that_lets_sigpipe_act(home, daemon):
-    script = ("import os, signal, sys; from cpersona_cli import client; signal.signal(signal.SIGPIPE, signal.SIG_DFL); c = client.connect(); "
-              "os.kill(c.hello['pid'], signal.SIGKILL); print([c.call('store', {'agent_id': 'a', 'content': str(n)})[0]['result'] for n in range(3)])")
+    script = (
+        "import os, signal, sys; from cpersona_cli import client; signal.signal(signal.SIGPIPE, signal.SIG_DFL); c = client.connect(); "
+        "os.kill(c.hello['pid'], signal.SIGKILL); print([c.call('store', {'agent_id': 'a', 'content': str(n)})[0]['result'] for n in range(3)])"
+    )
     out = subprocess.run([sys.executable, "-c", script], env=home, capture_output=True, text=True, timeout=60)
     assert (out.returncode, out.stdout) == (0, "['stored', 'stored', 'stored']\n"), out.stderr

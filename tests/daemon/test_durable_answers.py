@@ -125,7 +125,7 @@ def test_a_stop_answers_what_was_under_way(home, daemon, connect):
         other.execute("ROLLBACK")
     pid = daemon.hello["pid"]
     assert daemon.receive()[1]["result"] == "stored"
-    assert daemon.hello["pid"] == pid     # the same daemon's answer, not a successor's
+    assert daemon.hello["pid"] == pid  # the same daemon's answer, not a successor's
 
 
 def test_a_request_that_may_not_be_repeated_is_not_asked_again(home, daemon):

@@ -60,12 +60,19 @@ def a_socket(place: Path) -> None:
 
 
 OTHERS = [
-    (a_link, "a symbolic link"), (a_dangling_link, "a symbolic link"), (a_link_to_itself, "a symbolic link"),
-    (a_pipe, "a named pipe"), (a_directory, "a directory"), (a_socket, "a socket"),
+    (a_link, "a symbolic link"),
+    (a_dangling_link, "a symbolic link"),
+    (a_link_to_itself, "a symbolic link"),
+    (a_pipe, "a named pipe"),
+    (a_directory, "a directory"),
+    (a_socket, "a socket"),
 ]
 others = pytest.mark.parametrize(("put", "name"), OTHERS, ids=[put.__name__ for put, _ in OTHERS])
 FLAGS = {
-    "read": os.O_RDONLY, "write": os.O_WRONLY, "both": os.O_RDWR, "make": os.O_RDWR | os.O_CREAT,
+    "read": os.O_RDONLY,
+    "write": os.O_WRONLY,
+    "both": os.O_RDWR,
+    "make": os.O_RDWR | os.O_CREAT,
     "append": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
 }
 
@@ -210,8 +217,10 @@ def test_many_at_once_leave_one_whole_file(place):
 
 def test_no_kill_leaves_half_a_file_and_what_it_leaves_is_tidied_once_it_is_old(place):
     place.write_bytes(WORDS)
-    script = ("import sys; from cpersona_daemon import files\nwith files.Replacing(sys.argv[1]) as handle:\n"
-              " handle.write(b'half'); handle.flush(); print(flush=True); sys.stdin.read()")
+    script = (
+        "import sys; from cpersona_daemon import files\nwith files.Replacing(sys.argv[1]) as handle:\n"
+        " handle.write(b'half'); handle.flush(); print(flush=True); sys.stdin.read()"
+    )
     command, pipe = [sys.executable, "-c", script, str(place)], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
         process.stdout.readline()
@@ -245,8 +254,10 @@ def test_a_file_is_not_in_the_way(place):
 
 
 def test_nothing_heavy_is_imported():
-    script = ("import sys; before = set(sys.modules); from cpersona_daemon import files; "
-              "print(*sorted(set(sys.modules) - before))")
+    script = (
+        "import sys; before = set(sys.modules); from cpersona_daemon import files; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert set(out) <= {"cpersona_daemon", "cpersona_daemon.files", "errno"}
 

@@ -31,8 +31,11 @@ def model():
 
 @pytest.mark.parametrize("suffix", ["", ".int8", ".rows"])
 def test_a_daemon_survives_that_its_vector_files_are_cut_short(home, model, suffix):
-    environ = home | {"CPERSONA_EMBEDDING_MODE": "http", "CPERSONA_EMBEDDING_URL": model.url,
-                      "CPERSONA_RECALL_MODE": "rrf"}
+    environ = home | {
+        "CPERSONA_EMBEDDING_MODE": "http",
+        "CPERSONA_EMBEDDING_URL": model.url,
+        "CPERSONA_RECALL_MODE": "rrf",
+    }
     where = places(load(environ), environ)
     with client.connect(load(environ), environ) as connection:
         for word in ("plum", "pear", "fig"):
@@ -63,8 +66,10 @@ def test_a_daemon_that_sqlites_shared_memory_ends_says_so_and_the_next_one_answe
 
 def test_a_signal_is_told_in_the_log_that_was_begun_anew(tmp_path):
     path = tmp_path / "d.log"
-    program = ("import faulthandler, logging, sys; from cpersona_daemon import logfile; logfile.BYTES = 200;"
-               " logfile.start('info', sys.argv[1]);"
-               " [logging.getLogger('x').info('y' * 150) for _ in range(9)]; faulthandler._sigsegv()")
+    program = (
+        "import faulthandler, logging, sys; from cpersona_daemon import logfile; logfile.BYTES = 200;"
+        " logfile.start('info', sys.argv[1]);"
+        " [logging.getLogger('x').info('y' * 150) for _ in range(9)]; faulthandler._sigsegv()"
+    )
     assert subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, timeout=60).returncode < 0
     assert "Segmentation fault" in path.read_text() and "Segmentation" not in (tmp_path / "d.log.1").read_text()

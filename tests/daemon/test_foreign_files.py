@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 KINDS = {
-    "text": "no SQLite database", "short": "no SQLite database", "binary": "no SQLite database",
-    "marked": "the database of another program", "plain": "a SQLite database of another program",
+    "text": "no SQLite database",
+    "short": "no SQLite database",
+    "binary": "no SQLite database",
+    "marked": "the database of another program",
+    "plain": "a SQLite database of another program",
 }
 
 
@@ -44,8 +47,13 @@ def test_a_foreign_file_named_as_the_database_is_left_as_it_is_and_so_is_its_dir
         assert done.returncode == 4 and done.stderr.count("\n") == 1, done
         assert KINDS[kind] in done.stderr and str(path) in done.stderr
         assert state(path.parent) == before
-    daemon = subprocess.run([sys.executable, "-m", "cpersona_daemon.main", "--foreground"], capture_output=True, text=True,
-                            env=home | {"CPERSONA_DB_PATH": str(path)}, timeout=60)
+    daemon = subprocess.run(
+        [sys.executable, "-m", "cpersona_daemon.main", "--foreground"],
+        capture_output=True,
+        text=True,
+        env=home | {"CPERSONA_DB_PATH": str(path)},
+        timeout=60,
+    )
     assert daemon.returncode != 0 and KINDS[kind] in daemon.stderr
     for words in (["daemon", "status"], ["daemon", "stop"], ["daemon", "socket"]):
         run_cli([*words, "--db", str(path)])

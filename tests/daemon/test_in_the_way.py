@@ -23,7 +23,7 @@ from cpersona_daemon.paths import Places, places
 from cpersona_daemon.settings import load
 
 THEIRS = "what stands here is somebody else's\n"
-SECONDS = 20        # what no command may take: the waits that a pipe or a link caused had no end, or that of a deadline
+SECONDS = 20  # what no command may take: the waits that a pipe or a link caused had no end, or that of a deadline
 
 
 @pytest.fixture
@@ -39,8 +39,15 @@ def where(home) -> Places:
 @pytest.fixture
 def cli(home) -> Callable[..., subprocess.CompletedProcess]:
     def run(*words: str, **more: str) -> subprocess.CompletedProcess:
-        return subprocess.run([sys.executable, "-m", "cpersona_cli", *words], env=home | more, capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=SECONDS, cwd=home["HOME"])
+        return subprocess.run(
+            [sys.executable, "-m", "cpersona_cli", *words],
+            env=home | more,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=SECONDS,
+            cwd=home["HOME"],
+        )
 
     return run
 
@@ -128,17 +135,24 @@ def test_the_log_takes_turns_although_something_stands_where_the_old_one_goes(ho
 def test_a_daemon_starts_and_is_found_where_its_note_cannot_be_written(home, where, cli):
     """As on a full disk: a note that an earlier daemon left is no reason not to start, nor is it believed."""
     Path(where.daemon_json).write_text(json.dumps({"pid": 1, "socket": home["HOME"] + "/gone.sock"}))
-    blocked = ("import os, sys; from cpersona_daemon import claims, main\n"
-               "def full(*_): raise OSError(28, 'No space left on device')\n"
-               "claims.files.replace = full\nsys.exit(main.main())")
+    blocked = (
+        "import os, sys; from cpersona_daemon import claims, main\n"
+        "def full(*_): raise OSError(28, 'No space left on device')\n"
+        "claims.files.replace = full\nsys.exit(main.main())"
+    )
     command, pipe = [sys.executable, "-c", blocked, "--foreground", "--ready-fd", "1"], subprocess.PIPE
     with subprocess.Popen(command, env=home, stdout=pipe, stderr=pipe) as process:
         assert json.loads(process.stdout.readline())["ready"] is True
         assert client.find_daemon(load(home), home)["pid"] == process.pid
         warnings = json.loads(cli("daemon", "status", "--json").stdout)["warnings"]
         assert [w for w in warnings if where.daemon_json in w and "No space left on device" in w], warnings
-        other = subprocess.run([sys.executable, "-m", "cpersona_daemon.main", "--foreground"], env=home, capture_output=True,
-                               text=True, timeout=SECONDS)
+        other = subprocess.run(
+            [sys.executable, "-m", "cpersona_daemon.main", "--foreground"],
+            env=home,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
         assert other.returncode == 6 and "already" in other.stderr
         assert cli("daemon", "stop").stdout == "stopped\n"
         assert process.wait(SECONDS) == 0

@@ -32,7 +32,6 @@ class Slow(EmbedServer):
         self.go.wait(30)
         return {"embeddings": [[1.0, 0.0]] * len(texts), "model": "slow"}
 
-
     def settled(self, daemon: client.Connection) -> None:
         """Wait until everything stored has its vector; from then on let questions wait."""
         while daemon.call("daemon_status", {})[0]["backlog"]["pending"]:

@@ -60,10 +60,15 @@ def test_more_requests_at_once_than_the_bound_are_busy(daemon, path):
     crowd = [Raw(path).greet() for _ in range(connections)]
     with held_writer(daemon.places.db):
         for at, one in enumerate(crowd):
-            one.sock.sendall(b"".join(_frame({"id": n, "method": "store", "params": {"agent_id": "a", "content": f"{at}-{n}"}}) for n in range(per)))
+            one.sock.sendall(
+                b"".join(
+                    _frame({"id": n, "method": "store", "params": {"agent_id": "a", "content": f"{at}-{n}"}})
+                    for n in range(per)
+                )
+            )
         late = Raw(path).greet()
         answer = {}
-        while answer.get("code") != "busy":     # the last of the crowd's frames may still be on their way
+        while answer.get("code") != "busy":  # the last of the crowd's frames may still be on their way
             late.send({"id": 1, "method": "persistence_status"})
             answer = late.read()
         assert answer["response"]["ok"] is False and answer["id"] == 1
@@ -92,7 +97,7 @@ def test_more_connections_than_the_bound_are_told_busy(daemon, path):
             if "code" in answer:
                 break
         assert answer["code"] == "busy" and answer["id"] is None
-        assert len(held) == fields.MAX_CONNECTIONS      # the fixture's own is the one that makes it too many
+        assert len(held) == fields.MAX_CONNECTIONS  # the fixture's own is the one that makes it too many
         assert daemon.call("persistence_status", {})[1] is None
     finally:
         for one in held:
@@ -118,7 +123,7 @@ def test_a_client_that_does_not_read_is_no_longer_read_and_costs_others_nothing(
     assert _resident(daemon.hello["pid"]) < 600 << 20
     slow.sock.setblocking(True)
     slow.sock.settimeout(30)
-    assert [slow.read()["id"] for _ in range(20)] == [1] * 20      # it may go on as soon as it reads
+    assert [slow.read()["id"] for _ in range(20)] == [1] * 20  # it may go on as soon as it reads
     slow.sock.close()
 
 
@@ -132,7 +137,12 @@ def test_a_pipeline_of_large_answers_does_not_lock_up(daemon):
 
 def _large(number: int, text: str = "y") -> dict:
     """A store of about 30 MB on the wire."""
-    return {"id": number, "method": "store", "params": {"agent_id": "a", "content": f"{number} " + text * (30_000_000 // len(text.encode()))}, "deadline_ms": 60_000}
+    return {
+        "id": number,
+        "method": "store",
+        "params": {"agent_id": "a", "content": f"{number} " + text * (30_000_000 // len(text.encode()))},
+        "deadline_ms": 60_000,
+    }
 
 
 def _send_until_unread(daemon, one: Raw, frames: Iterator[bytes]) -> int:
@@ -142,7 +152,7 @@ def _send_until_unread(daemon, one: Raw, frames: Iterator[bytes]) -> int:
         rest, refused = memoryview(frame), 0
         while rest:
             try:
-                rest, refused = rest[one.sock.send(rest):], 0
+                rest, refused = rest[one.sock.send(rest) :], 0
             except BlockingIOError:
                 refused += 1
                 daemon.call("persistence_status", {})  # a turn of the daemon's loop, in which it would have read
@@ -202,16 +212,45 @@ def test_a_request_of_too_many_values_is_refused_before_they_are_built(daemon, p
 
 def test_as_many_values_as_are_taken_are_counted_whatever_they_are():
     draw = random.Random(17)
-    leaves = [None, True, 1, 200, 70_000, -1, -200, -70_000, -(2**40), 2**40, 1.5, "", "a" * 31, "b" * 40, "c" * 300, "d" * 70_000, b"e", b"f" * 300]
+    leaves = [
+        None,
+        True,
+        1,
+        200,
+        70_000,
+        -1,
+        -200,
+        -70_000,
+        -(2**40),
+        2**40,
+        1.5,
+        "",
+        "a" * 31,
+        "b" * 40,
+        "c" * 300,
+        "d" * 70_000,
+        b"e",
+        b"f" * 300,
+    ]
 
     def value(depth: int) -> object:
         if depth and draw.random() < 0.3:
             many = draw.choice((0, 3, 20))
-            return [value(depth - 1) for _ in range(many)] if draw.random() < 0.5 else {str(n): value(depth - 1) for n in range(many)}
+            return (
+                [value(depth - 1) for _ in range(many)]
+                if draw.random() < 0.5
+                else {str(n): value(depth - 1) for n in range(many)}
+            )
         return draw.choice(leaves)
 
     def count(one: object) -> int:
-        return 1 + (sum(map(count, one)) if isinstance(one, list) else sum(1 + count(v) for v in one.values()) if isinstance(one, dict) else 0)
+        return 1 + (
+            sum(map(count, one))
+            if isinstance(one, list)
+            else sum(1 + count(v) for v in one.values())
+            if isinstance(one, dict)
+            else 0
+        )
 
     for _ in range(300):
         drawn = value(4)
@@ -231,7 +270,7 @@ def test_a_client_that_leaves_ends_its_reads_and_finishes_its_writes(daemon, pat
     with held_writer(daemon.places.db):
         one.send({"id": 1, "method": "store", "params": {"agent_id": "a", "content": "said before leaving"}})
         one.send({"id": 2, "method": "persistence_status"})
-        assert one.read()["id"] == 2     # both have arrived
+        assert one.read()["id"] == 2  # both have arrived
         one.sock.close()
     daemon.call("store", {"agent_id": "b", "content": "the writer has come this far"})
     assert daemon.call("list_memories", {"agent_id": "a"})[0]["memories"][0]["content"] == "said before leaving"
@@ -247,7 +286,7 @@ def _resident(pid: int) -> int:
         with open(f"/proc/{pid}/statm") as handle:
             return int(handle.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
-        return 0     # no /proc here
+        return 0  # no /proc here
 
 
 def test_a_hello_that_does_not_come_ends_the_connection(daemon, path):

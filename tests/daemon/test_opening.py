@@ -19,8 +19,12 @@ from cpersona_daemon.wire.structs import Request
 
 @pytest.fixture
 def house(tmp_path):
-    environ = {"HOME": str(tmp_path), "CPERSONA_DB_PATH": str(tmp_path / "db" / "t.db"), "CPERSONA_EMBEDDING_MODE": "none",
-               "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false"}
+    environ = {
+        "HOME": str(tmp_path),
+        "CPERSONA_DB_PATH": str(tmp_path / "db" / "t.db"),
+        "CPERSONA_EMBEDDING_MODE": "none",
+        "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false",
+    }
     settings = load(environ)
     places = paths.places(settings, environ)
     paths.make_private_directory(os.path.dirname(places.db))
@@ -35,6 +39,7 @@ async def ask(ctx, method, **params):
 
 def living(house, life):
     """Run ``life(ctx)`` over a context that was opened early, and close it."""
+
     async def whole():
         ctx = await opening.open_early(*house, SystemClock())
         try:
@@ -54,14 +59,22 @@ def test_the_table_of_families_is_what_their_files_hold():
 def test_no_method_that_writes_rows_is_an_early_one():
     writing = {name for name, (access, _) in fields.METHODS.items() if access != fields.READ}
     assert EARLY & writing == {"pause_persistence", "resume_persistence", "daemon_stop"}
-    assert {"list_memories", "get_contents"} <= EARLY <= set(METHODS) and not EARLY & {"recall", "store", "daemon_status"}
+    assert {"list_memories", "get_contents"} <= EARLY <= set(METHODS) and not EARLY & {
+        "recall",
+        "store",
+        "daemon_status",
+    }
 
 
 def test_what_a_first_answer_needs_imports_neither_numpy_nor_the_rooms_that_few_enter():
-    code = ("import sys, cpersona_daemon.lifecycle; from cpersona_daemon.boundary.dispatch import METHODS; METHODS['list_memories']; METHODS['get_contents'];"
-            "print([m for m in ('numpy', 'onnxruntime', 'cpersona_daemon.recall.pipeline', 'cpersona_daemon.portability.import_', 'cpersona_daemon.calibration.run',"
-            " 'cpersona_daemon.associations.reconstruct', 'cpersona_daemon.health.checks') if m in sys.modules])")
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    code = (
+        "import sys, cpersona_daemon.lifecycle; from cpersona_daemon.boundary.dispatch import METHODS; METHODS['list_memories']; METHODS['get_contents'];"
+        "print([m for m in ('numpy', 'onnxruntime', 'cpersona_daemon.recall.pipeline', 'cpersona_daemon.portability.import_', 'cpersona_daemon.calibration.run',"
+        " 'cpersona_daemon.associations.reconstruct', 'cpersona_daemon.health.checks') if m in sys.modules])"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )
 
 
 def test_a_listing_is_answered_before_the_vectors_are_open_and_a_recall_waits_for_them(house, monkeypatch):
@@ -76,7 +89,9 @@ def test_a_listing_is_answered_before_the_vectors_are_open_and_a_recall_waits_fo
         ctx.opening.begin = original
         assert (await ask(ctx, "store", agent_id="a", content="kettle"))["result"] == "stored"
         assert ctx.opening.whole
-        assert [m["content"] for m in (await ask(ctx, "recall", agent_id="a", query="kettle"))["messages"]] == ["kettle"]
+        assert [m["content"] for m in (await ask(ctx, "recall", agent_id="a", query="kettle"))["messages"]] == [
+            "kettle"
+        ]
 
     living(house, life)
 
@@ -126,7 +141,9 @@ def test_a_part_that_cannot_be_opened_is_said_to_whoever_waits_and_to_the_daemon
         told = []
         ctx = await opening.open_early(*house, SystemClock(), told.append)
         try:
-            response, code = await dispatch(ctx, ctx.access.identify("", os.getuid()), Request(1, "recall", {"agent_id": "a", "query": "x"}))
+            response, code = await dispatch(
+                ctx, ctx.access.identify("", os.getuid()), Request(1, "recall", {"agent_id": "a", "query": "x"})
+            )
             assert code is not None and response
             assert [str(error) for error in told] == ["no such device"]
             assert (await ask(ctx, "list_memories", agent_id="a"))["count"] == 0
@@ -137,7 +154,14 @@ def test_a_part_that_cannot_be_opened_is_said_to_whoever_waits_and_to_the_daemon
 
 
 def test_an_address_that_is_none_keeps_a_daemon_from_starting(house, tmp_path):
-    settings = load({"HOME": str(tmp_path), "CPERSONA_DB_PATH": house[1].db, "CPERSONA_EMBEDDING_MODE": "http", "CPERSONA_EMBEDDING_URL": "nonsense"})
+    settings = load(
+        {
+            "HOME": str(tmp_path),
+            "CPERSONA_DB_PATH": house[1].db,
+            "CPERSONA_EMBEDDING_MODE": "http",
+            "CPERSONA_EMBEDDING_URL": "nonsense",
+        }
+    )
     with pytest.raises(SettingsConflict):
         asyncio.run(opening.open_early(settings, house[1], SystemClock()))
 

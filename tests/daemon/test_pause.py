@@ -36,7 +36,12 @@ def test_nothing_is_paused_at_first(pauses):
 
 
 def test_a_pause_names_its_end_and_its_scope(pauses):
-    assert pauses.pause(600) == {"paused": True, "ttl_seconds": 600, "expires_at": "2026-01-01T00:10:00+00:00", "scope": "process"}
+    assert pauses.pause(600) == {
+        "paused": True,
+        "ttl_seconds": 600,
+        "expires_at": "2026-01-01T00:10:00+00:00",
+        "scope": "process",
+    }
     assert pauses.pause(60, "s")["scope"] == "session"
 
 

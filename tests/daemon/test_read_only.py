@@ -38,8 +38,18 @@ def written(bound, home):
 
 def reads(bound):
     """Ask in every way that reads, and return the errors."""
-    asked = {"health": ["health"], "recall": ["recall", "pump", "--json"], "list": ["list", "--json"], "get": ["get", "mem:1", "--json"], "export": ["export", "-"]}
-    return {name: run.stderr for name, args in asked.items() if (run := bound(args)).returncode or ("cellar" not in run.stdout and name != "health")}
+    asked = {
+        "health": ["health"],
+        "recall": ["recall", "pump", "--json"],
+        "list": ["list", "--json"],
+        "get": ["get", "mem:1", "--json"],
+        "export": ["export", "-"],
+    }
+    return {
+        name: run.stderr
+        for name, args in asked.items()
+        if (run := bound(args)).returncode or ("cellar" not in run.stdout and name != "health")
+    }
 
 
 def assert_refused(run):
@@ -93,7 +103,9 @@ def test_a_directory_in_which_nothing_can_be_made_is_named(bound, home):
 
 def test_places_apart_are_used_only_where_nothing_can_be_written_beside_the_database(home):
     where = places(load(home), home)
-    assert {os.path.dirname(path) for path in (where.lock, where.daemon_json, where.start_lock, where.socket)} == {os.path.dirname(where.db)}
+    assert {os.path.dirname(path) for path in (where.lock, where.daemon_json, where.start_lock, where.socket)} == {
+        os.path.dirname(where.db)
+    }
 
 
 def test_a_database_that_vanished_is_not_replaced_by_an_empty_one_without_a_word(home, daemon, run_cli):

@@ -45,10 +45,17 @@ def echo() -> Iterator[int]:
 @pytest.fixture
 def environ(home, echo, tmp_path) -> dict[str, str]:
     access = tmp_path / "access.json"
-    access.write_text(json.dumps({"clients": [{"client_id": "own", "token": SECRETS[3], "grants": {"*": "read-write"}}]}))
+    access.write_text(
+        json.dumps({"clients": [{"client_id": "own", "token": SECRETS[3], "grants": {"*": "read-write"}}]})
+    )
     access.chmod(0o600)
-    return home | {"CPERSONA_EMBEDDING_MODE": "http", "CPERSONA_EMBEDDING_URL": f"http://us3rname:pa55word@127.0.0.1:{echo}/embed?key=qu3rykey",
-                   "CPERSONA_TOKEN": SECRETS[3], "CPERSONA_ACL_FILE": str(access), "CPERSONA_LOG_LEVEL": "debug"}
+    return home | {
+        "CPERSONA_EMBEDDING_MODE": "http",
+        "CPERSONA_EMBEDDING_URL": f"http://us3rname:pa55word@127.0.0.1:{echo}/embed?key=qu3rykey",
+        "CPERSONA_TOKEN": SECRETS[3],
+        "CPERSONA_ACL_FILE": str(access),
+        "CPERSONA_LOG_LEVEL": "debug",
+    }
 
 
 def tells_none(*said: object) -> bool:
@@ -70,15 +77,28 @@ def test_no_answer_log_or_sentence_of_a_daemon_holds_a_secret(environ, tmp_path)
         own.call("store", {"agent_id": "a", "content": "walnut"})
         answers = [own.call("recall", {"agent_id": "a", "query": "walnut"}) for _ in range(3)]
         assert "advisory" in answers[-1][0]
-        answers += [own.call(method, {}) for method in ("daemon_status", "check_health", "reindex", "calibrate_threshold", "list_canaries")]
+        answers += [
+            own.call(method, {})
+            for method in ("daemon_status", "check_health", "reindex", "calibrate_threshold", "list_canaries")
+        ]
         answers.append(own.call("set_recall_precision", {"agent_id": "a", "precision": "strict"}))
         answers.append(own.call("daemon_stop", {}))
     assert tells_none(*answers)
-    assert tells_none(*(path.read_text(errors="replace") for path in Path(paths.places(settings, environ).log).parent.iterdir()))
+    assert tells_none(
+        *(path.read_text(errors="replace") for path in Path(paths.places(settings, environ).log).parent.iterdir())
+    )
 
 
-@pytest.mark.parametrize("address", ["us3rname:pa55word@host/embed?qu3rykey", "http://us3rname:pa55word/x@host/", "http://us3rname:pa55word@ho\u2100st/", "ftp://us3rname:pa55word@host/",
-                                     "qu3rykey"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "us3rname:pa55word@host/embed?qu3rykey",
+        "http://us3rname:pa55word/x@host/",
+        "http://us3rname:pa55word@ho\u2100st/",
+        "ftp://us3rname:pa55word@host/",
+        "qu3rykey",
+    ],
+)
 def test_a_daemon_that_does_not_start_says_why_without_the_secret(environ, run_cli, address):
     done = run_cli(["store", "x"], env=environ | {"CPERSONA_EMBEDDING_URL": address})
     assert done.returncode == 4 and "CPERSONA_EMBEDDING_URL" in done.stderr and tells_none(done.stdout, done.stderr)

@@ -18,7 +18,12 @@ ADDRESS = "http://hugo:pass-word@127.0.0.1:1/embed?api_key=k3y#fragm3nt"
 
 @pytest.fixture(scope="module")
 def environ(module_home):
-    return module_home | {"CPERSONA_EMBEDDING_MODE": "http", "CPERSONA_EMBEDDING_URL": ADDRESS, "CPERSONA_TOKEN": "hugo-k3y", "CPERSONA_LOG_LEVEL": "debug"}
+    return module_home | {
+        "CPERSONA_EMBEDDING_MODE": "http",
+        "CPERSONA_EMBEDDING_URL": ADDRESS,
+        "CPERSONA_TOKEN": "hugo-k3y",
+        "CPERSONA_LOG_LEVEL": "debug",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +56,17 @@ def test_answers_and_health_quote_no_secret_where_the_service_fails(asked):
         assert_clean(json.dumps(asked.call(method, params)[0]))
 
 
-@pytest.mark.parametrize("command", [["config", "show"], ["config", "show", "--json"], ["doctor"], ["doctor", "--json"], ["daemon", "status"], ["daemon", "logs", "-n", "1000"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["config", "show"],
+        ["config", "show", "--json"],
+        ["doctor"],
+        ["doctor", "--json"],
+        ["daemon", "status"],
+        ["daemon", "logs", "-n", "1000"],
+    ],
+)
 def test_no_command_shows_a_secret(run, command):
     shown = run(command)
     assert_clean(shown.stdout + shown.stderr)
@@ -72,7 +87,10 @@ def test_a_backup_holds_the_address_without_its_secrets(run, environ, tmp_path):
 
 
 def test_the_digest_of_settings_cannot_be_used_to_guess_a_secret(module_home):
-    digests = {load(module_home | {"CPERSONA_EMBEDDING_URL": f"http://u:{word}@h/embed?key={word}"}).digest() for word in ("a", "b", "c")}
+    digests = {
+        load(module_home | {"CPERSONA_EMBEDDING_URL": f"http://u:{word}@h/embed?key={word}"}).digest()
+        for word in ("a", "b", "c")
+    }
     assert len(digests) == 1
     assert digests != {load(module_home | {"CPERSONA_EMBEDDING_URL": "http://u:a@other/embed?key=a"}).digest()}
 

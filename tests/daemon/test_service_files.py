@@ -26,7 +26,9 @@ def test_the_launchd_agent_restarts_after_a_crash_alone_and_keeps_files_private(
     job = agent()
     assert job["Label"] == "org.cpersona.daemon" and job["RunAtLoad"] is True
     assert job["KeepAlive"] == {"SuccessfulExit": False} and job["Umask"] == stat.S_IRWXG | stat.S_IRWXO
-    assert all(isinstance(word, str) for word in job["ProgramArguments"]) and job["EnvironmentVariables"] == {"CPERSONA_IDLE_TIMEOUT": "0"}
+    assert all(isinstance(word, str) for word in job["ProgramArguments"]) and job["EnvironmentVariables"] == {
+        "CPERSONA_IDLE_TIMEOUT": "0"
+    }
 
 
 def test_the_launchd_agents_command_becomes_a_daemon_of_the_default_database(home):
@@ -34,11 +36,19 @@ def test_the_launchd_agents_command_becomes_a_daemon_of_the_default_database(hom
     job, root = agent(), Path(home["HOME"])
     program = root / ".local" / "bin" / "cpersonad"
     program.parent.mkdir(parents=True)
-    program.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cpersona_daemon.main \"$@\"\n")
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cpersona_daemon.main "$@"\n')
     program.chmod(0o755)
-    bare = {name: home[name] for name in ("HOME", "PATH", "PYTHONPATH") if name in home} | {"CPERSONA_EMBEDDING_MODE": "none"}
-    process = subprocess.Popen(job["ProgramArguments"], env=bare | job["EnvironmentVariables"] | {"CPERSONA_DB_PATH": str(root / "elsewhere.db")},
-                               umask=job["Umask"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    bare = {name: home[name] for name in ("HOME", "PATH", "PYTHONPATH") if name in home} | {
+        "CPERSONA_EMBEDDING_MODE": "none"
+    }
+    process = subprocess.Popen(
+        job["ProgramArguments"],
+        env=bare | job["EnvironmentVariables"] | {"CPERSONA_DB_PATH": str(root / "elsewhere.db")},
+        umask=job["Umask"],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert any("serving" in line for line in process.stderr)
         with client.connect(load(bare), bare, start=False) as connection:
@@ -60,4 +70,8 @@ def test_the_systemd_units_name_the_socket_where_every_client_looks(home):
     assert units["socket"]["Socket"]["ListenStream"].replace("%h", home["HOME"]) == places(load(bare), bare).socket
     assert units["socket"]["Socket"]["SocketMode"] == "0600" and units["socket"]["Socket"]["DirectoryMode"] == "0700"
     service = units["service"]["Service"]
-    assert service["Type"] == "notify" and service["UMask"] == "0077" and service["ExecStart"].endswith("/cpersonad --foreground")
+    assert (
+        service["Type"] == "notify"
+        and service["UMask"] == "0077"
+        and service["ExecStart"].endswith("/cpersonad --foreground")
+    )

@@ -9,8 +9,19 @@ from hypothesis import strategies as st
 
 from cpersona_cli import codec
 
-LEAVES = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(max_size=400) | st.binary(max_size=300)
-VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=40), inner, max_size=20), max_leaves=60)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=400)
+    | st.binary(max_size=300)
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=40), inner, max_size=20),
+    max_leaves=60,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -25,9 +36,15 @@ def test_both_write_the_same_bytes_and_read_the_same_values(value):
     assert codec.unpackb(written) == value
 
 
-@pytest.mark.parametrize("value", ["x" * n for n in (31, 32, 255, 256, 65_535, 65_536)] + [list(range(n)) for n in (15, 16, 65_536)]
-                         + [{str(i): i for i in range(n)} for n in (15, 16, 70_000)] + [b"y" * n for n in (255, 256, 65_536)]
-                         + [n + d for n in (0, 127, 255, 65_535, 2**32 - 1, 2**63, -32, -128, -32_768, -2**31) for d in (-1, 0, 1)] + [2**64 - 1, -2**63])
+@pytest.mark.parametrize(
+    "value",
+    ["x" * n for n in (31, 32, 255, 256, 65_535, 65_536)]
+    + [list(range(n)) for n in (15, 16, 65_536)]
+    + [{str(i): i for i in range(n)} for n in (15, 16, 70_000)]
+    + [b"y" * n for n in (255, 256, 65_536)]
+    + [n + d for n in (0, 127, 255, 65_535, 2**32 - 1, 2**63, -32, -128, -32_768, -(2**31)) for d in (-1, 0, 1)]
+    + [2**64 - 1, -(2**63)],
+)
 def test_every_border_between_forms_is_written_alike(value, monkeypatch):
     written = codec.packb(value)
     assert written == msgpack.packb(value)

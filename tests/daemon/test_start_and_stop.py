@@ -30,7 +30,14 @@ print(connection.hello["pid"], answer["result"], flush=True)
 
 
 def ask(environ: dict[str, str], text: str, **more) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-c", ASK, text], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+    return subprocess.Popen(
+        [sys.executable, "-c", ASK, text],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
 
 
 def wait_for(condition, seconds: float = 30.0) -> None:
@@ -126,7 +133,7 @@ def test_the_daemon_holds_nothing_of_its_caller(home, tmp_path):
     """What `x=$(cpersona store hi)` needs: the pipe closes when the client ends, and nothing else is kept open."""
     kept = os.open(tmp_path / "inherited", os.O_CREAT | os.O_RDWR)
     process = ask(home, "hi", pass_fds=[kept], cwd=tmp_path)
-    out, err = process.communicate(timeout=60)   # returns only when every copy of the pipe's end is closed
+    out, err = process.communicate(timeout=60)  # returns only when every copy of the pipe's end is closed
     pid = int(out.split()[0])
     if Path("/proc").exists():
         targets = {os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()}
@@ -187,7 +194,13 @@ def test_two_daemons_for_one_database_are_impossible(home, daemon):
 
 
 def run_daemon(environ: dict[str, str]) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "cpersona_daemon.main", "--foreground"], env=environ, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-m", "cpersona_daemon.main", "--foreground"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 def test_a_daemon_that_cannot_start_says_why_to_the_caller(home, connect):
@@ -245,7 +258,7 @@ def test_a_removed_socket_is_made_again(home, daemon, connect):
 
 @pytest.mark.parametrize("note", ["kept", "lost"])
 def test_the_first_calls_after_a_sockets_end_wait_for_the_new_one(home, connect, note):
-    daemon = connect(CPERSONA_IDLE_TIMEOUT="8")   # it looks at its socket every two seconds
+    daemon = connect(CPERSONA_IDLE_TIMEOUT="8")  # it looks at its socket every two seconds
     os.unlink(daemon.places.socket)
     if note == "lost":
         os.unlink(daemon.places.daemon_json)
@@ -257,7 +270,7 @@ def test_the_first_calls_after_a_sockets_end_wait_for_the_new_one(home, connect,
 
 @pytest.mark.parametrize("ask_for", ["find", "stop"])
 def test_a_daemon_whose_socket_is_gone_is_found_and_stopped(home, connect, ask_for):
-    daemon = connect(CPERSONA_IDLE_TIMEOUT="8")   # it looks at its socket every two seconds
+    daemon = connect(CPERSONA_IDLE_TIMEOUT="8")  # it looks at its socket every two seconds
     daemon.close()
     pid = daemon.hello["pid"]
     os.unlink(daemon.places.socket)
@@ -271,7 +284,7 @@ def test_a_daemon_whose_socket_is_gone_is_found_and_stopped(home, connect, ask_f
 @pytest.mark.parametrize("held", [False, True])
 def test_a_link_to_the_socket_is_followed(home, connect, run_cli, held):
     """Somebody moved the socket and left a link: the daemon stays reachable, and so does its successor."""
-    quick = {"CPERSONA_IDLE_TIMEOUT": "2"}      # it looks at its socket every half second
+    quick = {"CPERSONA_IDLE_TIMEOUT": "2"}  # it looks at its socket every half second
     daemon = connect(**quick)
     pid, path, moved = daemon.hello["pid"], daemon.places.socket, home["HOME"] + "/moved.sock"
     os.rename(path, moved)
@@ -343,10 +356,17 @@ def test_readiness_goes_to_a_service_manager_and_its_socket_is_used(home):
         manager.bind(str(root / "notify"))
         manager.settimeout(30)
         inode = os.lstat(path).st_ino
-        start = ("import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ['LISTEN_PID'] = str(os.getpid()); "
-                 "os.execv(sys.executable, [sys.executable, '-m', 'cpersona_daemon.main', '--foreground'])")
-        process = subprocess.Popen([sys.executable, "-c", start, str(listener.fileno())], pass_fds=[listener.fileno()],
-                                   env=home | {"LISTEN_FDS": "1", "NOTIFY_SOCKET": str(root / "notify")}, stderr=subprocess.PIPE, text=True)
+        start = (
+            "import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ['LISTEN_PID'] = str(os.getpid()); "
+            "os.execv(sys.executable, [sys.executable, '-m', 'cpersona_daemon.main', '--foreground'])"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", start, str(listener.fileno())],
+            pass_fds=[listener.fileno()],
+            env=home | {"LISTEN_FDS": "1", "NOTIFY_SOCKET": str(root / "notify")},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         assert manager.recv(100) == b"READY=1"
         with client.connect(load(home), home, start=False) as connection:
             assert connection.hello["pid"] == process.pid

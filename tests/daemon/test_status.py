@@ -65,7 +65,7 @@ def test_a_malformed_setting_is_told_as_a_warning(connect):
 
 
 def test_a_request_without_a_deadline_tells_that_the_daemon_lives(connect):
-    connection = connect(CPERSONA_IDLE_TIMEOUT="0.4")      # the daemon looks around four times as often
+    connection = connect(CPERSONA_IDLE_TIMEOUT="0.4")  # the daemon looks around four times as often
     one = Raw(connection.places.socket).greet()
     with closing(sqlite3.connect(connection.places.db, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -17,18 +17,29 @@ from cpersona_daemon.wire import fields
 MARKS = ("zebrafish", "mnemosyne", "quokka", "theirproject")
 IDS = "(SELECT id FROM memories WHERE agent_id = 'theirs')"
 TABLES = {
-    **dict.fromkeys(("memories", "episodes", "profiles", "entities", "entity_aliases", "relations", "canaries"), "agent_id = 'theirs'"),
-    "entity_mentions": f"record_id IN {IDS}", "batches": f"kind = 'mem' AND id IN {IDS}", "memory_vectors": f"id IN {IDS}",
+    **dict.fromkeys(
+        ("memories", "episodes", "profiles", "entities", "entity_aliases", "relations", "canaries"),
+        "agent_id = 'theirs'",
+    ),
+    "entity_mentions": f"record_id IN {IDS}",
+    "batches": f"kind = 'mem' AND id IN {IDS}",
+    "memory_vectors": f"id IN {IDS}",
 }
 
 
 @pytest.fixture(scope="module")
 def environ(module_home):
     access = Path(module_home["HOME"]) / "access.json"
-    access.write_text(json.dumps({"clients": [
-        {"client_id": "owner", "token": "all", "grants": {"*": "read-write"}},
-        {"client_id": "one", "token": "mine", "grants": {"mine": "read-write"}},
-    ]}))
+    access.write_text(
+        json.dumps(
+            {
+                "clients": [
+                    {"client_id": "owner", "token": "all", "grants": {"*": "read-write"}},
+                    {"client_id": "one", "token": "mine", "grants": {"mine": "read-write"}},
+                ]
+            }
+        )
+    )
     access.chmod(0o600)
     return module_home | {"CPERSONA_ACL_FILE": str(access)}
 
@@ -53,20 +64,43 @@ def one(environ, owner):
 @pytest.fixture(scope="module")
 def rows(owner):
     """A few rows of each kind for both agents; returns the other agent's refs."""
+
     def ok(method, **params):
         answer, code = owner.call(method, params)
         assert code is None, answer
         return answer
 
-    for agent, words, more in (("mine", "walrus", {}), ("theirs", "zebrafish mnemosyne", {"project_id": "theirproject"})):
-        number = ok("store", agent_id=agent, content=f"the {words} eats at noon", id={"mine": "mykey", "theirs": "theirkey"}[agent], batch="shared", **more)["id"]
+    for agent, words, more in (
+        ("mine", "walrus", {}),
+        ("theirs", "zebrafish mnemosyne", {"project_id": "theirproject"}),
+    ):
+        number = ok(
+            "store",
+            agent_id=agent,
+            content=f"the {words} eats at noon",
+            id={"mine": "mykey", "theirs": "theirkey"}[agent],
+            batch="shared",
+            **more,
+        )["id"]
         for place in range(12):
-            ok("store", agent_id=agent, content=f"{words} note {place} of the day", batch="theirbatch" if agent == "theirs" else "mybatch", **more)
+            ok(
+                "store",
+                agent_id=agent,
+                content=f"{words} note {place} of the day",
+                batch="theirbatch" if agent == "theirs" else "mybatch",
+                **more,
+            )
         episode = ok("archive_episode", agent_id=agent, summary=f"{words} day", keywords=words, **more)["episode_id"]
         ok("update_profile", agent_id=agent, profile=f"likes {words}")
-        ok("declare_associations", agent_id=agent, anchor_ref=f"mem:{number}", associations={
-            "entities": [{"name": words.split()[0], "aliases": ["quokka" if agent == "theirs" else "tusk"]}],
-            "relations": [{"subject": words.split()[0], "predicate": "knows", "object": f"mem:{number}"}]})
+        ok(
+            "declare_associations",
+            agent_id=agent,
+            anchor_ref=f"mem:{number}",
+            associations={
+                "entities": [{"name": words.split()[0], "aliases": ["quokka" if agent == "theirs" else "tusk"]}],
+                "relations": [{"subject": words.split()[0], "predicate": "knows", "object": f"mem:{number}"}],
+            },
+        )
         ok("add_canary", agent_id=agent, query=f"{words} noon", ref=f"mem:{number}")
     found = ok("list_canaries", agent_id="theirs")["canaries"][0]["id"]
     return {"memory": number, "episode": episode, "canary": found}
@@ -75,7 +109,9 @@ def rows(owner):
 def of_the_other(environ):
     """Return everything that the database holds of the other agent."""
     with closing(sqlite3.connect(environ["CPERSONA_DB_PATH"])) as conn:
-        return {table: conn.execute(f"SELECT * FROM {table} WHERE {which}").fetchall() for table, which in TABLES.items()}
+        return {
+            table: conn.execute(f"SELECT * FROM {table} WHERE {which}").fetchall() for table, which in TABLES.items()
+        }
 
 
 def calls(rows):
@@ -83,7 +119,14 @@ def calls(rows):
     memory, episode, mine = rows["memory"], rows["episode"], {"agent_id": "mine"}
     ref, query = f"mem:{memory}", "zebrafish mnemosyne quokka noon"
     yield "store", mine | {"content": "the sea is cold", "id": "theirkey", "batch": "theirbatch"}
-    yield "store", mine | {"content": "anchored", "associations": {"relations": [{"subject": ref, "predicate": "supersedes", "object": f"ep:{episode}"}]}}
+    yield (
+        "store",
+        mine
+        | {
+            "content": "anchored",
+            "associations": {"relations": [{"subject": ref, "predicate": "supersedes", "object": f"ep:{episode}"}]},
+        },
+    )
     for trace in (False, True):
         yield "recall", mine | {"query": query, "trace": trace, "why_not": ref} if trace else mine | {"query": query}
         yield "recall", mine | {"query": "", "project_id": "theirproject", "limit": 100}
@@ -91,15 +134,38 @@ def calls(rows):
     yield "recall_with_context", mine | {"query": query, "external_context": []}
     yield "exists", mine | {"content": "the zebrafish mnemosyne eats at noon"}
     yield "traverse", mine | {"entity": "zebrafish"}
-    yield "declare_associations", mine | {"associations": {"entities": [{"name": "walrus"}]}, "anchor_ref": ref, "retract": {"relations": [1, 2], "mentions": [{"entity": 2, "ref": ref}]}}
+    yield (
+        "declare_associations",
+        mine
+        | {
+            "associations": {"entities": [{"name": "walrus"}]},
+            "anchor_ref": ref,
+            "retract": {"relations": [1, 2], "mentions": [{"entity": 2, "ref": ref}]},
+        },
+    )
     yield "list_associations", mine
     yield "get_contents", mine | {"refs": [ref, f"ep:{episode}"]}
     yield "replace_notes", mine | {"content": "note", "id": "new", "replaces": ["theirkey"]}
-    for method, name, number in (("update_memory", "memory_id", memory), ("delete_memory", "memory_id", memory), ("lock_memory", "memory_id", memory),
-                                 ("unlock_memory", "memory_id", memory), ("delete_episode", "episode_id", episode), ("remove_canary", "canary_id", rows["canary"])):
+    for method, name, number in (
+        ("update_memory", "memory_id", memory),
+        ("delete_memory", "memory_id", memory),
+        ("lock_memory", "memory_id", memory),
+        ("unlock_memory", "memory_id", memory),
+        ("delete_episode", "episode_id", episode),
+        ("remove_canary", "canary_id", rows["canary"]),
+    ):
         yield method, mine | {name: number} | ({"content": "mine now"} if method == "update_memory" else {})
     yield "list_axes", {}
-    for method in ("list_memories", "list_episodes", "list_axes", "get_profile", "list_canaries", "run_canaries", "get_recall_precision", "calibrate_threshold"):
+    for method in (
+        "list_memories",
+        "list_episodes",
+        "list_axes",
+        "get_profile",
+        "list_canaries",
+        "run_canaries",
+        "get_recall_precision",
+        "calibrate_threshold",
+    ):
         yield method, mine
     yield "add_canary", mine | {"query": "q", "ref": ref}
     yield "archive_episode", mine | {"summary": "sea day"}
@@ -110,7 +176,17 @@ def calls(rows):
     yield "undo_batch", mine | {"batch": "theirbatch"}
     yield "undo_batch", mine | {"batch": "shared"}
     yield "check_health", mine | {"fix": True, "deep": True}
-    for method in ("daemon_status", "daemon_stop", "reindex", "backup_database", "export_memories", "import_memories", "pause_persistence", "resume_persistence", "persistence_status"):
+    for method in (
+        "daemon_status",
+        "daemon_stop",
+        "reindex",
+        "backup_database",
+        "export_memories",
+        "import_memories",
+        "pause_persistence",
+        "resume_persistence",
+        "persistence_status",
+    ):
         yield method, {}
     yield "export_memories", mine | {"output_path": "/tmp/never-written.jsonl"}
     yield "delete_agent_data", mine
@@ -152,5 +228,7 @@ def test_a_repair_asked_for_one_agent_leaves_the_rows_of_another(environ, one, o
     for params in ({"fix": True}, {"fix": True, "checks": ["contamination"]}):
         one.call("check_health", {"agent_id": "mine", **params})
     with closing(sqlite3.connect(environ["CPERSONA_DB_PATH"])) as conn:
-        marked = [agent for (agent,) in conn.execute("SELECT agent_id FROM memories WHERE content LIKE '[Memory from%'")]
+        marked = [
+            agent for (agent,) in conn.execute("SELECT agent_id FROM memories WHERE content LIKE '[Memory from%'")
+        ]
     assert marked == ["theirs"]

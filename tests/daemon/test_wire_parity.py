@@ -16,10 +16,16 @@ from cpersona_daemon.wire import fields, frames, structs
 PACKAGE = Path(cpersona_daemon.__file__).parent
 
 
-@pytest.mark.parametrize(("struct", "names"), [
-    (structs.ClientHello, fields.CLIENT_HELLO_FIELDS), (structs.DaemonHello, fields.DAEMON_HELLO_FIELDS), (structs.Request, fields.REQUEST_FIELDS),
-    (structs.Response, fields.RESPONSE_FIELDS), (structs.Progress, fields.PROGRESS_FIELDS),
-])
+@pytest.mark.parametrize(
+    ("struct", "names"),
+    [
+        (structs.ClientHello, fields.CLIENT_HELLO_FIELDS),
+        (structs.DaemonHello, fields.DAEMON_HELLO_FIELDS),
+        (structs.Request, fields.REQUEST_FIELDS),
+        (structs.Response, fields.RESPONSE_FIELDS),
+        (structs.Progress, fields.PROGRESS_FIELDS),
+    ],
+)
 def test_every_envelope_has_the_fields_of_the_table(struct, names):
     assert sorted(struct.__struct_fields__) == sorted(names)
 
@@ -36,14 +42,26 @@ def test_every_error_has_a_code_that_the_table_knows():
 
 
 def test_the_table_of_fields_imports_nothing():
-    names = [n for n in ast.walk(ast.parse((PACKAGE / "wire" / "fields.py").read_text())) if isinstance(n, ast.Import | ast.ImportFrom)]
+    names = [
+        n
+        for n in ast.walk(ast.parse((PACKAGE / "wire" / "fields.py").read_text()))
+        if isinstance(n, ast.Import | ast.ImportFrom)
+    ]
     assert names == []
 
 
 def test_a_client_map_decodes_into_the_structs_and_back():
     import msgpack
 
-    request = {"id": 7, "method": "recall", "params": {"query": "x", "limit": 3}, "deadline_ms": 100, "idempotency_key": "k", "overrides": {"rrf_k": 9}, "progress": True}
+    request = {
+        "id": 7,
+        "method": "recall",
+        "params": {"query": "x", "limit": 3},
+        "deadline_ms": 100,
+        "idempotency_key": "k",
+        "overrides": {"rrf_k": 9},
+        "progress": True,
+    }
     assert msgspec.structs.asdict(frames.decode_request(msgpack.packb(request))) == request
     frame = frames.encode(structs.Response(7, {"messages": []}))
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4

@@ -14,7 +14,9 @@ from cpersona_daemon import settings as settings_module
 
 def vector_of(text: str, width: int) -> list[float]:
     """A vector that depends on the text alone."""
-    digest = b"".join(hashlib.sha256(f"{block}:{text}".encode("utf-8", "surrogatepass")).digest() for block in range(-(-width // 32)))
+    digest = b"".join(
+        hashlib.sha256(f"{block}:{text}".encode("utf-8", "surrogatepass")).digest() for block in range(-(-width // 32))
+    )
     return [(byte - 127.5) / 128 for byte in digest[:width]]
 
 
@@ -91,6 +93,7 @@ def embed_service():
 def make_settings(tmp_path):
     def make(mode: str, url: str = "", **options: object):
         return settings_module.load({"HOME": str(tmp_path)}, {"embedding_mode": mode, "embedding_url": url, **options})
+
     return make
 
 

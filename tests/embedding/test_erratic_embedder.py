@@ -79,7 +79,9 @@ def assert_index_holds_what_is_stored(store: Store) -> None:
     for kind, table in (("mem", "memory"), ("ep", "episode")):
         known = stored(store, table)
         found, block = store.ctx.vectors.rows_of([(kind, row_id) for row_id in range(1, 5000)], WIDTH, "")
-        assert {rid[1]: vector.tobytes() for rid, vector in zip(found, block, strict=True)} == {i: data for i, (_, data) in known.items()}
+        assert {rid[1]: vector.tobytes() for rid, vector in zip(found, block, strict=True)} == {
+            i: data for i, (_, data) in known.items()
+        }
         assert store.ctx.vectors.count(kind) == len(known)
 
 
@@ -97,10 +99,18 @@ def test_a_vector_is_filed_under_the_model_that_made_it_while_the_service_change
         for number in range(60):
             store.call("recall", {"agent_id": AGENT, "query": f"{model} {number}", "no_wait": True})
 
-    together(*(lambda model=model: stores(model) for model in ("one", "two", "three")), lambda: asks("four"), lambda: asks("five"))
+    together(
+        *(lambda model=model: stores(model) for model in ("one", "two", "three")),
+        lambda: asks("four"),
+        lambda: asks("five"),
+    )
     for kind, table, column in (("memory", "memories", "content"), ("episode", "episodes", "summary")):
         texts = dict(store.ctx.db.read_now(lambda conn: conn.execute(f"SELECT id, {column} FROM {table}").fetchall()))  # noqa: B023
-        wrong = [(texts[row_id], model) for row_id, (model, _) in stored(store, kind).items() if texts[row_id].split()[0] != model]
+        wrong = [
+            (texts[row_id], model)
+            for row_id, (model, _) in stored(store, kind).items()
+            if texts[row_id].split()[0] != model
+        ]
         assert not wrong
 
 
@@ -135,13 +145,25 @@ def test_rows_embedded_by_stores_updates_and_the_background_at_once_have_one_vec
     rounds = 600 if os.environ.get("CPERSONA_STRESS") == "full" else 20
     store.ctx.backlog._first_pause = 0.001
     # One answer in three is nonsense, and the next one differs from it anyway.
-    erratic.answer = lambda texts: erratic.random.choice([erratic.anew, erratic.anew, lambda _: {"embeddings": []}])(texts)
+    erratic.answer = lambda texts: erratic.random.choice([erratic.anew, erratic.anew, lambda _: {"embeddings": []}])(
+        texts
+    )
 
     def edits(seed: int) -> None:
         chance = random.Random(seed)
         for number in range(rounds):
-            store.call("store", {"agent_id": AGENT, "content": f"text {chance.randrange(40)}", "id": str(chance.randrange(20)), "on_conflict": "update"})
-            store.call("update_memory", {"memory_id": chance.randrange(1, 20), "content": f"text {chance.randrange(40)}"})
+            store.call(
+                "store",
+                {
+                    "agent_id": AGENT,
+                    "content": f"text {chance.randrange(40)}",
+                    "id": str(chance.randrange(20)),
+                    "on_conflict": "update",
+                },
+            )
+            store.call(
+                "update_memory", {"memory_id": chance.randrange(1, 20), "content": f"text {chance.randrange(40)}"}
+            )
             store.call("archive_episode", {"agent_id": AGENT, "summary": f"episode {seed} {number}"})
             if chance.random() < 0.2:
                 store.call("delete_memory", {"memory_id": chance.randrange(1, 20)})

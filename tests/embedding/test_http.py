@@ -67,29 +67,32 @@ def test_the_identity_is_the_model_that_the_service_names(embedder, embed_servic
     assert embedder.identity == "e5-small"
 
 
-@pytest.mark.parametrize("body", [
-    {"embeddings": []},
-    {"embeddings": [[1, 2]]},
-    {"embeddings": [[1, 2], [3, 4], [5, 6]]},
-    {"embeddings": [[1, 2], [3]]},
-    {"embeddings": [[], []]},
-    {"embeddings": [[1, 2], ["3", 4]]},
-    {"embeddings": [[1, 2], [None, 4]]},
-    {"embeddings": [[1, 2], [True, 4]]},
-    {"embeddings": [[1, 2], [[3], 4]]},
-    {"embeddings": [[1, 2], [0, 0]]},
-    {"embeddings": [[1, 2], None]},
-    {"embeddings": None},
-    {"vectors": [[1, 2], [3, 4]]},
-    [[1, 2], [3, 4]],
-    b'{"embeddings": [[1, 2], [NaN, 4]]}',
-    b'{"embeddings": [[1, 2], [Infinity, 4]]}',
-    b'{"embeddings": [[1, 2], [1e999, 4]]}',
-    b'{"embeddings": [[1, 2], [' + b"9" * 400 + b", 4]]}",
-    b'{"embeddings": [[1, 2], [3, 4]]',
-    b'{"embeddings": \xff}',
-    b"",
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"embeddings": []},
+        {"embeddings": [[1, 2]]},
+        {"embeddings": [[1, 2], [3, 4], [5, 6]]},
+        {"embeddings": [[1, 2], [3]]},
+        {"embeddings": [[], []]},
+        {"embeddings": [[1, 2], ["3", 4]]},
+        {"embeddings": [[1, 2], [None, 4]]},
+        {"embeddings": [[1, 2], [True, 4]]},
+        {"embeddings": [[1, 2], [[3], 4]]},
+        {"embeddings": [[1, 2], [0, 0]]},
+        {"embeddings": [[1, 2], None]},
+        {"embeddings": None},
+        {"vectors": [[1, 2], [3, 4]]},
+        [[1, 2], [3, 4]],
+        b'{"embeddings": [[1, 2], [NaN, 4]]}',
+        b'{"embeddings": [[1, 2], [Infinity, 4]]}',
+        b'{"embeddings": [[1, 2], [1e999, 4]]}',
+        b'{"embeddings": [[1, 2], [' + b"9" * 400 + b", 4]]}",
+        b'{"embeddings": [[1, 2], [3, 4]]',
+        b'{"embeddings": \xff}',
+        b"",
+    ],
+)
 def test_an_answer_that_is_not_two_vectors_is_refused_whole(embedder, embed_service, body):
     embed_service.say(body)
     with pytest.raises(EmbeddingFailure):
@@ -160,6 +163,7 @@ def test_only_identities_that_are_surely_two_models_may_differ_in_width():
 def test_a_model_that_changes_in_the_middle_of_a_batch_is_refused(embedder, embed_service):
     def answer(texts):
         return 200, json.dumps({"embeddings": [[1, 2]] * len(texts), "model": f"of {len(texts)}"}).encode()
+
     embed_service.answer = answer
     with pytest.raises(EmbeddingFailure, match="changed its model"):
         embedder.embed(["a"] * 40)
@@ -183,6 +187,7 @@ def test_closing_ends_a_call_that_waits_for_its_answer(embedder, embed_service):
             embedder.embed(["a"])
         except EmbeddingFailure as error:
             outcome.append(error)
+
     thread = threading.Thread(target=call)
     thread.start()
     assert embed_service.entered.wait(20)
@@ -201,11 +206,13 @@ def test_nobody_listening_is_a_failure_that_says_so():
 
 def test_a_server_that_speaks_no_http_is_a_failure():
     with socket.create_server(("127.0.0.1", 0)) as listener:
+
         def answer():
             peer, _ = listener.accept()
             with peer:
                 peer.recv(65536)
                 peer.sendall(b"SSH-2.0-nonsense\r\n")
+
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(EmbeddingFailure, match="no answer in HTTP"):

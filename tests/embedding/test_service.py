@@ -11,13 +11,20 @@ import pytest
 from cpersona_daemon.embedding import turns
 from cpersona_daemon.embedding.builtin import BuiltinEmbedder
 from cpersona_daemon.embedding.parts import Parts
-from cpersona_daemon.embedding.service import CACHE_ENTRIES, CACHE_SECONDS, RETRY_LOAD_SECONDS, SLICE_SECONDS, EmbeddingService
+from cpersona_daemon.embedding.service import (
+    CACHE_ENTRIES,
+    CACHE_SECONDS,
+    RETRY_LOAD_SECONDS,
+    SLICE_SECONDS,
+    EmbeddingService,
+)
 from cpersona_daemon.embedding.turns import QUESTION
 from cpersona_daemon.errors import EmbeddingFailure, SettingsConflict
 
 
 def served(make_settings, embed_service, clock, test):
     """Run ``test(service)`` with a started service over the http embedder."""
+
     async def run():
         service = EmbeddingService(make_settings("http", embed_service.url), clock)
         service.start()
@@ -25,6 +32,7 @@ def served(make_settings, embed_service, clock, test):
             await test(service)
         finally:
             await service.close()
+
     asyncio.run(run())
 
 
@@ -42,11 +50,18 @@ def test_without_an_embedder_a_query_has_no_vector_and_the_advisory_is_a_hint(ma
     async def run():
         service = EmbeddingService(make_settings("none"), held_clock)
         service.start()
-        assert (service.mode, service.state, service.identity, service.dimension, service.profile) == ("none", "off", "", None, None)
+        assert (service.mode, service.state, service.identity, service.dimension, service.profile) == (
+            "none",
+            "off",
+            "",
+            None,
+            None,
+        )
         assert await service.embed_query("a", 1.0) is None
         await fails(service.embed_texts(["a"]))
         assert service.advice().severity == "hint"
         await service.close()
+
     asyncio.run(run())
 
 
@@ -63,6 +78,7 @@ def test_a_query_and_documents_become_unit_rows(make_settings, embed_service, he
         rows = await service.embed_texts(["a"] * 70)
         assert rows.shape == (70, 8) and np.array_equal(rows[69], query)
         assert (await service.embed_texts([])).shape == (0, 8)
+
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -75,6 +91,7 @@ def test_the_same_query_is_asked_once_within_300_seconds(make_settings, embed_se
         held_clock.seconds += 1
         assert await service.embed_query("a", 1.0) is not first
         assert len(embed_service.asked) == 2
+
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -89,6 +106,7 @@ def test_the_cache_keeps_the_256_queries_used_last(make_settings, embed_service,
         assert len(embed_service.asked) == asked
         await service.embed_query("1", 1.0)
         assert len(embed_service.asked) == asked + 1
+
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -100,6 +118,7 @@ def test_a_remembered_query_is_not_used_once_the_model_is_another(make_settings,
         await service.embed_query("b", 1.0)
         await service.embed_query("a", 1.0)
         assert embed_service.asked == [["a"], ["b"], ["a"]]
+
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -107,14 +126,19 @@ def test_a_remembered_vector_cannot_be_written_to(make_settings, embed_service, 
     async def test(service):
         with pytest.raises(ValueError):
             (await service.embed_query("a", 1.0)).vector[0] = 1
+
     served(make_settings, embed_service, held_clock, test)
 
 
-def test_the_second_failed_query_in_a_row_is_a_fault_and_the_next_success_clears_it(make_settings, embed_service, held_clock):
+def test_the_second_failed_query_in_a_row_is_a_fault_and_the_next_success_clears_it(
+    make_settings, embed_service, held_clock
+):
     async def test(service):
         embed_service.say(b"", 500)
         said = [service.advice(await failure_of(service.embed_query("a", 1.0))) for _ in range(2)]
-        assert [advice.severity for advice in said] == ["hint", "fault"] and all("HTTP 500" in advice.evidence for advice in said)
+        assert [advice.severity for advice in said] == ["hint", "fault"] and all(
+            "HTTP 500" in advice.evidence for advice in said
+        )
         assert service.status()["consecutive_failures"] == 2
         embed_service.answer = embed_service.good
         await service.embed_query("a", 1.0)
@@ -122,6 +146,7 @@ def test_the_second_failed_query_in_a_row_is_a_fault_and_the_next_success_clears
         embed_service.say(b"", 500)
         assert service.advice(await failure_of(service.embed_query("b", 1.0))).severity == "hint"
         assert (service.status()["consecutive_failures"], service.status()["failed_queries"]) == (1, 3)
+
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -131,6 +156,7 @@ def test_failed_documents_are_no_failed_queries(make_settings, embed_service, he
         for _ in range(3):
             await fails(service.embed_texts(["a"]))
         assert service.advice(await failure_of(service.embed_query("a", 1.0))).severity == "hint"
+
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -145,6 +171,7 @@ def test_a_query_is_answered_while_documents_wait_for_theirs(make_settings, embe
         assert not documents.done()
         embed_service.gate.set()
         assert (await query).vector.shape == (8,) and (await documents).shape == (1, 8)
+
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -155,8 +182,11 @@ def endless_patience(monkeypatch):
     monkeypatch.setattr(turns, "PATIENCE_TIMES", 1e9)
 
 
-def test_while_somebody_goes_first_the_background_begins_nothing_more(make_settings, embed_service, held_clock, endless_patience):
+def test_while_somebody_goes_first_the_background_begins_nothing_more(
+    make_settings, embed_service, held_clock, endless_patience
+):
     """Not with the next request to the service either: between two questions there is at most the one that was under way."""
+
     async def test(service):
         embed_service.gate.clear()
         rows = asyncio.ensure_future(service.embed_documents([str(n) for n in range(100)], background=True))
@@ -167,10 +197,13 @@ def test_while_somebody_goes_first_the_background_begins_nothing_more(make_setti
                 await service.embed_query(f"question {n}", 1.0)
             assert [texts[0] for texts in embed_service.asked] == ["0", *(f"question {n}" for n in range(20))]
         assert (await rows).vectors.shape == (100, 8)
+
     served(make_settings, embed_service, held_clock, test)
 
 
-def test_while_questions_come_a_request_of_the_background_takes_no_longer_than_a_slice(make_settings, embed_service, held_clock):
+def test_while_questions_come_a_request_of_the_background_takes_no_longer_than_a_slice(
+    make_settings, embed_service, held_clock
+):
     async def test(service):
         def slow(texts):
             time.sleep(0.004 * len(texts))
@@ -182,9 +215,13 @@ def test_while_questions_come_a_request_of_the_background_takes_no_longer_than_a
         await service.embed_documents(["busy"] * 12, background=True)
         held_clock.seconds += 60
         await service.embed_documents(["quiet again"] * 64, background=True)
-        sizes = {text: [len(texts) for texts in embed_service.asked if texts[0] == text] for text in ("quiet", "busy", "quiet again")}
+        sizes = {
+            text: [len(texts) for texts in embed_service.asked if texts[0] == text]
+            for text in ("quiet", "busy", "quiet again")
+        }
         assert sizes["quiet"] == sizes["quiet again"] == [32, 32]
         assert max(sizes["busy"]) * 4 <= SLICE_SECONDS * 1e3
+
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -200,6 +237,7 @@ def test_rows_being_stored_go_before_the_background(make_settings, embed_service
         asked = [texts[0] for texts in embed_service.asked]
         assert asked[:1] == ["0"] and "32" not in asked[:6]
         await rows
+
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -217,6 +255,7 @@ def test_where_rows_being_stored_would_wait_for_each_other_it_is_said(make_setti
         assert service.crowded
         await asyncio.gather(*stored)
         assert not service.crowded
+
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -225,6 +264,7 @@ def test_a_query_that_reaches_its_limit_is_a_counted_failure(make_settings, embe
         embed_service.gate.clear()
         first, second = [await failure_of(service.embed_query("a", 1.0, limit_seconds=0.05)) for _ in range(2)]
         assert "did not answer" in str(first) and service.advice(second).severity == "fault"
+
     served(make_settings, embed_service, held_clock, test)
 
 
@@ -236,10 +276,13 @@ def test_closing_ends_a_query_that_hangs(make_settings, embed_service, held_cloc
         await service.close()
         await fails(query)
         await fails(service.embed_query("b", 1.0))
+
     served(make_settings, embed_service, held_clock, test)
 
 
-def test_a_model_that_cannot_be_loaded_is_a_fault_at_once_and_is_tried_again_after_a_minute(make_settings, held_clock, tmp_path):
+def test_a_model_that_cannot_be_loaded_is_a_fault_at_once_and_is_tried_again_after_a_minute(
+    make_settings, held_clock, tmp_path
+):
     async def run():
         gone = Parts(*(str(tmp_path / name) for name in ("model", "vocabulary", "weights", "pieces")))
         service = EmbeddingService(make_settings("builtin"), held_clock, BuiltinEmbedder(gone))
@@ -256,4 +299,5 @@ def test_a_model_that_cannot_be_loaded_is_a_fault_at_once_and_is_tried_again_aft
         held_clock.seconds += RETRY_LOAD_SECONDS
         assert "still loading" in await fails(service.embed_query("a", 0.0))
         await service.close()
+
     asyncio.run(run())

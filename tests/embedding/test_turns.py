@@ -7,7 +7,17 @@ import time
 
 import pytest
 
-from cpersona_daemon.embedding.turns import BACKGROUND, LINGER_SECONDS, PATIENCE_SECONDS, QUESTION, STORED, Aside, Stopped, Turns, at_once
+from cpersona_daemon.embedding.turns import (
+    BACKGROUND,
+    LINGER_SECONDS,
+    PATIENCE_SECONDS,
+    QUESTION,
+    STORED,
+    Aside,
+    Stopped,
+    Turns,
+    at_once,
+)
 
 LONG = 30.0
 

@@ -11,7 +11,12 @@ import cpersona_daemon.embedding
 from cpersona_daemon.embedding.windows import split
 from cpersona_daemon.embedding.wordpiece import WordPiece
 
-VOCABULARY = (Path(cpersona_daemon.embedding.__file__).parent / "data" / "minilm_vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
+VOCABULARY = (
+    (Path(cpersona_daemon.embedding.__file__).parent / "data" / "minilm_vocab.txt")
+    .read_text("utf-8")
+    .rstrip("\n")
+    .split("\n")
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +36,18 @@ def test_the_vocabulary_is_the_standard_one_of_30522_pieces():
 def test_known_sentences_have_their_known_ids(tokenizer):
     assert tokenizer.ids("hello world") == [7592, 2088]
     assert tokenizer.ids("Hello, World!") == [7592, 1010, 2088, 999]
-    assert tokenizer.ids("The quick brown fox jumps over the lazy dog.") == [1996, 4248, 2829, 4419, 14523, 2058, 1996, 13971, 3899, 1012]
+    assert tokenizer.ids("The quick brown fox jumps over the lazy dog.") == [
+        1996,
+        4248,
+        2829,
+        4419,
+        14523,
+        2058,
+        1996,
+        13971,
+        3899,
+        1012,
+    ]
 
 
 def test_words_are_cut_into_the_longest_known_pieces(tokenizer):
@@ -50,7 +66,22 @@ def test_each_cjk_character_stands_alone(tokenizer):
 
 
 def test_every_punctuation_mark_stands_alone(tokenizer):
-    assert pieces(tokenizer, "don't a_b c++ $5 «q»") == ["don", "'", "t", "a", "_", "b", "c", "+", "+", "$", "5", "«", "q", "»"]
+    assert pieces(tokenizer, "don't a_b c++ $5 «q»") == [
+        "don",
+        "'",
+        "t",
+        "a",
+        "_",
+        "b",
+        "c",
+        "+",
+        "+",
+        "$",
+        "5",
+        "«",
+        "q",
+        "»",
+    ]
 
 
 def test_control_characters_vanish_and_every_space_separates(tokenizer):

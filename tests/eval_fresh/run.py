@@ -33,7 +33,14 @@ COLUMNS = ("last", "R@10", "NDCG@10", "kn.empty", "rows", "id last", "absent")
 @contextmanager
 def pipe(command: list[str], environ: dict[str, str]) -> Iterator:
     """Open `call --stdin`; yields ``ask(method, params) -> response``."""
-    process = subprocess.Popen([*command, "call", "--stdin"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ, text=True, encoding="utf-8")
+    process = subprocess.Popen(
+        [*command, "call", "--stdin"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environ,
+        text=True,
+        encoding="utf-8",
+    )
 
     def ask(method: str, params: dict) -> dict:
         process.stdin.write(json.dumps({"id": 1, "method": method, "params": params}) + "\n")
@@ -59,12 +66,22 @@ def measured(ask, queries: list[dict]) -> tuple[dict[str, float], list[str]]:
         else:
             places = [place for place, row in enumerate(got) if row in query["gold"]]
             ideal = sum(1 / math.log2(place + 2) for place in range(min(10, len(query["gold"]))))
-            known.append((places[:1] == [0], bool(places), not got, len(got), sum(1 / math.log2(place + 2) for place in places) / ideal))
+            known.append(
+                (
+                    places[:1] == [0],
+                    bool(places),
+                    not got,
+                    len(got),
+                    sum(1 / math.log2(place + 2) for place in places) / ideal,
+                )
+            )
             if query["kind"] == "identifier":
                 identifiers.append(places[:1] == [0])
             fine = places[:1] == [0]
         if not fine:
-            wrong.append(f"{query['kind']:12} {query['q']!r}: {', '.join(got) or 'nothing'}; gold {', '.join(query['gold']) or 'nothing'}")
+            wrong.append(
+                f"{query['kind']:12} {query['q']!r}: {', '.join(got) or 'nothing'}; gold {', '.join(query['gold']) or 'nothing'}"
+            )
     last, ten, empty, rows, ndcg = (sum(column) / len(column) for column in zip(*known, strict=True))
     right, silent = (sum(column) / len(column) if column else math.nan for column in (identifiers, absent))
     return dict(zip(COLUMNS, (last, ten, ndcg, empty, rows, right, silent), strict=True)), wrong
@@ -86,8 +103,16 @@ def run(command: str, data: dict, settings: dict[str, str]) -> None:
     agents = [block["agent"] for block in data["memories"]]
     print(f"== {data['set']}: {data['about']}\n{'state':22}" + "".join(f"{name:>9}" for name in COLUMNS), flush=True)
     with tempfile.TemporaryDirectory(prefix="cpf-") as home:
-        environ = {"PATH": os.environ["PATH"], "HOME": home, "TMPDIR": home, "XDG_RUNTIME_DIR": home, "TZ": "UTC", "LANG": "C.UTF-8",
-                   "CPERSONA_DB_PATH": os.path.join(home, "fresh.db"), **settings}
+        environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": home,
+            "TMPDIR": home,
+            "XDG_RUNTIME_DIR": home,
+            "TZ": "UTC",
+            "LANG": "C.UTF-8",
+            "CPERSONA_DB_PATH": os.path.join(home, "fresh.db"),
+            **settings,
+        }
         try:
             with pipe([command], environ) as ask:
                 for block in data["memories"]:

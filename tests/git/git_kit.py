@@ -20,15 +20,21 @@ class Repo:
     @classmethod
     def new(cls, home: dict[str, str], name: str = "work") -> Repo:
         environ = home | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true"}
-        (Path(home["HOME"]) / ".gitconfig").write_text("[user]\n name = A. U. Thor\n email = author@example.org\n[init]\n defaultBranch = main\n[log]\n showSignature = true\n")
+        (Path(home["HOME"]) / ".gitconfig").write_text(
+            "[user]\n name = A. U. Thor\n email = author@example.org\n[init]\n defaultBranch = main\n[log]\n showSignature = true\n"
+        )
         path = Path(home["HOME"]) / name
         repo = cls(path, environ)
         subprocess.run(["git", "init", "-q", str(path)], env=environ, check=True)
         return repo
 
-    def run(self, *words: str, env: dict[str, str] | None = None, check: bool = True, input: str | None = None) -> subprocess.CompletedProcess:
+    def run(
+        self, *words: str, env: dict[str, str] | None = None, check: bool = True, input: str | None = None
+    ) -> subprocess.CompletedProcess:
         stdin = {"input": input} if input is not None else {"stdin": subprocess.DEVNULL}
-        done = subprocess.run(words, cwd=self.path, env=self.environ | (env or {}), capture_output=True, text=True, timeout=120, **stdin)
+        done = subprocess.run(
+            words, cwd=self.path, env=self.environ | (env or {}), capture_output=True, text=True, timeout=120, **stdin
+        )
         assert not check or done.returncode == 0, f"{words} -> {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 

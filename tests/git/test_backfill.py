@@ -21,10 +21,16 @@ def history(repo: Repo, count: int) -> list[str]:
     stream = ["feature done", "reset refs/heads/main"]
     for n in range(count):
         message = "wip" if n % 5 == 0 else f"Change number {n}"
-        stream.append(f"commit refs/heads/main\nmark :{n + 1}\nauthor A <a@x> {1_700_000_000 + n} +0100\ncommitter A <a@x> {1_700_000_000 + n} +0100\n"
-                      f"data {len(message)}\n{message}\n" + (f"from :{n}\n" if n else "") + f"M 644 inline f{n % 7}\ndata {len(str(n))}\n{n}\n")
-    stream.append(f"commit refs/heads/main\nmark :{count + 1}\nauthor A <a@x> 1800000000 +0000\ncommitter A <a@x> 1800000000 +0000\ndata 5\nmerge\n"
-                  f"from :{count}\nmerge :{count // 2}\nM 644 inline merged\ndata 1\nx\n")
+        stream.append(
+            f"commit refs/heads/main\nmark :{n + 1}\nauthor A <a@x> {1_700_000_000 + n} +0100\ncommitter A <a@x> {1_700_000_000 + n} +0100\n"
+            f"data {len(message)}\n{message}\n"
+            + (f"from :{n}\n" if n else "")
+            + f"M 644 inline f{n % 7}\ndata {len(str(n))}\n{n}\n"
+        )
+    stream.append(
+        f"commit refs/heads/main\nmark :{count + 1}\nauthor A <a@x> 1800000000 +0000\ncommitter A <a@x> 1800000000 +0000\ndata 5\nmerge\n"
+        f"from :{count}\nmerge :{count // 2}\nM 644 inline merged\ndata 1\nx\n"
+    )
     repo.run("git", "fast-import", "--quiet", input="\n".join(stream) + "\ndone\n")
     return repo.ids("main")
 
@@ -58,7 +64,11 @@ def test_single_commits_are_noted_by_any_name_that_git_knows(repo):
     repo.git("tag", "-a", "-m", "t", "v1", ids[2])
     assert repo.cpersona("git", "note", "main").stdout == f"{ids[-1]}\tstored\tmem:1\n"
     done = repo.cpersona("git", "note", "v1", "main~1", "main")
-    assert [line.split("\t")[:2] for line in done.stdout.splitlines()] == [[ids[2], "stored"], [repo.git("rev-parse", "main~1"), "stored"], [ids[-1], "skipped"]]
+    assert [line.split("\t")[:2] for line in done.stdout.splitlines()] == [
+        [ids[2], "stored"],
+        [repo.git("rev-parse", "main~1"), "stored"],
+        [ids[-1], "skipped"],
+    ]
     assert repo.cpersona("git", "note", "v9", check=False).returncode == 1
     repo.cpersona("daemon", "stop")
     queued = repo.cpersona("git", "note", ids[0], "--queue", "--json")
@@ -78,8 +88,14 @@ def test_the_hook_and_history_make_one_note_of_one_commit(repo):
 
 
 def started(repo: Repo) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-m", "cpersona_cli", "git", "backfill"], cwd=repo.path, env=repo.environ, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "cpersona_cli", "git", "backfill"],
+        cwd=repo.path,
+        env=repo.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def until_stored(repo: Repo, process: subprocess.Popen, rows: int) -> None:
@@ -90,7 +106,7 @@ def until_stored(repo: Repo, process: subprocess.Popen, rows: int) -> None:
 
 def test_a_backfill_that_is_interrupted_says_what_was_committed_and_goes_on_when_run_again(repo):
     ids = history(repo, 3_000)
-    assert repo.notes() == []   # and the daemon runs
+    assert repo.notes() == []  # and the daemon runs
     process = started(repo)
     until_stored(repo, process, 50)
     process.send_signal(signal.SIGINT)
@@ -98,7 +114,9 @@ def test_a_backfill_that_is_interrupted_says_what_was_committed_and_goes_on_when
     assert process.returncode == 130 and out == ""
     with closing(sqlite3.connect(repo.environ["CPERSONA_DB_PATH"])) as conn:
         ((kept,),) = conn.execute("SELECT count(*) FROM memories").fetchall()
-    assert said == (f"cpersona git backfill: ended early: {kept:,} stored, 0 skipped, 0 rejected of 3,001 commits; run it again, what is noted already is skipped\n")
+    assert said == (
+        f"cpersona git backfill: ended early: {kept:,} stored, 0 skipped, 0 rejected of 3,001 commits; run it again, what is noted already is skipped\n"
+    )
     totals = json.loads(repo.cpersona("git", "backfill", "--json").stdout)
     assert (totals["stored"], totals["skipped"], totals["rejected"]) == (len(ids) - kept, kept, 0)
 
@@ -109,7 +127,7 @@ def test_a_backfill_whose_answers_do_not_come_says_the_least(repo):
     with closing(sqlite3.connect(repo.environ["CPERSONA_DB_PATH"], isolation_level=None, timeout=60)) as other:
         process = started(repo)
         until_stored(repo, process, 50)
-        other.execute("BEGIN IMMEDIATE")   # so that it cannot come to its end before the signal does
+        other.execute("BEGIN IMMEDIATE")  # so that it cannot come to its end before the signal does
         process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
@@ -118,14 +136,27 @@ def test_a_backfill_whose_answers_do_not_come_says_the_least(repo):
         ((kept,),) = other.execute("SELECT count(*) FROM memories").fetchall()
         other.execute("ROLLBACK")
     least = re.search(r"ended early: at least ([\d,]+) stored", said)
-    assert process.returncode == 130 and out == "" and least and int(least[1].replace(",", "")) <= kept and "is not known" in said
+    assert (
+        process.returncode == 130
+        and out == ""
+        and least
+        and int(least[1].replace(",", "")) <= kept
+        and "is not known" in said
+    )
 
 
 def test_the_ctrl_c_of_a_terminal_which_git_gets_too_is_an_interrupt_and_no_failure(repo):
     history(repo, 3_000)
     assert repo.notes() == []
-    process = subprocess.Popen([sys.executable, "-m", "cpersona_cli", "git", "backfill"], cwd=repo.path, env=repo.environ, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cpersona_cli", "git", "backfill"],
+        cwd=repo.path,
+        env=repo.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     until_stored(repo, process, 1)
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=60)[1]
@@ -140,9 +171,14 @@ def test_messages_that_are_cut_are_counted_and_keep_their_id(repo):
     done = repo.cpersona("git", "backfill")
     assert done.stdout == "stored\t5\nskipped\t0\nrejected\t0\ncut\t1\n"
     note = next(n for n in repo.notes() if n["metadata"]["commit"] == id)
-    assert note["content"].endswith(f"\n\ncommit {id}") and note["metadata"]["message_length"] == len(f"subject\n\n{long}".strip())
+    assert note["content"].endswith(f"\n\ncommit {id}") and note["metadata"]["message_length"] == len(
+        f"subject\n\n{long}".strip()
+    )
     again = repo.cpersona("git", "note", id)
-    assert f"the message of {id[:12]} was cut: kept 15,000 of {note['metadata']['message_length']:,} characters" in again.stderr
+    assert (
+        f"the message of {id[:12]} was cut: kept 15,000 of {note['metadata']['message_length']:,} characters"
+        in again.stderr
+    )
     assert json.loads(repo.cpersona("git", "backfill", "--json").stdout)["cut"] == 1
 
 

@@ -21,15 +21,30 @@ def hooked(repo: Repo) -> Repo:
 def test_a_commit_is_queued_without_a_daemon_and_kept_with_everything_that_names_it(hooked):
     hooked.commit("x", "ünïcode/ä b.txt")
     id = hooked.commit("Fix the race of two starts", "src/start.py")
-    assert len(list(hooked.spool.glob("*.json"))) == 2 and not os.path.exists(hooked.environ["CPERSONA_DB_PATH"] + ".lock")
+    assert len(list(hooked.spool.glob("*.json"))) == 2 and not os.path.exists(
+        hooked.environ["CPERSONA_DB_PATH"] + ".lock"
+    )
     first, note = hooked.notes()
     root = hooked.ids()[0]
     assert note["msg_id"] == f"git:{root}:{id}" and note["agent_id"] == "default" and note["project_id"] == ""
     assert note["content"] == f"Fix the race of two starts\n\ncommit {id}"
     source = note["source"]
-    assert (source["type"], source["id"], source["repository"], source["branch"]) == ("Git", "work@main", "work", "main")
-    assert source["author"] == "A. U. Thor <author@example.org>" and source["time"] == note["timestamp"] == hooked.git("log", "-1", "--format=%aI")
-    assert note["metadata"] == {"commit": id, "root": root, "parents": [hooked.git("rev-parse", "HEAD^")], "paths_total": 1, "paths": ["src/start.py"]}
+    assert (source["type"], source["id"], source["repository"], source["branch"]) == (
+        "Git",
+        "work@main",
+        "work",
+        "main",
+    )
+    assert source["author"] == "A. U. Thor <author@example.org>" and source["time"] == note["timestamp"] == hooked.git(
+        "log", "-1", "--format=%aI"
+    )
+    assert note["metadata"] == {
+        "commit": id,
+        "root": root,
+        "parents": [hooked.git("rev-parse", "HEAD^")],
+        "paths_total": 1,
+        "paths": ["src/start.py"],
+    }
     assert first["metadata"]["paths"] == ["ünïcode/ä b.txt"]
 
 
@@ -77,13 +92,22 @@ def test_a_rebase_replaces_every_note_once(hooked, how):
     assert {note["source"]["branch"] for note in hooked.notes()} == {"main", "f"}
 
 
-@pytest.mark.parametrize("plan", ["2s/pick/squash/;3s/pick/fixup/", "1s/pick/reword/", "2d", "1!G;h;$!d", "1a exec git commit -q --allow-empty -m by-hand"])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "2s/pick/squash/;3s/pick/fixup/",
+        "1s/pick/reword/",
+        "2d",
+        "1!G;h;$!d",
+        "1a exec git commit -q --allow-empty -m by-hand",
+    ],
+)
 def test_what_an_interactive_rebase_leaves_is_what_is_noted(hooked, plan):
     branches(hooked)
     before = hooked.ids()
     env = {"GIT_SEQUENCE_EDITOR": f"sed -i -e '/^#/d;/^$/d' -e '{plan}'", "GIT_EDITOR": "sed -i 1s/$/-reworded/"}
     if plan.startswith("1!"):
-        env["GIT_SEQUENCE_EDITOR"] = "sh -c 'grep pick \"$1\" | tac > \"$1.x\"; mv \"$1.x\" \"$1\"' --"
+        env["GIT_SEQUENCE_EDITOR"] = 'sh -c \'grep pick "$1" | tac > "$1.x"; mv "$1.x" "$1"\' --'
     hooked.run("git", "rebase", "-q", "-i", "main", env=env)
     noted = set(hooked.noted())
     assert noted >= set(hooked.ids()[1:])
@@ -115,8 +139,14 @@ def test_a_linked_work_tree_and_a_detached_head_are_the_same_repository(hooked):
     side.git("checkout", "-q", "--detach")
     loose = side.commit("loose")
     notes = hooked.notes()
-    assert [note["metadata"]["commit"] for note in notes] == [side.git("rev-parse", "HEAD^"), loose] and id not in hooked.noted()
-    assert [(note["source"]["repository"], note["source"]["branch"]) for note in notes] == [("work", "side"), ("work", "")]
+    assert [note["metadata"]["commit"] for note in notes] == [
+        side.git("rev-parse", "HEAD^"),
+        loose,
+    ] and id not in hooked.noted()
+    assert [(note["source"]["repository"], note["source"]["branch"]) for note in notes] == [
+        ("work", "side"),
+        ("work", ""),
+    ]
     assert side.cpersona("git", "status").returncode == 0
 
 
@@ -170,7 +200,9 @@ def test_a_hook_needs_no_path_no_terminal_and_no_settings_of_a_shell(hooked):
     (hooked.path / "f").write_text("x")
     hooked.git("add", "-A")
     bare = {"HOME": hooked.environ["HOME"], "PATH": "/usr/bin:/bin", "GIT_CONFIG_NOSYSTEM": "1"}
-    subprocess.run(["git", "commit", "-q", "-m", "from a window"], cwd=hooked.path, env=bare, check=True, stdin=subprocess.DEVNULL)
+    subprocess.run(
+        ["git", "commit", "-q", "-m", "from a window"], cwd=hooked.path, env=bare, check=True, stdin=subprocess.DEVNULL
+    )
     default = os.path.join(hooked.environ["HOME"], ".local", "share", "cpersona", "cpersona.db.spool")
     assert len(os.listdir(default)) == 1
 
@@ -201,12 +233,18 @@ def test_forty_hooks_eight_writers_and_a_backup_at_once_lose_nothing(hooked, run
             done = run_cli(["store", f"writer {number} says {n}", *(["--queue"] if number % 2 else [])])
             (stored if done.returncode == 0 else failures).append(f"writer {number} says {n}")
 
-    threads = [threading.Thread(target=commits, args=(tree,)) for tree in trees] + [threading.Thread(target=writer, args=(n,)) for n in range(8)]
-    threads.append(threading.Thread(target=lambda: failures.extend([b for b in [run_cli(["backup", backup])] if b.returncode])))
+    threads = [threading.Thread(target=commits, args=(tree,)) for tree in trees] + [
+        threading.Thread(target=writer, args=(n,)) for n in range(8)
+    ]
+    threads.append(
+        threading.Thread(target=lambda: failures.extend([b for b in [run_cli(["backup", backup])] if b.returncode]))
+    )
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert failures == [] and len(made) == 40 and run_cli(["restore", backup, "--check"]).returncode == 0
     assert sorted(hooked.noted()) == sorted(made)
-    assert {f"writer {n} says {m}" for n in range(8) for m in range(4)} <= {line.split("\t")[-1] for line in run_cli(["list", "-n", "500"]).stdout.splitlines()}
+    assert {f"writer {n} says {m}" for n in range(8) for m in range(4)} <= {
+        line.split("\t")[-1] for line in run_cli(["list", "-n", "500"]).stdout.splitlines()
+    }

@@ -44,7 +44,9 @@ def octopus(repo):
         repo.git("checkout", "-q", "-b", name, "main")
         repo.commit(f"on {name}")
     repo.git("checkout", "-q", "main")
-    repo.git("merge", "-q", "--no-edit", "o1", "o2")  # git moves on to o1 first: what stood here is no parent of the merge
+    repo.git(
+        "merge", "-q", "--no-edit", "o1", "o2"
+    )  # git moves on to o1 first: what stood here is no parent of the merge
 
 
 def merge_committed_by_hand(repo):
@@ -140,8 +142,24 @@ def hooks_elsewhere(repo):
     merge_no_ff(repo)
 
 
-WAYS = (merge, merge_no_ff, octopus, merge_committed_by_hand, merge_continued, squash, pull_with_a_merge, apply_mail, pick, pick_edited, pick_continued, revert,
-        revert_edited, no_verify, in_a_work_tree, hooks_elsewhere)
+WAYS = (
+    merge,
+    merge_no_ff,
+    octopus,
+    merge_committed_by_hand,
+    merge_continued,
+    squash,
+    pull_with_a_merge,
+    apply_mail,
+    pick,
+    pick_edited,
+    pick_continued,
+    revert,
+    revert_edited,
+    no_verify,
+    in_a_work_tree,
+    hooks_elsewhere,
+)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
@@ -150,7 +168,11 @@ def test_a_commit_that_is_made_here_is_noted_once(repo, way):
     repo.cpersona("git", "install")
     way(repo)
     by_others = {"theirs"}
-    made = {line.split(" ", 1)[0] for line in repo.git("log", "--all", "--format=%H %s").splitlines() if line.split(" ", 1)[1] not in by_others | {"root"}}
+    made = {
+        line.split(" ", 1)[0]
+        for line in repo.git("log", "--all", "--format=%H %s").splitlines()
+        if line.split(" ", 1)[1] not in by_others | {"root"}
+    }
     noted = repo.noted()
     assert sorted(noted) == sorted(made) and len(made) >= 1
 
@@ -163,7 +185,12 @@ def test_what_comes_from_others_as_it_is_is_not_noted(repo, how):
         # Its first parent is our HEAD, as with a merged pull request; only git knows that nothing was made here.
         other(repo)
         theirs = Repo(repo.path.parent / "other", repo.environ)
-        merge_no_ff_there = ("checkout -q -b t", "commit -q --allow-empty -m t", "checkout -q main", "merge -q --no-ff --no-edit t")
+        merge_no_ff_there = (
+            "checkout -q -b t",
+            "commit -q --allow-empty -m t",
+            "checkout -q main",
+            "merge -q --no-ff --no-edit t",
+        )
         for words in merge_no_ff_there:
             theirs.git(*words.split())
     else:
@@ -172,8 +199,16 @@ def test_what_comes_from_others_as_it_is_is_not_noted(repo, how):
         repo.git("pull", "-q", "--ff-only", "../other", "main")
     else:
         repo.git("fetch", "-q", "../other", "main")
-        repo.git(*(("merge", "-q", "--ff-only", "FETCH_HEAD") if how == "merge" else ("cherry-pick", "--ff", "FETCH_HEAD~1", "FETCH_HEAD")))
-    assert repo.ids() == repo.run("git", "-C", "../other", "rev-list", "--reverse", "--topo-order", "HEAD").stdout.split()
+        repo.git(
+            *(
+                ("merge", "-q", "--ff-only", "FETCH_HEAD")
+                if how == "merge"
+                else ("cherry-pick", "--ff", "FETCH_HEAD~1", "FETCH_HEAD")
+            )
+        )
+    assert (
+        repo.ids() == repo.run("git", "-C", "../other", "rev-list", "--reverse", "--topo-order", "HEAD").stdout.split()
+    )
     assert repo.noted() == []
     assert f"stored\t{len(repo.ids())}\n" in repo.cpersona("git", "backfill").stdout
 
@@ -205,10 +240,18 @@ def test_an_older_install_is_named_by_status_and_renewed_by_install(repo):
     for name in ("post-merge", "post-applypatch"):
         repo.hook(name).unlink()  # what the first version installed
     said = repo.cpersona("git", "status", check=False)
-    assert said.returncode == 1 and "post-merge is absent, post-applypatch is absent" in said.stderr and "`cpersona git install` again" in said.stderr
+    assert (
+        said.returncode == 1
+        and "post-merge is absent, post-applypatch is absent" in said.stderr
+        and "`cpersona git install` again" in said.stderr
+    )
     done = repo.cpersona("git", "install").stdout
     assert [line.split("\t")[:2] for line in done.splitlines()] == [
-        ["post-commit", "unchanged"], ["post-merge", "added"], ["post-applypatch", "added"], ["post-rewrite", "unchanged"]]
+        ["post-commit", "unchanged"],
+        ["post-merge", "added"],
+        ["post-applypatch", "added"],
+        ["post-rewrite", "unchanged"],
+    ]
     assert repo.cpersona("git", "status").returncode == 0
     merge_no_ff(repo)
     assert len(repo.noted()) == 2
@@ -220,6 +263,11 @@ def test_a_merge_goes_through_when_the_store_is_down(repo):
     repo.git("checkout", "-q", "-b", "x")
     repo.commit("on x")
     repo.git("checkout", "-q", "main")
-    done = subprocess.run(["git", "merge", "-q", "--no-ff", "--no-edit", "x"], cwd=repo.path, capture_output=True, text=True,
-                          env=repo.environ | {"CPERSONA_DB_PATH": str(repo.path.parent / ".gitconfig" / "t.db")})
+    done = subprocess.run(
+        ["git", "merge", "-q", "--no-ff", "--no-edit", "x"],
+        cwd=repo.path,
+        capture_output=True,
+        text=True,
+        env=repo.environ | {"CPERSONA_DB_PATH": str(repo.path.parent / ".gitconfig" / "t.db")},
+    )
     assert done.returncode == 0 and "not noted" in done.stderr and done.stderr.count("\n") == 1

@@ -31,10 +31,21 @@ def test_install_and_uninstall_leave_no_trace(repo):
 def test_json_of_every_command(repo):
     root = repo.commit("root")
     installed = json.loads(repo.cpersona("git", "install", "--json").stdout)
-    assert installed == {"ok": True, "hooks_directory": str(repo.path / ".git" / "hooks"), "hooks": dict.fromkeys(hooks.NAMES, "added"),
-                         "repository": "work", "root": root}
+    assert installed == {
+        "ok": True,
+        "hooks_directory": str(repo.path / ".git" / "hooks"),
+        "hooks": dict.fromkeys(hooks.NAMES, "added"),
+        "repository": "work",
+        "root": root,
+    }
     status = json.loads(repo.cpersona("git", "status", "--json").stdout)
-    assert (status["state"], status["branch"], status["root"], status["queued"], status["refused"]) == ("installed", "main", root, 0, 0)
+    assert (status["state"], status["branch"], status["root"], status["queued"], status["refused"]) == (
+        "installed",
+        "main",
+        root,
+        0,
+        0,
+    )
     removed = json.loads(repo.cpersona("git", "uninstall", "--json").stdout)
     assert removed["hooks"] == dict.fromkeys(hooks.NAMES, "removed")
 
@@ -44,7 +55,9 @@ def test_a_hook_that_is_there_already_goes_on_working_and_comes_back_as_it_was(r
     repo.commit("root")
     hook = repo.write_hook("post-rewrite", READS)
     if theirs == "python":
-        hook.write_text("#!/usr/bin/env python3\nimport sys\nopen('seen', 'a').write(sys.stdin.read() + sys.argv[0] + ' ' + ' '.join(sys.argv[1:]) + '\\n')\n")
+        hook.write_text(
+            "#!/usr/bin/env python3\nimport sys\nopen('seen', 'a').write(sys.stdin.read() + sys.argv[0] + ' ' + ' '.join(sys.argv[1:]) + '\\n')\n"
+        )
     elif theirs == "link":
         (repo.path / ".git" / "theirs.sh").write_text(READS)
         (repo.path / ".git" / "theirs.sh").chmod(0o755)
@@ -115,7 +128,9 @@ def test_repositories_that_share_their_hooks_are_noted_only_where_that_was_asked
     assert list(shared.iterdir()) == []
 
 
-@pytest.mark.parametrize("harm, state", [("none", 0), ("removed", 1), ("not executable", 1), ("outdated", 1), ("not installed", 3)])
+@pytest.mark.parametrize(
+    "harm, state", [("none", 0), ("removed", 1), ("not executable", 1), ("outdated", 1), ("not installed", 3)]
+)
 def test_status_says_by_its_exit_code_whether_commits_are_noted(repo, harm, state):
     repo.commit("root")
     if harm != "not installed":
@@ -138,7 +153,12 @@ def test_status_says_by_its_exit_code_whether_commits_are_noted(repo, harm, stat
 @pytest.mark.parametrize("words", [("install",), ("uninstall",), ("status",), ("note",), ("backfill",)])
 def test_outside_a_repository_it_says_so_in_one_line(run_cli, words):
     done = run_cli(["git", *words])
-    assert done.returncode == 1 and done.stdout == "" and "not a git repository" in done.stderr and done.stderr.count("\n") == 1
+    assert (
+        done.returncode == 1
+        and done.stdout == ""
+        and "not a git repository" in done.stderr
+        and done.stderr.count("\n") == 1
+    )
 
 
 def test_what_stands_in_a_hooks_place_and_is_no_file_is_named_and_holds_nothing(repo):

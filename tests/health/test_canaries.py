@@ -20,6 +20,7 @@ def keep(house, *texts, agent="a"):
 
 def settled(house):
     """Wait for the canaries that run in the background."""
+
     async def wait():
         await asyncio.gather(*(task for task in house.ctx.tasks if task.get_coro().__name__ == "run_after"))
 
@@ -33,17 +34,31 @@ def b64(*values):
 def test_a_canary_is_saved_with_how_its_question_goes_now_and_once_only(house):
     first, second = keep(house, "walnuts grow on trees", "the kettle whistles")
     added = house.ask("add_canary", agent_id="a", query=" walnuts ", ref=first)
-    assert added == {"ok": True, "id": 1, "created": True, "agent_id": "a", "query": "walnuts", "ref": first, "state": "found", "rank": 1}
+    assert added == {
+        "ok": True,
+        "id": 1,
+        "created": True,
+        "agent_id": "a",
+        "query": "walnuts",
+        "ref": first,
+        "state": "found",
+        "rank": 1,
+    }
     assert house.ask("add_canary", agent_id="a", query="walnuts", ref=first) | {"created": True} == added
     assert house.ask("add_canary", agent_id="a", query="walnuts", ref=second)["state"] == "lost"
     listed = house.ask("list_canaries", agent_id="a")
-    assert listed["count"] == 2 and [(c["id"], c["state"], c.get("rank")) for c in listed["canaries"]] == [(1, "found", 1), (2, "lost", None)]
+    assert listed["count"] == 2 and [(c["id"], c["state"], c.get("rank")) for c in listed["canaries"]] == [
+        (1, "found", 1),
+        (2, "lost", None),
+    ]
 
 
 def test_a_canary_needs_a_row_of_its_own_agent(house):
-    ref, = keep(house, "walnuts", agent="b")
+    (ref,) = keep(house, "walnuts", agent="b")
     for wrong in (ref, "mem:99", "ep:1"):
-        assert house.ask("add_canary", agent_id="a", query="walnuts", ref=wrong)["ok"] is False and house.code == "refused"
+        assert (
+            house.ask("add_canary", agent_id="a", query="walnuts", ref=wrong)["ok"] is False and house.code == "refused"
+        )
     for params in ({"query": "walnuts", "ref": "12"}, {"query": " ", "ref": ref}, {"query": "x" * 8001, "ref": ref}):
         assert house.ask("add_canary", agent_id="b", **params)["ok"] is False and house.code == "invalid_params"
     assert house.ask("list_canaries") == {"canaries": [], "count": 0}
@@ -61,7 +76,7 @@ def test_a_run_tells_a_row_that_does_not_come_back_from_one_that_is_gone(house):
 
 
 def test_health_runs_the_canaries_and_names_the_lost_ones(house):
-    ref, = keep(house, "walnuts grow on trees")
+    (ref,) = keep(house, "walnuts grow on trees")
     house.ask("add_canary", agent_id="a", query="walnuts", ref=ref)
     assert house.ask("check_health", checks=["canaries"])["status"] == "healthy"
     house.ask("update_memory", memory_id=1, content="almonds do too")
@@ -72,13 +87,16 @@ def test_health_runs_the_canaries_and_names_the_lost_ones(house):
 
 def test_a_canary_asks_within_its_project_and_channel(house):
     house.ask("store", agent_id="a", content="walnuts here", project_id="p", channel="c")
-    assert house.ask("add_canary", agent_id="a", query="walnuts", ref="mem:1", project_id="p", channel="c")["state"] == "found"
+    assert (
+        house.ask("add_canary", agent_id="a", query="walnuts", ref="mem:1", project_id="p", channel="c")["state"]
+        == "found"
+    )
     outside = house.ask("add_canary", agent_id="a", query="walnuts", ref="mem:1", project_id="q")
     assert (outside["state"], outside["project_id"]) == ("lost", "q")
 
 
 def test_an_import_runs_the_canaries_in_the_background(house):
-    ref, = keep(house, "walnuts grow on trees")
+    (ref,) = keep(house, "walnuts grow on trees")
     house.ask("add_canary", agent_id="a", query="walnuts", ref=ref)
     house.change("UPDATE canaries SET state = '', ran_at = NULL")
     house.ask("import_memories", input_path=house.write("in.jsonl", memory("something else")))
@@ -87,7 +105,7 @@ def test_an_import_runs_the_canaries_in_the_background(house):
 
 
 def test_a_start_runs_them_only_when_version_model_or_scoring_changed(house):
-    ref, = keep(house, "walnuts grow on trees")
+    (ref,) = keep(house, "walnuts grow on trees")
     house.ask("add_canary", agent_id="a", query="walnuts", ref=ref)
 
     def restarted():
@@ -102,7 +120,7 @@ def test_a_start_runs_them_only_when_version_model_or_scoring_changed(house):
 
 
 def test_removing_a_canary_or_its_agent_leaves_none(house):
-    ref, = keep(house, "walnuts grow on trees")
+    (ref,) = keep(house, "walnuts grow on trees")
     for query in ("walnuts", "trees"):
         house.ask("add_canary", agent_id="a", query=query, ref=ref)
     assert house.ask("remove_canary", canary_id=1, agent_id="b")["ok"] is False
@@ -129,7 +147,9 @@ def test_recent_questions_are_kept_once_at_most_fifty_and_never_while_paused(hou
 
 def calibrate(house, **params):
     """Ask for a calibration; its `method` would be taken for the request's."""
-    answer, house.code = house.run(dispatch(house.ctx, house.caller, Request(1, "calibrate_threshold", {"agent_id": "a", **params})))
+    answer, house.code = house.run(
+        dispatch(house.ctx, house.caller, Request(1, "calibrate_threshold", {"agent_id": "a", **params}))
+    )
     return answer
 
 
@@ -140,7 +160,13 @@ def bursts(house):
         for n in range(4):
             vector = [0.05 * n, 0.02, 0.01, 0.3]
             vector[topic] += 1.0
-            lines.append(memory(f"topic {topic} number {n}", timestamp=f"2026-01-0{topic + 1}T00:{n:02}:00Z", embedding_b64=b64(*vector)))
+            lines.append(
+                memory(
+                    f"topic {topic} number {n}",
+                    timestamp=f"2026-01-0{topic + 1}T00:{n:02}:00Z",
+                    embedding_b64=b64(*vector),
+                )
+            )
     assert house.ask("import_memories", input_path=house.write("bursts.jsonl", *lines))["ok"]
 
 
@@ -149,21 +175,32 @@ def test_a_calibration_tells_what_it_changes_and_a_rollback_returns_to_the_one_b
     house.ask("add_canary", agent_id="a", query="topic", ref="mem:1")
     house.ask("recall", agent_id="a", query="number")
     first = calibrate(house)
-    assert first["old_gates"] == {"blend": GATE} and first["canaries"]["total"] == 1 and first["recent_recalls"]["total"] == 1
+    assert (
+        first["old_gates"] == {"blend": GATE}
+        and first["canaries"]["total"] == 1
+        and first["recent_recalls"]["total"] == 1
+    )
     dry = calibrate(house, method="percentile", percentile=0.5, dry_run=True)
-    assert dry["old_threshold"] == first["new_threshold"] and house.ctx.calibration.threshold("a") == first["new_threshold"]
+    assert (
+        dry["old_threshold"] == first["new_threshold"]
+        and house.ctx.calibration.threshold("a") == first["new_threshold"]
+    )
     second = calibrate(house, method="percentile", percentile=0.5)
     assert second["new_threshold"] != first["new_threshold"]
     looked = calibrate(house, rollback=True, dry_run=True)
     assert looked["rolled_back"] is False and house.ctx.calibration.threshold("a") == second["new_threshold"]
     back = calibrate(house, rollback=True)
-    assert (back["rolled_back"], back["old_threshold"], back["new_threshold"]) == (True, second["new_threshold"], first["new_threshold"])
+    assert (back["rolled_back"], back["old_threshold"], back["new_threshold"]) == (
+        True,
+        second["new_threshold"],
+        first["new_threshold"],
+    )
     assert house.ctx.calibration.threshold("a") == first["new_threshold"] and back["gates"] == first["gates"]
     assert calibrate(house, agent_id="b", rollback=True)["ok"] is False and house.code == "refused"
 
 
 def test_a_canary_that_a_calibration_would_lose_is_named_before_anything_is_kept(house):
-    ref, = keep(house, "walnuts grow on trees")
+    (ref,) = keep(house, "walnuts grow on trees")
     house.ask("add_canary", agent_id="a", query="walnuts", ref=ref)
     compare = canaries.comparison(house.ctx, house.settings, "a")
     before = house.ctx.calibration.current

@@ -17,12 +17,13 @@ def db(tmp_path):
     database.close()
 
 
-
 def test_a_write_that_found_no_room_is_remembered_until_one_finds_some(db):
     db.write_now(lambda tx: memories.insert(tx, NewMemory("a", "small")))
     db._writer_conn.execute("PRAGMA max_page_count = 1").fetchall()  # SQLite takes the size that there is
     with pytest.raises(DiskFull):
-        db.write_now(lambda tx: [memories.insert(tx, NewMemory("a", f"{number} {'long ' * 3000}")) for number in range(50)])
+        db.write_now(
+            lambda tx: [memories.insert(tx, NewMemory("a", f"{number} {'long ' * 3000}")) for number in range(50)]
+        )
     assert "full" in db.write_problem
     assert db.read_now(lambda conn: conn.execute("SELECT count(*) FROM memories").fetchone()) == (1,)
     db._writer_conn.execute("PRAGMA max_page_count = 1000000").fetchall()

@@ -36,12 +36,23 @@ def found(house, check, **params):
 
 def test_a_new_store_without_an_embedder_is_healthy(house):
     answer = house.ask("check_health")
-    assert answer == {"status": "healthy", "total_memories": 0, "issues": answer["issues"], "severity_summary": {"critical": 0, "warn": 0, "info": 0},
-                      "checks_run": list(CHECKS), "fixed": []}
+    assert answer == {
+        "status": "healthy",
+        "total_memories": 0,
+        "issues": answer["issues"],
+        "severity_summary": {"critical": 0, "warn": 0, "info": 0},
+        "checks_run": list(CHECKS),
+        "fixed": [],
+    }
 
 
 def test_a_store_in_use_is_healthy_whole_and_deep(house):
-    load(house, memory("x", embedding_b64=b64(1, 0)), memory("y"), {"_type": "episode", "agent_id": "a", "summary": "e", "embedding_b64": b64(0, 1)})
+    load(
+        house,
+        memory("x", embedding_b64=b64(1, 0)),
+        memory("y"),
+        {"_type": "episode", "agent_id": "a", "summary": "e", "embedding_b64": b64(0, 1)},
+    )
     house.ask("delete_memory", memory_id=2)
     house.ask("update_memory", memory_id=1, content="z")
     for deep in (False, True):
@@ -95,10 +106,13 @@ def test_a_vector_index_that_lost_a_row_is_critical_and_rebuilt(house):
     assert house.ctx.vectors.count("mem") == 1
 
 
-@pytest.mark.parametrize("change", [
-    "UPDATE memory_vectors SET vector = (SELECT vector FROM memory_vectors WHERE id = 2) WHERE id = 1",
-    "DELETE FROM memory_vectors WHERE id = 1; INSERT INTO memory_vectors VALUES (3, 'm', (SELECT vector FROM memory_vectors WHERE id = 2))",
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE memory_vectors SET vector = (SELECT vector FROM memory_vectors WHERE id = 2) WHERE id = 1",
+        "DELETE FROM memory_vectors WHERE id = 1; INSERT INTO memory_vectors VALUES (3, 'm', (SELECT vector FROM memory_vectors WHERE id = 2))",
+    ],
+)
 def test_deep_compares_every_vector_of_the_index_with_the_databases(house, change):
     load(house, memory("x", embedding_b64=b64(1, 0)), memory("y", embedding_b64=b64(0, 1)), memory("z"))
     assert found(house, "vector_index", deep=True) == ("healthy", [])
@@ -134,7 +148,11 @@ def test_rows_without_a_vector_matter_only_with_an_embedder(make_house):
 def test_vectors_of_another_width_or_model_are_found_and_listed_again(make_house):
     house = make_house(**EMBEDDER)
     house.ctx.embedding.expect("m", 2)
-    load(house, memory("x", embedding_b64=b64(1, 0), embedding_model=""), memory("y", embedding_b64=b64(0, 1, 0), embedding_model=""))
+    load(
+        house,
+        memory("x", embedding_b64=b64(1, 0), embedding_model=""),
+        memory("y", embedding_b64=b64(0, 1, 0), embedding_model=""),
+    )
     if house.ctx.embedding.dimension is None:
         assert found(house, "foreign_vectors") == ("healthy", [])
         return
@@ -144,7 +162,9 @@ def test_vectors_of_another_width_or_model_are_found_and_listed_again(make_house
     assert house.sql("SELECT id FROM embedding_backlog") == [(2,)]
 
 
-@pytest.mark.parametrize(("data", "deep"), [(b"abc", False), (struct.pack("<2f", float("nan"), 1), True), (bytes(8), True)])
+@pytest.mark.parametrize(
+    ("data", "deep"), [(b"abc", False), (struct.pack("<2f", float("nan"), 1), True), (bytes(8), True)]
+)
 def test_vectors_that_are_none_are_found_and_removed(house, data, deep):
     load(house, memory("x", embedding_b64=b64(1, 0)))
     house.change("UPDATE memory_vectors SET vector = ?", data)
@@ -170,15 +190,35 @@ def test_a_directory_that_others_can_write_to_is_found_but_never_changed(house):
 
 
 def test_what_two_racing_stores_left_twice_is_told_without_alarm(house):
-    load(house, memory("x"), memory("x", project_id="p"), memory("x", project_id="q", channel="c"), memory("y", project_id="p"), memory("y", project_id="q"))
+    load(
+        house,
+        memory("x"),
+        memory("x", project_id="p"),
+        memory("x", project_id="q", channel="c"),
+        memory("y", project_id="p"),
+        memory("y", project_id="q"),
+    )
     for _ in range(3):
         house.ask("archive_episode", agent_id="a", summary="same")
     assert found(house, "duplicates") == ("healthy", [("info", 2), ("info", 2)])
 
 
 def test_associations_of_rows_that_are_gone_are_found_and_removed(house):
-    load(house, memory("x", id=1), {"_type": "entity", "id": 1, "agent_id": "a", "name": "A"}, {"_type": "mention", "entity": 1, "ref": "mem:1"},
-         {"_type": "relation", "agent_id": "a", "subject_kind": "mem", "subject_id": 1, "predicate": "supports", "object_kind": "entity", "object_id": 1})
+    load(
+        house,
+        memory("x", id=1),
+        {"_type": "entity", "id": 1, "agent_id": "a", "name": "A"},
+        {"_type": "mention", "entity": 1, "ref": "mem:1"},
+        {
+            "_type": "relation",
+            "agent_id": "a",
+            "subject_kind": "mem",
+            "subject_id": 1,
+            "predicate": "supports",
+            "object_kind": "entity",
+            "object_id": 1,
+        },
+    )
     house.change("DELETE FROM memories")
     assert found(house, "associations") == ("degraded", [("warn", 2)])
     assert house.ask("check_health", fix=True, checks=["associations"])["status"] == "healthy"
@@ -190,7 +230,9 @@ def test_a_reader_that_keeps_the_log_growing_is_named_with_its_size(house, monke
     load(house, memory("walnut"))
     assert found(house, "wal") == ("healthy", [])
     reader = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN'); c.execute('SELECT count(*) FROM memories').fetchone(); print(flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", reader, house.places.db], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parked:
+    with subprocess.Popen(
+        [sys.executable, "-c", reader, house.places.db], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parked:
         parked.stdout.readline()
         load(house, *[memory(f"row {i} " + "x" * 4000) for i in range(200)])
         answer = house.ask("check_health", checks=["wal"])
@@ -203,7 +245,9 @@ def test_a_reader_that_keeps_the_log_growing_is_named_with_its_size(house, monke
 
 
 def test_rows_whose_owner_is_gone_are_found_and_removed(house):
-    house.change("PRAGMA foreign_keys = OFF")  # nothing inside a transaction; the row below is written past the keys instead
+    house.change(
+        "PRAGMA foreign_keys = OFF"
+    )  # nothing inside a transaction; the row below is written past the keys instead
     house.ctx.db._writer_conn.execute("PRAGMA foreign_keys = OFF")
     house.change("INSERT INTO memory_vectors VALUES (9, 'm', x'0000803f')")
     house.ctx.db._writer_conn.execute("PRAGMA foreign_keys = ON")
@@ -233,11 +277,23 @@ def test_a_damaged_database_is_unhealthy_not_an_exception(house):
 
 
 def test_reindex_writes_every_posting_anew_and_counts(house):
-    load(house, memory("walnut one", embedding_b64=b64(1, 0)), memory("walnut two"), {"_type": "episode", "agent_id": "a", "summary": "walnut three"})
+    load(
+        house,
+        memory("walnut one", embedding_b64=b64(1, 0)),
+        memory("walnut two"),
+        {"_type": "episode", "agent_id": "a", "summary": "walnut three"},
+    )
     house.change("DELETE FROM memory_fts")
     house.change("INSERT INTO episode_fts (rowid, summary, keywords) VALUES (50, 'ghost', '')")
     answer = house.ask("reindex")
-    assert answer == {"ok": True, "memories": 2, "episodes": 1, "vectors": {"memories": 1, "episodes": 0}, "listed_for_embedding": 0, "waiting_for_embedding": 0}
+    assert answer == {
+        "ok": True,
+        "memories": 2,
+        "episodes": 1,
+        "vectors": {"memories": 1, "episodes": 0},
+        "listed_for_embedding": 0,
+        "waiting_for_embedding": 0,
+    }
     assert house.progress[-1] == {"done": 3, "total": 3}
     assert (walnuts(house), walnuts(house, "episode")) == (2, 1)
     assert (answer := house.ask("check_health", deep=True))["status"] == "healthy", answer
@@ -253,7 +309,9 @@ def test_reindex_lists_what_has_no_vector(make_house):
 def test_what_a_recall_printed_and_somebody_stored_again_is_found_and_cleaned(house):
     load(house, memory("plain"), memory("talks of [Memory from old] times"), memory("x", locked=1))
     house.change("UPDATE memories SET content = '[Memory from 3 days ago] walnut', content_key = x'01' WHERE id = 1")
-    house.change("UPDATE memories SET content = '[Memory from 3 days ago] kept as it is', content_key = x'02' WHERE id = 3")
+    house.change(
+        "UPDATE memories SET content = '[Memory from 3 days ago] kept as it is', content_key = x'02' WHERE id = 3"
+    )
     count = house.ask("check_health", checks=["contamination"])["issues"][0]["count"]
     assert count == house.ask("check_health", checks=["contamination"], agent_id="a")["issues"][0]["count"] >= 2
     house.ask("check_health", checks=["contamination"], fix=True)
@@ -263,7 +321,13 @@ def test_what_a_recall_printed_and_somebody_stored_again_is_found_and_cleaned(ho
 
 
 def test_stamps_that_name_no_instant_or_one_to_come_are_told_without_alarm(house):
-    load(house, memory("x", timestamp="last summer"), memory("y", timestamp="2999-01-01T00:00:00Z"), memory("z", timestamp=""), memory("w", timestamp="2026-01-01"))
+    load(
+        house,
+        memory("x", timestamp="last summer"),
+        memory("y", timestamp="2999-01-01T00:00:00Z"),
+        memory("z", timestamp=""),
+        memory("w", timestamp="2026-01-01"),
+    )
     assert found(house, "timestamps") == ("healthy", [("info", 1), ("info", 1)])
 
 

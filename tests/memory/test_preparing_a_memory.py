@@ -15,10 +15,22 @@ NOW = 1_770_000_000.0
 
 
 def draft(settings=DEFAULTS, **given):
-    return prepare(**{
-        "agent_id": "a", "content": "a note", "msg_id": "", "source": None, "timestamp": "", "metadata": None, "channel": "", "project_id": "",
-        "locked": False, "now": NOW, "settings": settings, **given,
-    })
+    return prepare(
+        **{
+            "agent_id": "a",
+            "content": "a note",
+            "msg_id": "",
+            "source": None,
+            "timestamp": "",
+            "metadata": None,
+            "channel": "",
+            "project_id": "",
+            "locked": False,
+            "now": NOW,
+            "settings": settings,
+            **given,
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,16 +68,27 @@ def test_text_is_cut_at_the_cap_and_the_cut_is_said():
     assert draft(content="x" * 16_000).remarks() == {}
     assert draft(content="  " + "x" * 16_000 + "  ").remarks() == {}
     long = draft(content="x" * 16_001)
-    assert len(long.memory.content) == 16_000 and long.remarks() == {"truncated": True, "cut": {"kept": 16_000, "of": 16_001}}
+    assert len(long.memory.content) == 16_000 and long.remarks() == {
+        "truncated": True,
+        "cut": {"kept": 16_000, "of": 16_001},
+    }
 
 
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"content": ""}, "content"), ({"content": " \n\t"}, "content"), ({"content": None}, "content"), ({"content": 5}, "content"),
-        ({"content": "[Memory from x] "}, "content"), ({"content": "a\0b"}, "NUL"), ({"msg_id": "i" * 257}, "id"),
-        ({"channel": "c" * 257}, "channel"), ({"project_id": "p" * 257}, "project_id"), ({"timestamp": "2" * 65}, "timestamp"),
-        ({"metadata": {"a": "x" * 8000}}, "metadata"), ({"source": {"type": "User", "id": "x" * 8000}}, "source"),
+        ({"content": ""}, "content"),
+        ({"content": " \n\t"}, "content"),
+        ({"content": None}, "content"),
+        ({"content": 5}, "content"),
+        ({"content": "[Memory from x] "}, "content"),
+        ({"content": "a\0b"}, "NUL"),
+        ({"msg_id": "i" * 257}, "id"),
+        ({"channel": "c" * 257}, "channel"),
+        ({"project_id": "p" * 257}, "project_id"),
+        ({"timestamp": "2" * 65}, "timestamp"),
+        ({"metadata": {"a": "x" * 8000}}, "metadata"),
+        ({"source": {"type": "User", "id": "x" * 8000}}, "source"),
         ({"metadata": {"n": float("nan")}}, "metadata"),
     ],
 )
@@ -85,11 +108,15 @@ def test_a_timestamp_is_kept_as_written_and_a_missing_one_becomes_now_with_its_o
 
 def test_a_timestamp_more_than_five_minutes_ahead_is_said_refused_or_let_through_by_setting():
     ahead = "2026-02-02T02:50:00Z"
-    assert draft(timestamp=ahead).remarks() == {"timestamp_ahead_of_clock": {"timestamp": ahead, "ahead_by_seconds": 600, "allowance_seconds": 300}}
+    assert draft(timestamp=ahead).remarks() == {
+        "timestamp_ahead_of_clock": {"timestamp": ahead, "ahead_by_seconds": 600, "allowance_seconds": 300}
+    }
     assert draft(timestamp="2026-02-02T02:45:00Z").remarks() == {}
     with pytest.raises(Refused, match="ahead"):
         draft(load({"HOME": "/nonexistent", "CPERSONA_FUTURE_TIMESTAMP_MODE": "reject"}), timestamp=ahead)
-    assert draft(load({"HOME": "/nonexistent", "CPERSONA_FUTURE_TIMESTAMP_MODE": "off"}), timestamp=ahead).remarks() == {}
+    assert (
+        draft(load({"HOME": "/nonexistent", "CPERSONA_FUTURE_TIMESTAMP_MODE": "off"}), timestamp=ahead).remarks() == {}
+    )
 
 
 def test_metadata_travels_as_json_with_its_own_letters():

@@ -38,12 +38,29 @@ def test_each_kind_is_found_where_it_stands(kind):
     assert [one["kind"] for one in found] == [kind] and found[0]["at"] >= 6
 
 
-@pytest.mark.parametrize("text", [
-    "the deploy branch is release", "fixed in 9f8e7d6c5b4a39281706f5e4d3c2b1a098765432", "password: changeme", "token = ${GITHUB_TOKEN}", "password: ********",
-    "set the api_key: your_api_key_here", "secret: none", "https://example.org:8080/path", "git@github.com:team/repo.git", "the token expired yesterday",
-    "sk-learn is a library", "passwordless logins: configured everywhere", "-----BEGIN PUBLIC KEY-----", "550e8400-e29b-41d4-a716-446655440000",
-    "secret = os.environ", "token: str = ''", "AKIA is how those keys begin", "https://user@host/path",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the deploy branch is release",
+        "fixed in 9f8e7d6c5b4a39281706f5e4d3c2b1a098765432",
+        "password: changeme",
+        "token = ${GITHUB_TOKEN}",
+        "password: ********",
+        "set the api_key: your_api_key_here",
+        "secret: none",
+        "https://example.org:8080/path",
+        "git@github.com:team/repo.git",
+        "the token expired yesterday",
+        "sk-learn is a library",
+        "passwordless logins: configured everywhere",
+        "-----BEGIN PUBLIC KEY-----",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "secret = os.environ",
+        "token: str = ''",
+        "AKIA is how those keys begin",
+        "https://user@host/path",
+    ],
+)
 def test_what_people_write_every_day_is_no_secret(text):
     assert secrets.find(text) == []
 

@@ -23,8 +23,13 @@ class House:
 
     def __init__(self, root: Path, **environ: str):
         self.root = root
-        self.environ = {"HOME": str(root), "CPERSONA_DB_PATH": str(root / "db" / "t.db"), "CPERSONA_EMBEDDING_MODE": "none",
-                        "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false", **environ}
+        self.environ = {
+            "HOME": str(root),
+            "CPERSONA_DB_PATH": str(root / "db" / "t.db"),
+            "CPERSONA_EMBEDDING_MODE": "none",
+            "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false",
+            **environ,
+        }
         self.settings = load(self.environ)
         self.places = paths.places(self.settings, self.environ)
         paths.make_private_directory(os.path.dirname(self.places.db))
@@ -41,7 +46,9 @@ class House:
     def start(self, method: str, **params: Any):
         """Send a request and return its future, which holds (response, code)."""
         request = Request(1, method, params, progress=True)
-        return asyncio.run_coroutine_threadsafe(dispatch(self.ctx, self.caller, request, self.progress.append), self._loop)
+        return asyncio.run_coroutine_threadsafe(
+            dispatch(self.ctx, self.caller, request, self.progress.append), self._loop
+        )
 
     def ask(self, method: str, **params: Any) -> dict:
         response, self.code = self.start(method, **params).result(60)
@@ -56,8 +63,19 @@ class House:
     def write(self, name: str, *lines: Any) -> str:
         """Write a file of JSON lines (text goes in as it is) and return its path."""
         path = self.root / name
-        path.write_bytes(b"".join((line if isinstance(line, bytes) else line.encode() if isinstance(line, str) else json.dumps(line).encode()) + b"\n"
-                                  for line in lines))
+        path.write_bytes(
+            b"".join(
+                (
+                    line
+                    if isinstance(line, bytes)
+                    else line.encode()
+                    if isinstance(line, str)
+                    else json.dumps(line).encode()
+                )
+                + b"\n"
+                for line in lines
+            )
+        )
         return str(path)
 
     def read(self, name: str) -> list[dict]:

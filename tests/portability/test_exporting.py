@@ -9,8 +9,20 @@ import numpy as np
 import pytest
 from house_kit import memory
 
-ROW = memory("hello", id=7, msg_id="m1", source={"type": "User", "id": "u"}, timestamp="2026-01-05T00:01:00Z", metadata={"k": [1, "ü"]},
-             created_at="2026-01-05 00:01:00", project_id="p", channel="c", locked=1, recall_count=3, last_recalled_at="2026-01-06 00:00:00")
+ROW = memory(
+    "hello",
+    id=7,
+    msg_id="m1",
+    source={"type": "User", "id": "u"},
+    timestamp="2026-01-05T00:01:00Z",
+    metadata={"k": [1, "ü"]},
+    created_at="2026-01-05 00:01:00",
+    project_id="p",
+    channel="c",
+    locked=1,
+    recall_count=3,
+    last_recalled_at="2026-01-06 00:00:00",
+)
 
 
 def vector(*values):
@@ -20,25 +32,77 @@ def vector(*values):
 def test_a_file_that_goes_in_comes_out_the_same(house):
     lines = [
         {**ROW, "embedding_b64": vector(0.6, 0.8), "embedding_model": "kit"},
-        {"_type": "episode", "id": 3, "agent_id": "a", "summary": "s", "keywords": "k l", "start_time": "2026-01-05T00:00:00Z", "end_time": None,
-         "created_at": "2026-01-05 00:04:00", "resolved": True, "project_id": "p", "channel": ""},
-        {"_type": "profile", "agent_id": "a", "user_id": "", "content": "who", "updated_at": "2026-01-05 00:00:00", "project_id": ""},
-        {"_type": "entity", "id": 4, "agent_id": "a", "project_id": "", "channel": "", "name": "Alpha", "declared_by": "x",
-         "created_at": "2026-01-05 00:00:00", "aliases": ["A1"]},
+        {
+            "_type": "episode",
+            "id": 3,
+            "agent_id": "a",
+            "summary": "s",
+            "keywords": "k l",
+            "start_time": "2026-01-05T00:00:00Z",
+            "end_time": None,
+            "created_at": "2026-01-05 00:04:00",
+            "resolved": True,
+            "project_id": "p",
+            "channel": "",
+        },
+        {
+            "_type": "profile",
+            "agent_id": "a",
+            "user_id": "",
+            "content": "who",
+            "updated_at": "2026-01-05 00:00:00",
+            "project_id": "",
+        },
+        {
+            "_type": "entity",
+            "id": 4,
+            "agent_id": "a",
+            "project_id": "",
+            "channel": "",
+            "name": "Alpha",
+            "declared_by": "x",
+            "created_at": "2026-01-05 00:00:00",
+            "aliases": ["A1"],
+        },
         {"_type": "mention", "entity": 4, "ref": "mem:7", "declared_by": "x", "created_at": "2026-01-05 00:00:00"},
-        {"_type": "relation", "id": 5, "agent_id": "a", "project_id": "", "channel": "", "subject_kind": "ep", "subject_id": 3, "predicate": "supports",
-         "object_kind": "mem", "object_id": 7, "anchor_ref": "mem:7", "declared_by": "x", "declared_at": "2026-01-05 00:05:00"},
+        {
+            "_type": "relation",
+            "id": 5,
+            "agent_id": "a",
+            "project_id": "",
+            "channel": "",
+            "subject_kind": "ep",
+            "subject_id": 3,
+            "predicate": "supports",
+            "object_kind": "mem",
+            "object_id": 7,
+            "anchor_ref": "mem:7",
+            "declared_by": "x",
+            "declared_at": "2026-01-05 00:05:00",
+        },
     ]
     assert (answer := house.ask("import_memories", input_path=house.write("in.jsonl", *lines)))["ok"], answer
     header, *out = house.export("out.jsonl", agent_id="a", include_embeddings=True)
-    assert [header[k] for k in ("memory_count", "episode_count", "profile_count", "entity_count", "mention_count", "relation_count")] == [1] * 6
-    renumbered = [{**lines[0], "id": 1}, {**lines[1], "id": 1}, lines[2], {**lines[3], "id": 1}, {**lines[4], "entity": 1, "ref": "mem:1"},
-                  {**lines[5], "id": 1, "subject_id": 1, "object_id": 1, "anchor_ref": "mem:1"}]
+    assert [
+        header[k]
+        for k in ("memory_count", "episode_count", "profile_count", "entity_count", "mention_count", "relation_count")
+    ] == [1] * 6
+    renumbered = [
+        {**lines[0], "id": 1},
+        {**lines[1], "id": 1},
+        lines[2],
+        {**lines[3], "id": 1},
+        {**lines[4], "entity": 1, "ref": "mem:1"},
+        {**lines[5], "id": 1, "subject_id": 1, "object_id": 1, "anchor_ref": "mem:1"},
+    ]
     assert out == renumbered
 
 
 def test_vectors_travel_only_when_asked_for(house):
-    house.ask("import_memories", input_path=house.write("in.jsonl", {**ROW, "embedding_b64": vector(1, 0), "embedding_model": "kit"}))
+    house.ask(
+        "import_memories",
+        input_path=house.write("in.jsonl", {**ROW, "embedding_b64": vector(1, 0), "embedding_model": "kit"}),
+    )
     assert "embedding_b64" not in house.export("plain.jsonl")[1]
     assert house.export("full.jsonl", include_embeddings=True)[1]["embedding_b64"] == vector(1, 0)
 
@@ -55,7 +119,9 @@ def test_the_empty_agent_means_everybody(house):
     assert [line["agent_id"] for line in house.export("out.jsonl", agent_id="b")[1:]] == ["b"]
 
 
-@pytest.mark.parametrize("path", ["", "out.jsonl", "/tmp/../tmp/out.jsonl", "/no/such/directory/out.jsonl", "/dev/null", "/tmp/a\0b"])
+@pytest.mark.parametrize(
+    "path", ["", "out.jsonl", "/tmp/../tmp/out.jsonl", "/no/such/directory/out.jsonl", "/dev/null", "/tmp/a\0b"]
+)
 def test_a_path_that_cannot_be_meant_is_refused(house, path):
     answer = house.ask("export_memories", output_path=path)
     assert answer["ok"] is False and answer["error"] and house.code == "refused"

@@ -28,13 +28,26 @@ def test_importing_twice_changes_nothing(house):
     first = load(house, *lines)
     assert (first["imported_memories"], first["skipped_memories"], first["imported_episodes"]) == (2, 0, 1)
     again = load(house, *lines)
-    assert (again["imported_memories"], again["skipped_memories"], again["imported_episodes"], again["skipped_episodes"]) == (0, 2, 0, 1)
+    assert (
+        again["imported_memories"],
+        again["skipped_memories"],
+        again["imported_episodes"],
+        again["skipped_episodes"],
+    ) == (0, 2, 0, 1)
     assert contents(house) == ["x", "y"]
 
 
 def test_duplicates_are_compared_on_their_exact_axes(house):
-    answer = load(house, memory("x"), memory("x", project_id="p"), memory("x", channel="c"), {**memory("x"), "agent_id": "b"},
-                  memory("y", msg_id="m"), memory("z", msg_id="m", channel="c"), memory("z", msg_id="m", project_id="p"))
+    answer = load(
+        house,
+        memory("x"),
+        memory("x", project_id="p"),
+        memory("x", channel="c"),
+        {**memory("x"), "agent_id": "b"},
+        memory("y", msg_id="m"),
+        memory("z", msg_id="m", channel="c"),
+        memory("z", msg_id="m", project_id="p"),
+    )
     assert (answer["imported_memories"], answer["skipped_memories"]) == (6, 1)
 
 
@@ -45,20 +58,47 @@ def test_a_skipped_row_uses_up_no_id(house):
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_dry_run_counts_what_the_import_then_does(house, dry_run):
-    load(house, memory("there"), {"_type": "profile", "agent_id": "a", "content": "old", "updated_at": "2026-01-01 00:00:00"})
-    lines = [memory("there"), memory("new"), memory("new"), memory("m", msg_id="1"), memory("other", msg_id="1"),
-             {"_type": "episode", "agent_id": "a", "summary": "e"}, {"_type": "episode", "agent_id": "a", "summary": "e"},
-             {"_type": "profile", "agent_id": "a", "content": "older", "updated_at": "2025-01-01 00:00:00"}]
+    load(
+        house,
+        memory("there"),
+        {"_type": "profile", "agent_id": "a", "content": "old", "updated_at": "2026-01-01 00:00:00"},
+    )
+    lines = [
+        memory("there"),
+        memory("new"),
+        memory("new"),
+        memory("m", msg_id="1"),
+        memory("other", msg_id="1"),
+        {"_type": "episode", "agent_id": "a", "summary": "e"},
+        {"_type": "episode", "agent_id": "a", "summary": "e"},
+        {"_type": "profile", "agent_id": "a", "content": "older", "updated_at": "2025-01-01 00:00:00"},
+    ]
     answer = load(house, *lines, dry_run=dry_run)
-    assert (answer["imported_memories"], answer["skipped_memories"], answer["imported_episodes"], answer["skipped_episodes"]) == (2, 3, 1, 1)
+    assert (
+        answer["imported_memories"],
+        answer["skipped_memories"],
+        answer["imported_episodes"],
+        answer["skipped_episodes"],
+    ) == (2, 3, 1, 1)
     assert answer["profile_updated"] is False and answer["dry_run"] is dry_run
     assert len(contents(house)) == (1 if dry_run else 3)
 
 
 def test_age_lock_and_counters_are_restored(house):
-    load(house, memory("x", created_at="2026-01-05T02:00:00+02:00", locked=1, recall_count=5, last_recalled_at="2026-02-01 00:00:00", timestamp="whenever"))
+    load(
+        house,
+        memory(
+            "x",
+            created_at="2026-01-05T02:00:00+02:00",
+            locked=1,
+            recall_count=5,
+            last_recalled_at="2026-02-01 00:00:00",
+            timestamp="whenever",
+        ),
+    )
     assert house.sql("SELECT created_at, locked, recall_count, last_recalled_at, timestamp FROM memories") == [
-        ("2026-01-05 00:00:00", 1, 5, "2026-02-01 00:00:00", "whenever")]
+        ("2026-01-05 00:00:00", 1, 5, "2026-02-01 00:00:00", "whenever")
+    ]
 
 
 def test_an_unreadable_age_becomes_the_time_of_the_import_and_is_said(house):
@@ -84,18 +124,32 @@ def test_what_an_answer_can_carry_is_imported(house):
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("{broken", "not valid JSON"), ("[1]", "not a JSON object"), ("7", "not a JSON object"), ('{"_type": "mystery"}', "unknown _type"),
-        ("{}", "no _type"), (b'{"_type": "memory", "agent_id": "a", "content": "\xff"}', "not valid JSON"),
-        ('{"_type": "memory", "agent_id": "a", "content": "\\ud800"}', "not valid JSON"), ("[" * 5000 + "]" * 5000, "nested too deeply"),
-        ('{"_type": "memory", "agent_id": "a", "content": "a\\u0000b"}', "NUL"), (memory("x", agent_id=None), "no agent_id"), (memory(""), "content is empty"),
-        (memory(7), "content is text"), (memory("x", msg_id="i" * 257), "msg_id has 257"), (memory("x", channel=3), "channel is text"),
-        (memory("x", timestamp="t" * 65), "timestamp has 65"), (memory("x", metadata={"k": "v" * 9000}), "CPERSONA_MAX_METADATA_LENGTH"),
-        (memory("x", source=nested(900)), "source nests deeper"), (memory("x", metadata=nested(59)), "metadata nests deeper"),
+        ("{broken", "not valid JSON"),
+        ("[1]", "not a JSON object"),
+        ("7", "not a JSON object"),
+        ('{"_type": "mystery"}', "unknown _type"),
+        ("{}", "no _type"),
+        (b'{"_type": "memory", "agent_id": "a", "content": "\xff"}', "not valid JSON"),
+        ('{"_type": "memory", "agent_id": "a", "content": "\\ud800"}', "not valid JSON"),
+        ("[" * 5000 + "]" * 5000, "nested too deeply"),
+        ('{"_type": "memory", "agent_id": "a", "content": "a\\u0000b"}', "NUL"),
+        (memory("x", agent_id=None), "no agent_id"),
+        (memory(""), "content is empty"),
+        (memory(7), "content is text"),
+        (memory("x", msg_id="i" * 257), "msg_id has 257"),
+        (memory("x", channel=3), "channel is text"),
+        (memory("x", timestamp="t" * 65), "timestamp has 65"),
+        (memory("x", metadata={"k": "v" * 9000}), "CPERSONA_MAX_METADATA_LENGTH"),
+        (memory("x", source=nested(900)), "source nests deeper"),
+        (memory("x", metadata=nested(59)), "metadata nests deeper"),
         (memory("x", source_text="[" * 900), "source nests deeper"),
-        (memory("x", locked="yes"), "locked is"), ({"_type": "mention", "entity": 1, "ref": "mem:1"}, "no entity"),
-        ({"_type": "mention", "entity": 1, "ref": "who"}, "names no record"), ({"_type": "entity", "agent_id": "a", "name": " "}, "without a name"),
+        (memory("x", locked="yes"), "locked is"),
+        ({"_type": "mention", "entity": 1, "ref": "mem:1"}, "no entity"),
+        ({"_type": "mention", "entity": 1, "ref": "who"}, "names no record"),
+        ({"_type": "entity", "agent_id": "a", "name": " "}, "without a name"),
         ({"_type": "entity", "agent_id": "a", "name": "n", "aliases": "no"}, "aliases"),
-        ({"_type": "relation", "agent_id": "a", "subject_kind": "what"}, "subject_kind"), ({"_type": "profile", "agent_id": "a", "content": " "}, "content is empty"),
+        ({"_type": "relation", "agent_id": "a", "subject_kind": "what"}, "subject_kind"),
+        ({"_type": "profile", "agent_id": "a", "content": " "}, "content is empty"),
     ],
 )
 def test_a_bad_line_is_reported_with_its_number_and_the_rest_goes_on(house, line, why):
@@ -112,11 +166,21 @@ def test_only_a_hundred_bad_lines_are_quoted_and_all_are_counted(house):
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [(b64(float("nan"), 1), "not finite"), (b64(float("inf"), 1), "not finite"), (b64(0, 0), "zero"), ("AAA", ""), ("AAAA", "3 bytes"), ("!!!!", ""), (7, "")],
+    [
+        (b64(float("nan"), 1), "not finite"),
+        (b64(float("inf"), 1), "not finite"),
+        (b64(0, 0), "zero"),
+        ("AAA", ""),
+        ("AAAA", "3 bytes"),
+        ("!!!!", ""),
+        (7, ""),
+    ],
 )
 def test_a_bad_vector_imports_the_row_without_it(house, text, why):
     answer = load(house, memory("x", embedding_b64=text, embedding_model="kit"))
-    assert answer["imported_memories"] == 1 and "without its vector" in answer["errors"][0] and why in answer["errors"][0]
+    assert (
+        answer["imported_memories"] == 1 and "without its vector" in answer["errors"][0] and why in answer["errors"][0]
+    )
     assert house.sql("SELECT count(*) FROM memory_vectors") == [(0,)]
 
 
@@ -136,7 +200,9 @@ def test_a_header_that_disagrees_ends_the_import_before_it_begins(house):
 
 
 def test_a_cut_file_is_noticed(house):
-    path = house.write("in.jsonl", {"_type": "header", "version": "cpersona-export/1.1", "memory_count": 2}, memory("x"), memory("y"))
+    path = house.write(
+        "in.jsonl", {"_type": "header", "version": "cpersona-export/1.1", "memory_count": 2}, memory("x"), memory("y")
+    )
     os.truncate(path, os.path.getsize(path) - 5)
     assert house.ask("import_memories", input_path=path)["ok"] is False and contents(house) == []
 
@@ -148,21 +214,44 @@ def test_a_file_of_another_version_is_refused(house):
 
 def test_exports_joined_into_one_file_keep_their_own_ids_apart(house):
     def part(agent, name):
-        return [{"_type": "header", "version": "cpersona-export/1.1", "memory_count": 1, "entity_count": 1, "mention_count": 1},
-                {**memory(f"of {agent}", id=1), "agent_id": agent}, {"_type": "entity", "id": 1, "agent_id": agent, "name": name},
-                {"_type": "mention", "entity": 1, "ref": "mem:1"}]
+        return [
+            {
+                "_type": "header",
+                "version": "cpersona-export/1.1",
+                "memory_count": 1,
+                "entity_count": 1,
+                "mention_count": 1,
+            },
+            {**memory(f"of {agent}", id=1), "agent_id": agent},
+            {"_type": "entity", "id": 1, "agent_id": agent, "name": name},
+            {"_type": "mention", "entity": 1, "ref": "mem:1"},
+        ]
 
     answer = load(house, *part("a", "Alpha"), *part("b", "Beta"))
     assert answer["associations"] == {"entities": 2, "mentions": 2, "relations": 0} and "errors" not in answer
-    assert house.sql("SELECT e.agent_id, m.record_id FROM entity_mentions m JOIN entities e ON e.id = m.entity_id ORDER BY 1") == [("a", 1), ("b", 2)]
+    assert house.sql(
+        "SELECT e.agent_id, m.record_id FROM entity_mentions m JOIN entities e ON e.id = m.entity_id ORDER BY 1"
+    ) == [("a", 1), ("b", 2)]
 
 
 def test_associations_of_a_skipped_row_go_to_the_row_that_is_there(house):
     load(house, memory("other"), memory("x"))
-    answer = load(house, memory("x", id=99), {"_type": "entity", "id": 5, "agent_id": "a", "name": "Alpha", "aliases": ["A", "Alpha"]},
-                  {"_type": "mention", "entity": 5, "ref": "mem:99"},
-                  {"_type": "relation", "agent_id": "a", "subject_kind": "entity", "subject_id": 5, "predicate": " Is  In ", "object_kind": "mem",
-                   "object_id": 99, "anchor_ref": "mem:50"})
+    answer = load(
+        house,
+        memory("x", id=99),
+        {"_type": "entity", "id": 5, "agent_id": "a", "name": "Alpha", "aliases": ["A", "Alpha"]},
+        {"_type": "mention", "entity": 5, "ref": "mem:99"},
+        {
+            "_type": "relation",
+            "agent_id": "a",
+            "subject_kind": "entity",
+            "subject_id": 5,
+            "predicate": " Is  In ",
+            "object_kind": "mem",
+            "object_id": 99,
+            "anchor_ref": "mem:50",
+        },
+    )
     assert answer["skipped_memories"] == 1 and answer["associations"] == {"entities": 1, "mentions": 1, "relations": 1}
     assert house.sql("SELECT kind, record_id FROM entity_mentions") == [("mem", 2)]
     assert house.sql("SELECT predicate, object_id, anchor_ref FROM relations") == [("is in", 2, None)]
@@ -170,14 +259,21 @@ def test_associations_of_a_skipped_row_go_to_the_row_that_is_there(house):
 
 
 def test_an_association_never_reaches_another_agents_row(house):
-    answer = load(house, {**memory("x", id=1), "agent_id": "b"}, {"_type": "entity", "id": 1, "agent_id": "a", "name": "Alpha"},
-                  {"_type": "mention", "entity": 1, "ref": "mem:1"})
+    answer = load(
+        house,
+        {**memory("x", id=1), "agent_id": "b"},
+        {"_type": "entity", "id": 1, "agent_id": "a", "name": "Alpha"},
+        {"_type": "mention", "entity": 1, "ref": "mem:1"},
+    )
     assert "another agent" in answer["errors"][0] and house.sql("SELECT count(*) FROM entity_mentions") == [(0,)]
 
 
 def test_an_alias_that_names_another_entity_is_left_out(house):
-    answer = load(house, {"_type": "entity", "id": 1, "agent_id": "a", "name": "Alpha", "aliases": ["X"]},
-                  {"_type": "entity", "id": 2, "agent_id": "a", "name": "Beta", "aliases": ["x"]})
+    answer = load(
+        house,
+        {"_type": "entity", "id": 1, "agent_id": "a", "name": "Alpha", "aliases": ["X"]},
+        {"_type": "entity", "id": 2, "agent_id": "a", "name": "Beta", "aliases": ["x"]},
+    )
     assert answer["associations"]["entities"] == 2 and "'x'" in answer["errors"][0]
 
 
@@ -194,25 +290,44 @@ def test_an_older_profile_never_replaces_a_newer_one(house):
 
 
 def test_everything_goes_to_the_target_agent(house):
-    answer = load(house, memory("x"), memory("y", agent_id=None), {"_type": "profile", "agent_id": "b", "content": "p"}, target_agent_id="t")
-    assert answer["imported_memories"] == 2 and contents(house, "t") == ["x", "y"] and house.ask("get_profile", agent_id="t") == {"profile": "p"}
+    answer = load(
+        house,
+        memory("x"),
+        memory("y", agent_id=None),
+        {"_type": "profile", "agent_id": "b", "content": "p"},
+        target_agent_id="t",
+    )
+    assert (
+        answer["imported_memories"] == 2
+        and contents(house, "t") == ["x", "y"]
+        and house.ask("get_profile", agent_id="t") == {"profile": "p"}
+    )
 
 
 def test_a_source_that_is_no_object_survives_a_round_trip(house):
     load(house, memory("x", source="user:1"), memory("y", source={}, source_text="{not json"), memory("z", source=None))
     assert [row[0] for row in house.sql("SELECT source FROM memories ORDER BY id")] == ["user:1", "{not json", "{}"]
     lines = house.export("out.jsonl")[1:]
-    assert [line["source"] for line in lines] == [{}, {}, {}] and [line.get("source_text") for line in lines] == ["user:1", "{not json", None]
+    assert [line["source"] for line in lines] == [{}, {}, {}] and [line.get("source_text") for line in lines] == [
+        "user:1",
+        "{not json",
+        None,
+    ]
     assert [row["source"] for row in house.ask("list_memories", agent_id="a")["memories"]] == [{}, {}, {}]
 
 
 def test_large_numbers_in_metadata_keep_every_digit(house):
-    load(house, '{"_type": "memory", "agent_id": "a", "content": "x", "metadata": {"n": 123456789012345678901234567890, "f": 0.1}}')
+    load(
+        house,
+        '{"_type": "memory", "agent_id": "a", "content": "x", "metadata": {"n": 123456789012345678901234567890, "f": 0.1}}',
+    )
     assert house.export("out.jsonl")[1]["metadata"] == {"n": 123456789012345678901234567890, "f": 0.1}
 
 
 def test_a_byte_order_mark_blank_lines_and_crlf_do_no_harm(house):
-    answer = load(house, b'\xef\xbb\xbf{"_type": "memory", "agent_id": "a", "content": "x"}\r', "", "  ", memory("y"), "{")
+    answer = load(
+        house, b'\xef\xbb\xbf{"_type": "memory", "agent_id": "a", "content": "x"}\r', "", "  ", memory("y"), "{"
+    )
     assert contents(house) == ["x", "y"] and answer["errors"][0].startswith("Line 5: ")
 
 
@@ -246,6 +361,7 @@ def test_rows_without_a_vector_are_listed_for_embedding_only_when_asked(make_hou
 @pytest.fixture
 def model():
     """A service that answers vectors of two numbers as the model `kit`."""
+
     class Model(EmbedServer):
         def reply(self, texts):
             return {"embeddings": [[0.6, 0.8]] * len(texts), "model": "kit"}
@@ -255,18 +371,30 @@ def model():
     served.stop()
 
 
-STRANGERS = [memory("of the model", embedding_b64=b64(1, 0), embedding_model="kit"), memory("of an unknown one", embedding_b64=b64(0, 1)),
-             memory("of another", embedding_b64=b64(1, 0), embedding_model="other"), memory("of another width", embedding_b64=b64(1, 0, 0), embedding_model="kit"),
-             memory("without one"), {"_type": "episode", "agent_id": "a", "summary": "an episode without one"}]
+STRANGERS = [
+    memory("of the model", embedding_b64=b64(1, 0), embedding_model="kit"),
+    memory("of an unknown one", embedding_b64=b64(0, 1)),
+    memory("of another", embedding_b64=b64(1, 0), embedding_model="other"),
+    memory("of another width", embedding_b64=b64(1, 0, 0), embedding_model="kit"),
+    memory("without one"),
+    {"_type": "episode", "agent_id": "a", "summary": "an episode without one"},
+]
 
 
 def test_rows_with_a_vector_of_another_model_are_listed_and_said_at_the_end(make_house, model):
     house = make_house(CPERSONA_EMBEDDING_MODE="http", CPERSONA_EMBEDDING_URL=model.url)
     house.run(house.ctx.backlog.stop())
-    assert load(house, *STRANGERS, dry_run=True, embed=True).get("without_usable_vector") == 2  # the service has not said yet which model it is
+    assert (
+        load(house, *STRANGERS, dry_run=True, embed=True).get("without_usable_vector") == 2
+    )  # the service has not said yet which model it is
     answer = load(house, *STRANGERS, embed=True)
     assert answer["listed_for_embedding"] == 4
-    assert house.sql("SELECT kind, id FROM embedding_backlog ORDER BY kind, id") == [("ep", 1), ("mem", 3), ("mem", 4), ("mem", 5)]
+    assert house.sql("SELECT kind, id FROM embedding_backlog ORDER BY kind, id") == [
+        ("ep", 1),
+        ("mem", 3),
+        ("mem", 4),
+        ("mem", 5),
+    ]
     assert load(house, *STRANGERS, dry_run=True, target_agent_id="b")["without_usable_vector"] == 4
     assert "listed_for_embedding" not in load(house, *STRANGERS, embed=True)
 

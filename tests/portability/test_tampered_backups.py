@@ -31,7 +31,11 @@ def backed_up(tmp_path_factory):
     root = tmp_path_factory.mktemp("sound")
     house = House(root)
     try:
-        rows = [memory("one", id=1, msg_id="m1", embedding_b64="AACAPwAAAAA=", embedding_model="kit"), memory("two", id=2), {"_type": "episode", "agent_id": "a", "summary": "e"}]
+        rows = [
+            memory("one", id=1, msg_id="m1", embedding_b64="AACAPwAAAAA=", embedding_model="kit"),
+            memory("two", id=2),
+            {"_type": "episode", "agent_id": "a", "summary": "e"},
+        ]
         assert house.ask("import_memories", input_path=house.write("in.jsonl", *rows))["imported_memories"] == 2
         assert house.ask("backup_database", output_path=str(root / "b.tar"))["ok"]
     finally:
@@ -49,6 +53,7 @@ def parts_of(path):
 @pytest.fixture
 def rebuilt(backed_up, tmp_path):
     """Write the backup again with its files, facts or database changed, a manifest that agrees, and return its path."""
+
     def rebuild(sql="", change=lambda files, facts: None, name="tampered.tar"):
         files, facts = parts_of(backed_up)
         if sql:
@@ -57,7 +62,10 @@ def rebuilt(backed_up, tmp_path):
             conn = apsw.Connection(str(work))
             conn.execute("PRAGMA foreign_keys = OFF")
             conn.execute(sql).fetchall()
-            facts["rows"] = {table: conn.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("memories", "episodes", "profiles")}
+            facts["rows"] = {
+                table: conn.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                for table in ("memories", "episodes", "profiles")
+            }
             conn.close()
             files["database.sqlite"] = work.read_bytes()
         change(files, facts)
@@ -86,7 +94,12 @@ def place(tmp_path, monkeypatch):
     places = paths.places(settings, environ)
     (root / "db" / "t.db").write_bytes(b"the store that is there")
     (root / "db" / "t.db.calibration.json").write_bytes(b"its calibration")
-    return SimpleNamespace(root=root, settings=settings, places=places, restore=lambda path, **more: bring_back.restore(path, settings, places, **more))
+    return SimpleNamespace(
+        root=root,
+        settings=settings,
+        places=places,
+        restore=lambda path, **more: bring_back.restore(path, settings, places, **more),
+    )
 
 
 def untouched(place):
@@ -109,22 +122,36 @@ def test_a_sound_backup_passes_and_is_put_in_place(place, backed_up):
     assert bring_back.check(backed_up)["memories"] == 2
     untouched(place)
     told = place.restore(backed_up)
-    assert told["memories"] == 2 and sqlite3.connect(place.places.db).execute("SELECT content FROM memories ORDER BY id").fetchall() == [("one",), ("two",)]
+    assert told["memories"] == 2 and sqlite3.connect(place.places.db).execute(
+        "SELECT content FROM memories ORDER BY id"
+    ).fetchall() == [("one",), ("two",)]
     assert open(told["moved_aside"], "rb").read() == b"the store that is there"
 
 
 OBJECTS = {
     "a trigger": ("CREATE TRIGGER gone AFTER INSERT ON memories BEGIN DELETE FROM memories; END", "trigger", "gone"),
-    "a trigger of a known name": ("DROP TRIGGER batches_memory; CREATE TRIGGER batches_memory AFTER DELETE ON memories BEGIN DELETE FROM episodes; END", "trigger", "batches_memory"),
+    "a trigger of a known name": (
+        "DROP TRIGGER batches_memory; CREATE TRIGGER batches_memory AFTER DELETE ON memories BEGIN DELETE FROM episodes; END",
+        "trigger",
+        "batches_memory",
+    ),
     "a view": ("CREATE VIEW peek AS SELECT * FROM memories", "view", "peek"),
     "a table": ("CREATE TABLE extra (x)", "table", "extra"),
     "an index": ("CREATE INDEX wide ON memories (content)", "index", "wide"),
     "no index": ("DROP INDEX memories_msg_id", "index", "memories_msg_id"),
-    "no unique index": ("DROP INDEX memories_content; CREATE INDEX memories_content ON memories (agent_id, content_key, project_id, channel)", "index", "memories_content"),
+    "no unique index": (
+        "DROP INDEX memories_content; CREATE INDEX memories_content ON memories (agent_id, content_key, project_id, channel)",
+        "index",
+        "memories_content",
+    ),
     "another column": ("ALTER TABLE profiles ADD COLUMN more TEXT", "table", "profiles"),
     "a generated column": ("ALTER TABLE canaries ADD COLUMN more AS (1 / 0)", "table", "canaries"),
-    "another tokenizer": ("DROP TABLE memory_terms; DROP TABLE memory_fts; CREATE VIRTUAL TABLE memory_fts USING fts5 (body, content = '', contentless_delete = 1);"
-                          "CREATE VIRTUAL TABLE memory_terms USING fts5vocab (memory_fts, row)", "table", "memory_fts"),
+    "another tokenizer": (
+        "DROP TABLE memory_terms; DROP TABLE memory_fts; CREATE VIRTUAL TABLE memory_fts USING fts5 (body, content = '', contentless_delete = 1);"
+        "CREATE VIRTUAL TABLE memory_terms USING fts5vocab (memory_fts, row)",
+        "table",
+        "memory_fts",
+    ),
     "a virtual table of another kind": ("CREATE VIRTUAL TABLE files USING fts4 (x)", "table", "files"),
 }
 
@@ -144,7 +171,10 @@ CONTENTS = {
     "the last id": ("UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = 'memories'", "ids"),
     "a row with the last id": ("UPDATE memories SET id = 9223372036854775807 WHERE id = 2", "ids"),
     "a negative id": ("UPDATE memories SET id = -5 WHERE id = 2", "ids"),
-    "a generation that is a text": ("UPDATE meta SET value = 'many' WHERE key = 'vector_generation'", "vector_generation"),
+    "a generation that is a text": (
+        "UPDATE meta SET value = 'many' WHERE key = 'vector_generation'",
+        "vector_generation",
+    ),
     "an identity of another length": ("UPDATE meta SET value = x'00' WHERE key = 'vector_store'", "vector_store"),
     "another application": ("PRAGMA application_id = 7", "cpersona"),
 }
@@ -157,7 +187,11 @@ def test_values_that_cpersona_never_writes_are_refused(place, rebuilt, what):
 
 
 def test_other_rows_than_the_manifest_says_are_refused(place, rebuilt):
-    refused(place, rebuilt(change=lambda files, facts: facts.update(rows={"memories": 3, "episodes": 1, "profiles": 0})), "manifest")
+    refused(
+        place,
+        rebuilt(change=lambda files, facts: facts.update(rows={"memories": 3, "episodes": 1, "profiles": 0})),
+        "manifest",
+    )
 
 
 def test_an_older_schema_is_compared_with_what_that_version_made(place, rebuilt, tmp_path):
@@ -176,9 +210,13 @@ def test_an_older_schema_is_compared_with_what_that_version_made(place, rebuilt,
 
 def test_rows_that_no_answer_carries_come_back_and_are_named(place, rebuilt):
     deep = '{"a":' * 900 + "1" + "}" * 900
-    path = rebuilt(f"UPDATE memories SET source = '{deep}' WHERE id = 1; UPDATE memories SET content = CAST(x'ff20' AS TEXT) WHERE id = 2")
+    path = rebuilt(
+        f"UPDATE memories SET source = '{deep}' WHERE id = 1; UPDATE memories SET content = CAST(x'ff20' AS TEXT) WHERE id = 2"
+    )
     for told in (bring_back.check(path), place.restore(path)):
-        assert [row["ref"] for row in told["unfit"]] == ["mem:1", "mem:2"] and all(row["reason"] for row in told["unfit"])
+        assert [row["ref"] for row in told["unfit"]] == ["mem:1", "mem:2"] and all(
+            row["reason"] for row in told["unfit"]
+        )
 
 
 # -- the archive
@@ -209,10 +247,28 @@ def _blocks(info, data):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("what", ["sparse", "pax", "global pax", "long name", "directory", "link", "hard link", "twice", "smaller", "larger", "unknown", "outside", "garbage behind"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "sparse",
+        "pax",
+        "global pax",
+        "long name",
+        "directory",
+        "link",
+        "hard link",
+        "twice",
+        "smaller",
+        "larger",
+        "unknown",
+        "outside",
+        "garbage behind",
+    ],
+)
 def test_an_archive_of_another_shape_than_ours_is_refused_and_takes_no_room(place, backed_up, tmp_path, what, packed):
     head, tail, extra = None, b"\0" * 1024, []
     if what == "sparse":
+
         def head(name, data):
             info = entry(name, len(data), tarfile.GNUTYPE_SPARSE)
             return info
@@ -224,11 +280,19 @@ def test_an_archive_of_another_shape_than_ours_is_refused_and_takes_no_room(plac
     elif what == "directory":
         extra = [_blocks(entry("settings.json", 0, tarfile.DIRTYPE), b"")]
     elif what in ("link", "hard link"):
-        extra = [_blocks(entry("settings.json", 0, tarfile.SYMTYPE if what == "link" else tarfile.LNKTYPE, linkname="/etc/passwd"), b"")]
+        extra = [
+            _blocks(
+                entry(
+                    "settings.json", 0, tarfile.SYMTYPE if what == "link" else tarfile.LNKTYPE, linkname="/etc/passwd"
+                ),
+                b"",
+            )
+        ]
     elif what == "twice":
         settings = parts_of(backed_up)[0]["settings.json"]
         extra = [_blocks(entry("settings.json", len(settings)), settings)]
     elif what in ("smaller", "larger"):
+
         def head(name, data):
             return entry(name, len(data) - 512 if what == "smaller" else 1 << 40)
     elif what == "unknown":
@@ -252,7 +316,9 @@ def test_the_archive_that_this_kit_writes_is_taken(place, backed_up, tmp_path):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_backup_that_is_larger_than_the_room_there_is_is_refused_before_a_byte_is_written(place, backed_up, tmp_path, monkeypatch, packed):
+def test_a_backup_that_is_larger_than_the_room_there_is_is_refused_before_a_byte_is_written(
+    place, backed_up, tmp_path, monkeypatch, packed
+):
     path = tmp_path / "b.tar"
     path.write_bytes(gzip.compress(open(backed_up, "rb").read()) if packed else open(backed_up, "rb").read())
     monkeypatch.setattr(shutil, "disk_usage", lambda directory: SimpleNamespace(total=10**9, used=0, free=100_000))
@@ -279,8 +345,22 @@ def test_a_small_part_that_is_huge_is_refused(place, rebuilt, name, monkeypatch)
 MANIFESTS = [[], {}, {"format": "cpersona-backup/1"}, "text", 7, None]
 
 
-@pytest.mark.parametrize("manifest", MANIFESTS + [{"files": {}}, {"files": {"database.sqlite": 7}}, {"files": {"database.sqlite": {"bytes": "many", "sha256": 1}}},
-                                                  {"schema": True}, {"schema": "9"}, {"rows": []}, {"rows": {"memories": -1}}, {"created_at": "\x1b[31m"}, {"version": ["1"]}, {"version": "\x1b]0;x\a"}])
+@pytest.mark.parametrize(
+    "manifest",
+    MANIFESTS
+    + [
+        {"files": {}},
+        {"files": {"database.sqlite": 7}},
+        {"files": {"database.sqlite": {"bytes": "many", "sha256": 1}}},
+        {"schema": True},
+        {"schema": "9"},
+        {"rows": []},
+        {"rows": {"memories": -1}},
+        {"created_at": "\x1b[31m"},
+        {"version": ["1"]},
+        {"version": "\x1b]0;x\a"},
+    ],
+)
 def test_a_manifest_of_another_shape_is_refused(place, backed_up, tmp_path, manifest):
     with tarfile.open(backed_up) as tar:
         sound = json.loads(tar.extractfile("manifest.json").read())["manifest"]
@@ -288,7 +368,10 @@ def test_a_manifest_of_another_shape_is_refused(place, backed_up, tmp_path, mani
     head = json.dumps({"manifest": body, "sha256": backup_file._digest(body)}).encode()
     files, _ = parts_of(backed_up)
     path = tmp_path / "odd.tar"
-    path.write_bytes(b"".join(_blocks(entry(name, len(data)), data) for name, data in {"manifest.json": head, **files}.items()) + b"\0" * 1024)
+    path.write_bytes(
+        b"".join(_blocks(entry(name, len(data)), data) for name, data in {"manifest.json": head, **files}.items())
+        + b"\0" * 1024
+    )
     refused(place, str(path))
 
 
@@ -309,15 +392,30 @@ def test_a_named_pipe_is_not_waited_for(place, tmp_path):
 
 
 def with_settings(rebuilt, kept):
-    return rebuilt(change=lambda files, facts: files.update({"settings.json": json.dumps(kept).encode() if not isinstance(kept, bytes) else kept}))
+    return rebuilt(
+        change=lambda files, facts: files.update(
+            {"settings.json": json.dumps(kept).encode() if not isinstance(kept, bytes) else kept}
+        )
+    )
 
 
 def setting(value, origin="config"):
     return {"value": value, "origin": origin}
 
 
-@pytest.mark.parametrize("kept", [b"not json", b"[" * 100_000, [], "text", {"recall_mode": "rsf"}, {"recall_mode": {"value": {"a": 1}, "origin": "config"}},
-                                  {"recall_mode": {"origin": "config"}}, {"recall_mode": {"value": "rsf", "origin": 7}}])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        b"not json",
+        b"[" * 100_000,
+        [],
+        "text",
+        {"recall_mode": "rsf"},
+        {"recall_mode": {"value": {"a": 1}, "origin": "config"}},
+        {"recall_mode": {"origin": "config"}},
+        {"recall_mode": {"value": "rsf", "origin": 7}},
+    ],
+)
 @pytest.mark.parametrize("asked", [False, True])
 def test_settings_of_another_shape_are_found_before_anything_is_replaced(place, rebuilt, kept, asked):
     path = with_settings(rebuilt, kept)
@@ -330,23 +428,54 @@ def test_settings_of_another_shape_are_found_before_anything_is_replaced(place, 
 
 
 KEPT = {
-    "recall_mode": setting("rsf"), "agent": setting("zoë\n\"'\\"), "vector_reach": setting(20_000), "confidence_enabled": setting(True),
-    "log_level": setting("debug", "environment"), "acl_file": setting("/tmp/mine"), "export_dir": setting("/"), "embedding_url": setting("http://example.org/embed"),
-    "embedding_mode": setting("http"), "token": setting("t"), "db_path": setting("/etc/passwd"), "socket": setting("/tmp/s"), "mystery": setting(1),
-    "fts_enabled": setting("perhaps"), "max_memories": setting(-3),
+    "recall_mode": setting("rsf"),
+    "agent": setting("zoë\n\"'\\"),
+    "vector_reach": setting(20_000),
+    "confidence_enabled": setting(True),
+    "log_level": setting("debug", "environment"),
+    "acl_file": setting("/tmp/mine"),
+    "export_dir": setting("/"),
+    "embedding_url": setting("http://example.org/embed"),
+    "embedding_mode": setting("http"),
+    "token": setting("t"),
+    "db_path": setting("/etc/passwd"),
+    "socket": setting("/tmp/s"),
+    "mystery": setting(1),
+    "fts_enabled": setting("perhaps"),
+    "max_memories": setting(-3),
 }
 
 
 def test_settings_are_written_only_when_asked_for_and_only_harmless_ones(place, rebuilt):
     path, config = with_settings(rebuilt, KEPT), place.root / "config" / "cpersona" / "config.toml"
     told = place.restore(path)
-    assert told["settings"] == "kept" and not config.exists() and told["offered_settings"] == ["agent", "confidence_enabled", "recall_mode", "vector_reach"]
+    assert (
+        told["settings"] == "kept"
+        and not config.exists()
+        and told["offered_settings"] == ["agent", "confidence_enabled", "recall_mode", "vector_reach"]
+    )
     told = place.restore(path, with_settings=True)
     assert told["settings"] == "written" and told["config"] == str(config)
     import tomllib
 
-    assert tomllib.loads(config.read_text("utf-8")) == {"agent": "zoë\n\"'\\", "confidence_enabled": True, "recall_mode": "rsf", "vector_reach": 20_000}
-    assert set(told["refused_settings"]) == {"acl_file", "export_dir", "embedding_url", "embedding_mode", "token", "db_path", "socket", "mystery", "fts_enabled", "max_memories"}
+    assert tomllib.loads(config.read_text("utf-8")) == {
+        "agent": "zoë\n\"'\\",
+        "confidence_enabled": True,
+        "recall_mode": "rsf",
+        "vector_reach": 20_000,
+    }
+    assert set(told["refused_settings"]) == {
+        "acl_file",
+        "export_dir",
+        "embedding_url",
+        "embedding_mode",
+        "token",
+        "db_path",
+        "socket",
+        "mystery",
+        "fts_enabled",
+        "max_memories",
+    }
     assert not load({"HOME": str(place.root), "XDG_CONFIG_HOME": str(place.root / "config")}).conflicts()
 
 
@@ -355,7 +484,11 @@ def test_a_config_file_that_is_there_is_never_written_over(place, rebuilt):
     config.parent.mkdir(parents=True)
     config.write_text('recall_mode = "cascade"\n')
     told = place.restore(with_settings(rebuilt, KEPT), with_settings=True)
-    assert told["settings"] == "kept" and config.read_text() == 'recall_mode = "cascade"\n' and "recall_mode" in told["differing_settings"]
+    assert (
+        told["settings"] == "kept"
+        and config.read_text() == 'recall_mode = "cascade"\n'
+        and "recall_mode" in told["differing_settings"]
+    )
 
 
 # -- what a killed restore left, and one that fails
@@ -431,7 +564,9 @@ def test_a_backup_while_words_are_written_anew_keeps_the_index_that_finds_the_ot
     conn = apsw.Connection(path)
     conn.execute("PRAGMA journal_mode = WAL").fetchall()
     schema.migrate(conn, 0.0, 4)
-    conn.execute("INSERT INTO memories (agent_id, created_at, content_key, content) VALUES ('a', '2026-01-05 00:00:00', x'00', 'walnut')")
+    conn.execute(
+        "INSERT INTO memories (agent_id, created_at, content_key, content) VALUES ('a', '2026-01-05 00:00:00', x'00', 'walnut')"
+    )
     conn.execute("INSERT INTO memory_fts (rowid, body) VALUES (1, 'walnut')")
     schema.migrate(conn, 0.0)
     conn.close()
@@ -439,4 +574,7 @@ def test_a_backup_while_words_are_written_anew_keeps_the_index_that_finds_the_ot
     backup.make(where, place.settings, str(tmp_path / "b.tar"), 0.0, None, threading.Event())
     assert bring_back.restore(str(tmp_path / "b.tar"), place.settings, place.places)["memories"] == 1
     with closing(apsw.Connection(place.places.db)) as restored:
-        assert former.present(restored) and former.search(restored, "mem", parse_query("walnut").terms, Scope("a"), 5)[0][0] == 1
+        assert (
+            former.present(restored)
+            and former.search(restored, "mem", parse_query("walnut").terms, Scope("a"), 5)[0][0] == 1
+        )

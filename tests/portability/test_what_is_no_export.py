@@ -39,7 +39,7 @@ CASES = {
     "strings": (b'"a"\n"b"\n', "JSON", "cpersona store --jsonl FILE"),
     "other objects": (b'{"text": "a"}\n', "JSON", "cpersona store --jsonl"),
     "one object": (b'{\n "notes": [1, 2]\n}\n', "JSON", "jq"),
-    "csv": (b"id,text,when\n1,hello,today\n2,\"a, b\",now\n", "CSV", "cpersona store --jsonl -"),
+    "csv": (b'id,text,when\n1,hello,today\n2,"a, b",now\n', "CSV", "cpersona store --jsonl -"),
     "semicolons": (b"id;text\n1;hello\n2;there\n", "CSV", "cpersona store --jsonl -"),
     "tsv": (b"id\ttext\n1\thello\n", "tab", "cpersona store --jsonl -"),
     "markdown": ("# Notes\n\n- [a link](https://example.org)\n".encode(), "Markdown", "cpersona store < FILE"),
@@ -71,7 +71,12 @@ def test_one_line_says_what_a_file_seems_to_be_and_what_takes_it(house, name, dr
     path.write_bytes(data)
     answer = house.ask("import_memories", input_path=str(path), dry_run=dry_run)
     assert answer["ok"] is False and house.code == "refused", answer
-    assert seems in answer["error"] and command in answer["error"] and "\n" not in answer["error"] and "nothing was imported" in answer["error"], answer
+    assert (
+        seems in answer["error"]
+        and command in answer["error"]
+        and "\n" not in answer["error"]
+        and "nothing was imported" in answer["error"]
+    ), answer
 
 
 def test_databases_are_told_apart(house):
@@ -79,7 +84,10 @@ def test_databases_are_told_apart(house):
     schema.migrate(apsw.Connection(str(path)), 0.0)
     ours = house.ask("import_memories", input_path=str(path))
     assert "database of cpersona" in ours["error"] and "cpersona --db FILE export" in ours["error"]
-    for name, script, seems in (("peer", "CREATE TABLE memories (id); CREATE TABLE schema_version (version)", "export it there"), ("other", "CREATE TABLE t (x)", "SQLite")):
+    for name, script, seems in (
+        ("peer", "CREATE TABLE memories (id); CREATE TABLE schema_version (version)", "export it there"),
+        ("other", "CREATE TABLE t (x)", "SQLite"),
+    ):
         path = house.root / f"{name}.db"
         with sqlite3.connect(path) as conn:
             conn.executescript(script)

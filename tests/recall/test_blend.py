@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cpersona_daemon.embedding.base import Part, Profile, Questions
 from cpersona_daemon.recall import autocut, blend, gate, penalty, prior
@@ -28,7 +29,9 @@ def row(score, rid=1, **more):
 
 
 def limits(blend_gate=blend.GATE, **more):
-    return gate.thresholds(0, k=60, deep=more.pop("deep", False), blank=False, admission=None, measured={}, blend_gate=blend_gate)
+    return gate.thresholds(
+        0, k=60, deep=more.pop("deep", False), blank=False, admission=None, measured={}, blend_gate=blend_gate
+    )
 
 
 # -- similarity
@@ -45,7 +48,10 @@ def test_similarity_is_what_stands_above_the_background_of_question_and_row():
 def test_a_store_of_few_rows_stands_between_what_was_expected_and_what_it_shows():
     rows, query = unit(0, 1)[None], unit(1, 0)
     centre = np.array([0.9, 0.9])
-    values = [float(blend.similarities(rows, query, blend.Background(n, n + 1, centre), DECLARED)[1][0]) for n in (1, 4, 16, 256)]
+    values = [
+        float(blend.similarities(rows, query, blend.Background(n, n + 1, centre), DECLARED)[1][0])
+        for n in (1, 4, 16, 256)
+    ]
     assert values == sorted(values, reverse=True)
     expected = float(blend.similarities(rows, query, None, DECLARED)[1][0])
     assert values[0] < expected == pytest.approx(-0.15)
@@ -53,7 +59,9 @@ def test_a_store_of_few_rows_stands_between_what_was_expected_and_what_it_shows(
 
 def test_a_row_is_no_background_of_itself():
     rows = np.stack([unit(1, 0), unit(0, 1)])
-    _, above = blend.similarities(rows, unit(1, 0), blend.Background(2, 2, rows.mean(axis=0, dtype=np.float64)), DECLARED)
+    _, above = blend.similarities(
+        rows, unit(1, 0), blend.Background(2, 2, rows.mean(axis=0, dtype=np.float64)), DECLARED
+    )
     # The question and each row have 0 with the other row, and eight rows of 0.1 were expected beforehand.
     assert above == pytest.approx([1 - 0.75 * (0.8 / 9 + 0.8 / 9), -0.75 * (1.8 / 9 + 0.8 / 9)])
 
@@ -71,7 +79,9 @@ def test_what_is_near_to_every_question_must_be_nearer_to_this_one():
     answer, exclamation, question = unit(1, 0, 1), unit(1, 1, 0), unit(1, 0, 0)
     rows = np.stack([answer, exclamation])
     assert blend.similarities(rows, question, None, replace(asked, questions=None))[1] == pytest.approx([0.5**0.5] * 2)
-    assert blend.similarities(rows, question, None, asked)[1] == pytest.approx([0.5**0.5, 0.5**0.5 * (1 - blend.BACKGROUND_SHARE * 0.8)])
+    assert blend.similarities(rows, question, None, asked)[1] == pytest.approx(
+        [0.5**0.5, 0.5**0.5 * (1 - blend.BACKGROUND_SHARE * 0.8)]
+    )
 
 
 def test_where_questions_about_anything_are_known_the_questions_own_background_counts_less():
@@ -82,12 +92,16 @@ def test_where_questions_about_anything_are_known_the_questions_own_background_c
 
 
 def test_what_a_row_has_with_any_question_counts_in_the_multilingual_part_too():
-    profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, part=Part(2, 4, 0.5), questions=questions(0.0, 0.0, 0.3, 0.0))
+    profile = Profile(
+        0.26, 0.2, 0.1, 0.6, background=0.0, part=Part(2, 4, 0.5), questions=questions(0.0, 0.0, 0.3, 0.0)
+    )
     half = 0.5**0.5
     row, question = np.array([-half, 0, half, 0], np.float32), np.array([half, 0, half, 0], np.float32)
     behind = blend.Background(10**9, 10**9 + 1, np.array([0.0, 0.0, 0.1, 0.0]))
     of_part = 1 - 0.3 / half * blend.BACKGROUND_SHARE - 0.1 / half * (blend.QUESTION_SHARE + blend.BACKGROUND_SHARE)
-    assert blend.similarities(row[None], question, behind, profile)[1] == pytest.approx([blend.PART_WORTH * of_part], abs=1e-6)
+    assert blend.similarities(row[None], question, behind, profile)[1] == pytest.approx(
+        [blend.PART_WORTH * of_part], abs=1e-6
+    )
 
 
 def test_a_question_in_another_language_hears_the_multilingual_part():
@@ -125,7 +139,11 @@ def test_three_shared_common_words_reach_no_gate_and_a_whole_identifier_reaches_
 
 
 def test_a_rare_identifier_counts_however_long_the_question_is():
-    assert blend.scored(0.1, 0.0, 0.2, identified=True).score == blend.IDENTIFIED > blend.gate_of(None, 2.0, blend.UNKNOWN_NAME)
+    assert (
+        blend.scored(0.1, 0.0, 0.2, identified=True).score
+        == blend.IDENTIFIED
+        > blend.gate_of(None, 2.0, blend.UNKNOWN_NAME)
+    )
     assert blend.scored(0.1, 0.0, 1.0, identified=True).score == blend.WORDS
 
 
@@ -135,18 +153,31 @@ def test_a_score_is_never_below_zero():
 
 def test_neighbours_lend_a_share_of_the_better_one_both_ways():
     a, b, c, far = (("mem", i) for i in (1, 2, 3, 9))
-    scores = {a: blend.scored(0.5, 0.5, 0), b: blend.scored(0.1, 0.1, 0), c: blend.scored(0.3, 0.3, 0), far: blend.scored(0.9, 0.9, 0)}
-    assert blend.lend(scores, [(b, a), (b, c)]) == {a: pytest.approx(0.03), b: pytest.approx(0.15), c: pytest.approx(0.03)}
+    scores = {
+        a: blend.scored(0.5, 0.5, 0),
+        b: blend.scored(0.1, 0.1, 0),
+        c: blend.scored(0.3, 0.3, 0),
+        far: blend.scored(0.9, 0.9, 0),
+    }
+    assert blend.lend(scores, [(b, a), (b, c)]) == {
+        a: pytest.approx(0.03),
+        b: pytest.approx(0.15),
+        c: pytest.approx(0.03),
+    }
 
 
 def test_a_neighbour_that_says_nothing_lends_nothing():
     a, b = ("mem", 1), ("mem", 2)
-    assert blend.lend({a: blend.scored(-0.5, -0.5, 0), b: blend.scored(0.1, 0.1, 0)}, [(a, b), (a, ("mem", 3))]) == {a: pytest.approx(0.03)}
+    assert blend.lend({a: blend.scored(-0.5, -0.5, 0), b: blend.scored(0.1, 0.1, 0)}, [(a, b), (a, ("mem", 3))]) == {
+        a: pytest.approx(0.03)
+    }
 
 
 def test_an_identifier_names_its_row_and_none_beside_it():
     a, b = ("mem", 1), ("mem", 2)
-    assert blend.lend({a: blend.scored(0.0, -0.1, 0), b: blend.scored(0.3, 0.1, 1.0, identified=True)}, [(a, b)]) == {a: pytest.approx(0.03)}
+    assert blend.lend({a: blend.scored(0.0, -0.1, 0), b: blend.scored(0.3, 0.1, 1.0, identified=True)}, [(a, b)]) == {
+        a: pytest.approx(0.03)
+    }
     assert blend.lend({a: blend.scored(0.0, -0.1, 0), b: blend.scored(0.0, -0.1, 1.0, identified=True)}, [(a, b)]) == {}
 
 
@@ -171,12 +202,20 @@ def test_a_row_that_holds_a_rare_identifier_passes_whatever_it_scores():
 
 
 def test_a_name_that_no_row_holds_raises_the_gate():
-    assert blend.unfamiliarity(100, True, True, 0.9) == blend.UNKNOWN_NAME > blend.unfamiliarity(100, False, False, 0.9) == 1.0
+    assert (
+        blend.unfamiliarity(100, True, True, 0.9)
+        == blend.UNKNOWN_NAME
+        > blend.unfamiliarity(100, False, False, 0.9)
+        == 1.0
+    )
     assert blend.gate_of(None, 1.0, 1.8) == pytest.approx(1.8 * blend.gate_of(None, 1.0))
 
 
 def test_words_that_no_row_holds_raise_the_gate_of_a_question_about_a_familiar_person_and_more_so_in_a_large_store():
-    factors = [blend.unfamiliarity(rows, False, True, share) for rows, share in ((100, 0.0), (10, 0.5), (100, 0.5), (10_000, 0.5), (10_000, 1.0))]
+    factors = [
+        blend.unfamiliarity(rows, False, True, share)
+        for rows, share in ((100, 0.0), (10, 0.5), (100, 0.5), (10_000, 0.5), (10_000, 1.0))
+    ]
     assert factors[0] == 1.0 and factors[2] == pytest.approx(1.3) and factors == sorted(factors)
 
 
@@ -185,7 +224,10 @@ def test_deep_halves_the_gate():
 
 
 @given(
-    st.lists(st.tuples(st.floats(0, 2, allow_nan=False), st.booleans()), max_size=30), st.one_of(st.none(), st.floats(0.01, 1)), st.floats(1, 3), st.booleans(),
+    st.lists(st.tuples(st.floats(0, 2, allow_nan=False), st.booleans()), max_size=30),
+    st.one_of(st.none(), st.floats(0.01, 1)),
+    st.floats(1, 3),
+    st.booleans(),
 )
 def test_from_strict_over_balanced_to_lenient_the_rows_admitted_never_shrink(drawn, measured, unfamiliarity, deep):
     rows = [row(score, i, identified=identified) for i, (score, identified) in enumerate(drawn)]

@@ -41,7 +41,9 @@ class House:
     """A database with its vector store, and recalls through the pipeline as a reader thread runs them."""
 
     def __init__(self, directory, **options):
-        self.settings = load({"HOME": str(directory)}, {"db_path": str(directory / "t.db"), "recall_mode": "blend", **options})
+        self.settings = load(
+            {"HOME": str(directory)}, {"db_path": str(directory / "t.db"), "recall_mode": "blend", **options}
+        )
         places = paths.places(self.settings, {"HOME": str(directory)})
         self.vectors = VectorStore(places)
         self.db = Database(places.db, SystemClock(), self.vectors.apply)
@@ -58,7 +60,11 @@ class House:
         def job(tx):
             ids = []
             for n, (text, vector) in enumerate(rows):
-                ids.append(memories.insert(tx, NewMemory(agent, text, timestamp=iso_now(START + (minute + n * apart) * 60), **more)))
+                ids.append(
+                    memories.insert(
+                        tx, NewMemory(agent, text, timestamp=iso_now(START + (minute + n * apart) * 60), **more)
+                    )
+                )
                 if vector is not None:
                     backlog.attach_vector(tx, MEMORY, ids[-1], "m", vector)
             return ids
@@ -70,13 +76,41 @@ class House:
         words = "harbour lantern violin granite orchard compass meadow turbine saddle glacier".split()
         vectors = rng.normal(size=(count, WIDTH)).astype(np.float32)
         vectors[:, 0] *= 0.1  # unrelated to the question, more or less
-        self.add(*((f"the {words[n % 10]} {words[n * 7 % 10]} of row {n}", v / np.linalg.norm(v)) for n, v in enumerate(vectors)), minute=1e6)
+        self.add(
+            *(
+                (f"the {words[n % 10]} {words[n * 7 % 10]} of row {n}", v / np.linalg.norm(v))
+                for n, v in enumerate(vectors)
+            ),
+            minute=1e6,
+        )
 
-    def recall(self, text, vector=QUESTION, *, precision="balanced", limit=10, profile=None, measured=None, gates=None, set=None, **more):
+    def recall(
+        self,
+        text,
+        vector=QUESTION,
+        *,
+        precision="balanced",
+        limit=10,
+        profile=None,
+        measured=None,
+        gates=None,
+        set=None,
+        **more,
+    ):
         settings = self.settings.with_overrides(set or {})
         bench = pipeline.Bench(
-            settings=settings, now=START, vectors=self.vectors, mode=settings.recall_mode, legacy=False, embedder=True, admission=None,
-            measured=gates or ({} if measured is None else {"blend": measured}), cosine_floor=0.2, cosine_ceil=0.75, profile=profile, beta=BETAS[precision],
+            settings=settings,
+            now=START,
+            vectors=self.vectors,
+            mode=settings.recall_mode,
+            legacy=False,
+            embedder=True,
+            admission=None,
+            measured=gates or ({} if measured is None else {"blend": measured}),
+            cosine_floor=0.2,
+            cosine_ceil=0.75,
+            profile=profile,
+            beta=BETAS[precision],
         )
         query = Query(text, Scope("kit"), limit, count_recalls=False, **more)
         asked = None if vector is None else VectorQuery(vector, "m", 0.0, pipeline._part_of(vector, profile))
@@ -106,10 +140,21 @@ def test_what_stands_above_the_background_comes_back_and_a_question_about_nothin
 @pytest.mark.parametrize("others", [3, 300])
 @pytest.mark.parametrize("precision", BETAS)
 @pytest.mark.parametrize("measured", [None, 0.5])
-def test_an_exact_identifier_comes_back_first_at_every_precision_before_and_after_calibration(house, others, precision, measured):
+def test_an_exact_identifier_comes_back_first_at_every_precision_before_and_after_calibration(
+    house, others, precision, measured
+):
     house.fill(others)
-    far = house.add(*((f"{name} and what came of it", near(-0.2)) for name in ("CVE-2024-3094", "9d3fe55ab01c", "/etc/acme/agentd.toml", "E1103")))
-    for ref, question in zip(far, ("CVE-2024-3094", "what was commit 9d3fe55 about", "/etc/acme/agentd.toml", "have we seen E1103 before?"), strict=True):
+    far = house.add(
+        *(
+            (f"{name} and what came of it", near(-0.2))
+            for name in ("CVE-2024-3094", "9d3fe55ab01c", "/etc/acme/agentd.toml", "E1103")
+        )
+    )
+    for ref, question in zip(
+        far,
+        ("CVE-2024-3094", "what was commit 9d3fe55 about", "/etc/acme/agentd.toml", "have we seen E1103 before?"),
+        strict=True,
+    ):
         assert house.refs(question, precision=precision, measured=measured)[0] == ref
 
 
@@ -117,13 +162,13 @@ def test_an_exact_identifier_comes_back_first_at_every_precision_before_and_afte
 @pytest.mark.parametrize("cosine", [-0.2, 0.1, 0.25])
 def test_under_rank_fusion_an_identifier_passes_beside_an_embedder_that_declares_its_numbers(house, gates, cosine):
     house.fill(60)
-    ref, = house.add(("CVE-2024-3094 and what came of it", near(cosine)))
+    (ref,) = house.add(("CVE-2024-3094 and what came of it", near(cosine)))
     rrf, declared = {"recall_mode": "rrf"}, Profile(0.26, 0.2, 0.1, 0.6)
     found = house.recall("was CVE-2024-3094 fixed", profile=declared, gates=gates, set=rrf, trace=True)
     assert ref in [row.ref for row in found.rows]
     if gates:
         assert ref not in house.refs("was CVE-2024-3094 fixed", gates=gates, set=rrf)
-    whole, = house.add(("pip says externally-managed-environment there", near(cosine)))
+    (whole,) = house.add(("pip says externally-managed-environment there", near(cosine)))
     assert whole in house.refs("externally-managed-environment", profile=declared, gates=gates, set=rrf)
     assert ref not in house.refs("was CVE fixed", profile=declared, gates={"cosine": 0.9, "rrf": 3 / 61}, set=rrf)
 
@@ -137,7 +182,9 @@ def test_a_few_shared_common_words_bring_nothing_back(house):
 def test_without_an_embedder_words_decide(tmp_path):
     house = House(tmp_path, embedding_mode="none")
     try:
-        (gold, other) = house.add(("The heliotrope is watered on Mondays", None), ("A violin needs new strings", None), apart=1.0)
+        (gold, other) = house.add(
+            ("The heliotrope is watered on Mondays", None), ("A violin needs new strings", None), apart=1.0
+        )
         assert house.refs("when is the heliotrope watered?", None) == [gold]
         assert house.refs("when are the taxes due?", None) == []
         row = house.recall("when is the heliotrope watered?", None).rows[0]
@@ -161,7 +208,12 @@ def test_the_rows_admitted_never_shrink_from_strict_to_lenient(house, text):
 
 
 def test_an_excluded_text_neither_comes_back_nor_through_its_neighbour(house):
-    first, second = house.add(("the heliotrope stands in the hall", near(0.8)), ("it is watered on Mondays", near(0.1)), apart=1.0, source=SPOKEN)
+    first, second = house.add(
+        ("the heliotrope stands in the hall", near(0.8)),
+        ("it is watered on Mondays", near(0.1)),
+        apart=1.0,
+        source=SPOKEN,
+    )
     assert house.refs("heliotrope hall") == [first, second]
     assert house.refs("heliotrope hall", exclude=("it is watered on Mondays",)) == [first]
 
@@ -171,7 +223,12 @@ def test_an_excluded_text_neither_comes_back_nor_through_its_neighbour(house):
 
 def test_a_neighbour_in_time_and_source_is_lifted(house):
     house.fill(40)
-    best, beside = house.add(("the heliotrope stands in the hall", near(0.7)), ("and it is watered on Mondays", near(-0.1)), apart=1.0, source=SPOKEN)
+    best, beside = house.add(
+        ("the heliotrope stands in the hall", near(0.7)),
+        ("and it is watered on Mondays", near(-0.1)),
+        apart=1.0,
+        source=SPOKEN,
+    )
     (stranger,) = house.add(("and it is watered on Tuesdays", near(-0.1)), minute=5e5, source=SPOKEN)
     found = {row.ref: row for row in house.recall("where is the heliotrope", limit=100).rows}
     assert best in found and beside in found and stranger not in found
@@ -197,7 +254,12 @@ def test_the_multilingual_part_finds_what_the_whole_vector_does_not_see(house):
 def chat(house):
     """Sixty rows, of which nine name Tobias, each a little near to whatever is asked of him; others speak of a wallet elsewhere."""
     house.fill(51)
-    house.tobias = house.add(*((f"Tobias: {word}", near(0.12)) for word in "lantern violin granite orchard compass meadow turbine saddle glacier".split()))
+    house.tobias = house.add(
+        *(
+            (f"Tobias: {word}", near(0.12))
+            for word in "lantern violin granite orchard compass meadow turbine saddle glacier".split()
+        )
+    )
     house.add(("lose the brown wallet", near(0.0)), agent="else")
     return house
 
@@ -214,7 +276,16 @@ def test_words_that_no_row_in_scope_holds_keep_a_familiar_name_from_being_an_ans
 @pytest.mark.parametrize("limit", [1, 10, 60, 100])
 @pytest.mark.parametrize("spared", [0, 3, 8])
 def test_neither_the_limit_nor_what_is_excluded_moves_the_gate(chat, limit, spared):
-    exclude = ["Tobias: lantern", "Tobias: violin", "Tobias: granite", "Tobias: orchard", "Tobias: compass", "Tobias: meadow", "Tobias: turbine", "Tobias: saddle"][:spared]
+    exclude = [
+        "Tobias: lantern",
+        "Tobias: violin",
+        "Tobias: granite",
+        "Tobias: orchard",
+        "Tobias: compass",
+        "Tobias: meadow",
+        "Tobias: turbine",
+        "Tobias: saddle",
+    ][:spared]
     assert chat.refs(WALLET, limit=limit, exclude=tuple(exclude)) == []
 
 
@@ -231,8 +302,16 @@ def test_how_much_a_missing_word_says_hangs_on_the_agents_rows_and_not_on_the_st
 
 def test_a_name_that_is_common_but_stands_on_no_list_is_known(house):
     house.add(*((f"boiler valve {n}", near(0.3)) for n in range(90)))
-    house.add(*((f"Tobias and the weekly market walk with a long list of things to buy, number {n}", near(-0.1)) for n in range(120)), minute=1e4)
-    assert {row.match_reason["signal"] for row in house.recall("Does the boiler of Tobias have a valve?").rows} == {"blend"}
+    house.add(
+        *(
+            (f"Tobias and the weekly market walk with a long list of things to buy, number {n}", near(-0.1))
+            for n in range(120)
+        ),
+        minute=1e4,
+    )
+    assert {row.match_reason["signal"] for row in house.recall("Does the boiler of Tobias have a valve?").rows} == {
+        "blend"
+    }
     assert house.recall("Does the boiler of Tobias have a valve?", trace=True).trace.get("unfamiliarity") is None
 
 
@@ -250,7 +329,9 @@ def test_a_question_brings_back_no_rows_that_share_nothing_but_its_language(hous
         first = first if language is None else axis * 1.2 + 0.3 * first
         second = second * [1, *[0.1] * 11] if meaning is None else meaning
         second = second + (meaning is None) * np.eye(12)[1 + next(_places) % 11]
-        return np.concatenate([first / np.linalg.norm(first), second / np.linalg.norm(second)]).astype(np.float32) * np.float32(0.5**0.5)
+        return np.concatenate([first / np.linalg.norm(first), second / np.linalg.norm(second)]).astype(
+            np.float32
+        ) * np.float32(0.5**0.5)
 
     house.add(*((f"row {n}", vector(None, None)) for n in range(100)))
     house.add(*((f"{word} bleu", vector("French", None)) for word in ("canard", "cheval", "bateau")))
@@ -278,7 +359,11 @@ def test_match_reason_names_the_blend_with_cosine_and_coverage_beside_it(house):
     house.add(("the heliotrope stands in the hall", near(0.75)))
     (row,) = house.recall("heliotrope hall").rows
     assert set(row.match_reason) == {"signal", "score", "cosine", "coverage"}
-    assert row.match_reason["signal"] == "blend" and row.match_reason["cosine"] == pytest.approx(0.75) and row.match_reason["coverage"] == 1.0
+    assert (
+        row.match_reason["signal"] == "blend"
+        and row.match_reason["cosine"] == pytest.approx(0.75)
+        and row.match_reason["coverage"] == 1.0
+    )
 
 
 def test_the_parts_of_a_traced_recall_add_up_and_every_candidate_is_accounted_for(house):
@@ -288,7 +373,9 @@ def test_the_parts_of_a_traced_recall_add_up_and_every_candidate_is_accounted_fo
     assert trace["mode"] == "blend" and trace["thresholds"]["blend"]["from"] == "shipped"
     for row in trace["rows"]:
         assert row["fused"] == pytest.approx(max(0.0, row["similarity"] + row["words"]) + row["neighbours"])
-        assert row["fate"] in ("returned", "limit", "gate") and row["passes"] == (row["score"] >= row["threshold"] or row.get("identifier", False))
+        assert row["fate"] in ("returned", "limit", "gate") and row["passes"] == (
+            row["score"] >= row["threshold"] or row.get("identifier", False)
+        )
     assert sum(row["fate"] == "returned" for row in trace["rows"]) == 3
     assert len(trace["rows"]) == trace["stages"]["considered"]
 
@@ -297,7 +384,10 @@ def test_a_row_found_by_nothing_is_explained(house):
     house.fill(120)
     (hidden,) = house.add(("nothing in common", near(-0.5)))
     verdict = house.recall("heliotrope", why_not=("mem", int(hidden[4:]))).trace["why_not"]
-    assert verdict["stage"] == "retrieval" and {c["reason"] for c in verdict["channels"]} == {"floor", "no_word_in_common"}
+    assert verdict["stage"] == "retrieval" and {c["reason"] for c in verdict["channels"]} == {
+        "floor",
+        "no_word_in_common",
+    }
 
 
 def test_a_row_with_nothing_to_weigh_is_no_candidate_and_is_explained(house):
@@ -311,15 +401,32 @@ def test_of_two_versions_the_question_chooses_where_that_is_asked_for(house):
     house.fill(40)
     twin = near(0.8)
     (old,) = house.add(("our office is on Canal Street", twin))
-    (new,) = house.add(("our office moved to Mill Lane", (0.98 * twin + 0.02 * near(0.3)) / np.linalg.norm(0.98 * twin + 0.02 * near(0.3))), minute=60 * 24 * 200)
+    (new,) = house.add(
+        (
+            "our office moved to Mill Lane",
+            (0.98 * twin + 0.02 * near(0.3)) / np.linalg.norm(0.98 * twin + 0.02 * near(0.3)),
+        ),
+        minute=60 * 24 * 200,
+    )
     on = {"version_order": True}
-    assert house.refs("where is our office now", set=on)[0] == new and house.refs("where was our office before", set=on)[0] == old
+    assert (
+        house.refs("where is our office now", set=on)[0] == new
+        and house.refs("where was our office before", set=on)[0] == old
+    )
     assert house.refs("office address", set=on) == house.refs("office address")
-    first = next(row for question in ("where is our office now", "where was our office before") for row in house.recall(question, set=on).rows[:1] if "version" in row.match_reason)
+    first = next(
+        row
+        for question in ("where is our office now", "where was our office before")
+        for row in house.recall(question, set=on).rows[:1]
+        if "version" in row.match_reason
+    )
     assert first.match_reason["version"]["places"] == 1 and first.match_reason["version"]["over"] in (old, new)
 
 
 def test_the_same_store_and_question_give_the_same_answer(house):
     house.fill(100)
-    answers = [[(row.ref, row.match_reason) for row in house.recall("harbour lantern of row 5", QUESTION, limit=50).rows] for _ in range(3)]
+    answers = [
+        [(row.ref, row.match_reason) for row in house.recall("harbour lantern of row 5", QUESTION, limit=50).rows]
+        for _ in range(3)
+    ]
     assert answers[0] == answers[1] == answers[2] and answers[0]

@@ -2,10 +2,20 @@
 
 import apsw
 import pytest
-from hypothesis import given, settings as hypothesis_settings, strategies as st
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from cpersona_daemon.instants import parse_instant
-from cpersona_daemon.recall.coverage import ELSEWHERE_LEAST, ELSEWHERE_MOST, Question, Reading, dates_of, idf, share_of_words
+from cpersona_daemon.recall.coverage import (
+    ELSEWHERE_LEAST,
+    ELSEWHERE_MOST,
+    Question,
+    Reading,
+    dates_of,
+    idf,
+    share_of_words,
+)
 from cpersona_daemon.recall.lexical import index_text, parse_query, quoted
 from cpersona_daemon.storage import lexical, schema
 
@@ -29,19 +39,31 @@ def held(stem, question, text, when=None, rows=0, found=()):
 
 
 def test_a_row_that_holds_every_content_word_covers_the_whole_question(stem):
-    assert held(stem, "which database do we use for the billing service", "The billing services use a database").coverage == 1.0
+    assert (
+        held(stem, "which database do we use for the billing service", "The billing services use a database").coverage
+        == 1.0
+    )
 
 
 def test_the_share_is_weighed_by_how_rare_each_word_is(stem):
     # "deploy" stands in 900 of 1,000 rows, "heliotrope" in one.
     world = 1000 + ELSEWHERE_LEAST + ELSEWHERE_MOST
     common, rare = idf(900, world), idf(1, world)
-    assert held(stem, "deploy heliotrope", "we deploy on Fridays", rows=1000, found=(900, 1)).coverage == pytest.approx(common / (common + rare))
-    assert held(stem, "deploy heliotrope", "the heliotrope server", rows=1000, found=(900, 1)).coverage == pytest.approx(rare / (common + rare))
+    assert held(stem, "deploy heliotrope", "we deploy on Fridays", rows=1000, found=(900, 1)).coverage == pytest.approx(
+        common / (common + rare)
+    )
+    assert held(
+        stem, "deploy heliotrope", "the heliotrope server", rows=1000, found=(900, 1)
+    ).coverage == pytest.approx(rare / (common + rare))
 
 
 def test_in_a_store_of_one_memory_its_words_are_not_common(stem):
-    assert held(stem, "which branch do deploys use", "Deploys go out from the release branch", rows=1, found=(1, 1, 0)).coverage > 0.4
+    assert (
+        held(
+            stem, "which branch do deploys use", "Deploys go out from the release branch", rows=1, found=(1, 1, 0)
+        ).coverage
+        > 0.4
+    )
 
 
 def test_a_word_within_a_word_is_not_held_and_one_after_it_is(stem):
@@ -57,36 +79,56 @@ def test_stop_words_are_neither_asked_for_nor_held(stem):
     assert held(stem, "what is the budget", "what is the weather").coverage == 0.0
 
 
-@pytest.mark.parametrize("question, text", [
-    ("CVE-2024-3094", "xz backdoor: CVE-2024-3094, see the advisory"),
-    ("9d3fe55", "commit 9d3fe55ab01c fixes the cursor"),
-    ("C++", "we write it in C++."),
-    ("/etc/acme/agentd.toml", "config is `/etc/acme/agentd.toml`, mode 0640"),
-    ("naïve café", "a NAIVE cafe\u0301"),
-    ("running tests", "the test runs"),
-    ("空调", "办公室的空调每天关闭"),
-    ("Caroline's gift", "a gift for Caroline"),
-])
+@pytest.mark.parametrize(
+    "question, text",
+    [
+        ("CVE-2024-3094", "xz backdoor: CVE-2024-3094, see the advisory"),
+        ("9d3fe55", "commit 9d3fe55ab01c fixes the cursor"),
+        ("C++", "we write it in C++."),
+        ("/etc/acme/agentd.toml", "config is `/etc/acme/agentd.toml`, mode 0640"),
+        ("naïve café", "a NAIVE cafe\u0301"),
+        ("running tests", "the test runs"),
+        ("空调", "办公室的空调每天关闭"),
+        ("Caroline's gift", "a gift for Caroline"),
+    ],
+)
 def test_what_the_index_would_find_is_held(stem, question, text):
     assert held(stem, question, text).coverage == 1.0
 
 
-@pytest.mark.parametrize("question, text", [
-    ("CVE-2024-3094", "CVE-2024-3095"), ("C++", "the C compiler"), ("cat", "concatenate"), ("空调", "空气调节"), ("E1103", "E11034"),
-])
+@pytest.mark.parametrize(
+    "question, text",
+    [
+        ("CVE-2024-3094", "CVE-2024-3095"),
+        ("C++", "the C compiler"),
+        ("cat", "concatenate"),
+        ("空调", "空气调节"),
+        ("E1103", "E11034"),
+    ],
+)
 def test_what_the_index_would_not_find_is_not_held(stem, question, text):
     assert held(stem, question, text).coverage == 0.0
 
 
 def test_a_row_written_on_the_day_holds_the_date(stem):
     question, text = "what did Maria buy on 3 June, 2023?", "Maria bought a lamp"
-    assert held(stem, question, text, "2023-06-03T10:00:00Z").coverage > held(stem, question, text, "2023-06-20T10:00:00Z").coverage
-    assert held(stem, question, text, "2023-06-20T10:00:00Z").coverage > held(stem, question, text, "2022-01-01T10:00:00Z").coverage
+    assert (
+        held(stem, question, text, "2023-06-03T10:00:00Z").coverage
+        > held(stem, question, text, "2023-06-20T10:00:00Z").coverage
+    )
+    assert (
+        held(stem, question, text, "2023-06-20T10:00:00Z").coverage
+        > held(stem, question, text, "2022-01-01T10:00:00Z").coverage
+    )
     assert held(stem, question, text, "2022-01-01T10:00:00Z") == held(stem, question, text)
 
 
 def test_dates_are_read_from_words_years_and_iso_stamps():
-    assert dates_of("in March 2024 or on 2024-05-17") == {"2024": (2024, None, None), "march": (None, 3, None), "2024-05-17": (2024, 5, 17)}
+    assert dates_of("in March 2024 or on 2024-05-17") == {
+        "2024": (2024, None, None),
+        "march": (None, 3, None),
+        "2024-05-17": (2024, 5, 17),
+    }
     assert dates_of("May I march on? version 3.2023 and port 20231") == {}
     assert dates_of("on May 3") | {"3rd": (None, None, 3)} == dates_of("on May 3")
 
@@ -106,7 +148,9 @@ def unmet(stem, question, *rows, size=None, counts=None):
     masks = [Question(question, terms, stem, 1, (1,) * len(terms.terms)).held(Reading(row, None)).terms for row in rows]
     found = tuple(sum(mask >> place & 1 for mask in masks) for place in range(len(terms.terms)))
     size = len(rows) if size is None else size
-    return Question(question, terms, stem, size, counts or found).unmet(size, 0, lambda term: bool(found[terms.terms.index(term)]))
+    return Question(question, terms, stem, size, counts or found).unmet(
+        size, 0, lambda term: bool(found[terms.terms.index(term)])
+    )
 
 
 def test_a_question_that_names_what_no_row_holds_says_so(stem):
@@ -124,14 +168,22 @@ def test_a_name_that_only_other_peoples_rows_hold_is_held_by_none(stem):
     assert unmet(stem, "When do we rotate the Datadog key?", "We rotate the key", counts=(1, 5, 1)).name
 
 
-@pytest.mark.parametrize("name", ["Zanzibar's", "<Zanzibar>", "*Zanzibar*", "«Zanzibar»", "„Zanzibar“", "{Zanzibar}", "Zanzibar…", "#Zanzibar"])
+@pytest.mark.parametrize(
+    "name",
+    ["Zanzibar's", "<Zanzibar>", "*Zanzibar*", "«Zanzibar»", "„Zanzibar“", "{Zanzibar}", "Zanzibar…", "#Zanzibar"],
+)
 def test_a_name_is_one_whatever_stands_around_it(stem, name):
     assert unmet(stem, f"what did we say about {name} and the garden fence in the end", "the garden fence").name
 
 
-@pytest.mark.parametrize("question", [
-    "what is the garden fence for? Thanks for your help with this", "what did we say on Monday about the garden fence", "Zanzibar is the place of the garden fence",
-])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what is the garden fence for? Thanks for your help with this",
+        "what did we say on Monday about the garden fence",
+        "Zanzibar is the place of the garden fence",
+    ],
+)
 def test_the_beginning_of_a_sentence_and_a_day_are_no_names(stem, question):
     assert not unmet(stem, question, "the garden fence").name
 
@@ -160,11 +212,37 @@ def test_a_question_without_words_covers_nothing(stem):
     assert held(stem, "?!", "anything").coverage == 0.0
 
 
-PIECES = st.sampled_from(["Run", "running", "runner", "foo_bar", "foo-bar", "C++", "a.b/c", "v1.2.3", "9d3fe55", "café", "naive", "空调", "密码重置", "don't", "x", "42", "Ünï", "hopping", "hope"])
+PIECES = st.sampled_from(
+    [
+        "Run",
+        "running",
+        "runner",
+        "foo_bar",
+        "foo-bar",
+        "C++",
+        "a.b/c",
+        "v1.2.3",
+        "9d3fe55",
+        "café",
+        "naive",
+        "空调",
+        "密码重置",
+        "don't",
+        "x",
+        "42",
+        "Ünï",
+        "hopping",
+        "hope",
+    ]
+)
 
 
 @hypothesis_settings(max_examples=150, deadline=None)
-@given(st.lists(PIECES, min_size=1, max_size=4), st.lists(PIECES, min_size=1, max_size=6), st.sampled_from([" ", ", ", ". "]))
+@given(
+    st.lists(PIECES, min_size=1, max_size=4),
+    st.lists(PIECES, min_size=1, max_size=6),
+    st.sampled_from([" ", ", ", ". "]),
+)
 def test_reading_a_text_agrees_with_asking_the_index(asked, stored, between):
     connection = apsw.Connection(":memory:")
     schema.migrate(connection, 0)
@@ -174,7 +252,11 @@ def test_reading_a_text_agrees_with_asking_the_index(asked, stored, between):
         query = parse_query(piece)
         for term in query.terms:
             forms = [term.token] + [quoted(term.prefix) + "*"] * bool(term.prefix) + [term.phrase] * bool(term.phrase)
-            found = bool(connection.execute("SELECT 1 FROM memory_fts WHERE memory_fts MATCH ?", (" OR ".join(forms),)).fetchall())
+            found = bool(
+                connection.execute(
+                    "SELECT 1 FROM memory_fts WHERE memory_fts MATCH ?", (" OR ".join(forms),)
+                ).fetchall()
+            )
             alone = Question(piece, type(query)((term,)), stem)
             assert (alone.held(Reading(text, None)).coverage > 0) == found, (piece, term, text)
     connection.close()

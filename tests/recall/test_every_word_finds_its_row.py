@@ -103,26 +103,45 @@ def house(tmp_path_factory):
 
 def spellings(word: str) -> set[str]:
     """A word as others may write it: composed or not, in capitals or not."""
-    return {word, unicodedata.normalize("NFC", word), unicodedata.normalize("NFD", word), word.upper(), word.lower(), word.casefold()}
+    return {
+        word,
+        unicodedata.normalize("NFC", word),
+        unicodedata.normalize("NFD", word),
+        word.upper(),
+        word.lower(),
+        word.casefold(),
+    }
 
 
 def without_marks(word: str) -> str:
     """A word as one writes it who leaves out accents and the vowel signs that may be left out."""
-    return "".join(c for c in unicodedata.normalize("NFD", word) if not 0x300 <= ord(c) <= 0x36F and not 0x591 <= ord(c) <= 0x5C7 and not 0x64B <= ord(c) <= 0x655)
+    return "".join(
+        c
+        for c in unicodedata.normalize("NFD", word)
+        if not 0x300 <= ord(c) <= 0x36F and not 0x591 <= ord(c) <= 0x5C7 and not 0x64B <= ord(c) <= 0x655
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_word_of_every_script_finds_its_row(house, mode):
     missed = [
-        (name, word) for name, text in SCRIPTS.items() for word in words_of(text)
-        for asked in (spellings(word) if mode == "blend" else {word}) if house.rows[name] not in house.refs(asked, mode)
+        (name, word)
+        for name, text in SCRIPTS.items()
+        for word in words_of(text)
+        for asked in (spellings(word) if mode == "blend" else {word})
+        if house.rows[name] not in house.refs(asked, mode)
     ]
     assert not missed
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_word_inside_a_text_without_spaces_finds_its_row(house, mode):
-    assert not [(name, word) for name, (_, asked) in RUNS.items() for word in asked if house.rows[name] not in house.refs(word, mode)]
+    assert not [
+        (name, word)
+        for name, (_, asked) in RUNS.items()
+        for word in asked
+        if house.rows[name] not in house.refs(word, mode)
+    ]
 
 
 @pytest.mark.parametrize("name", ["Latin", "Vietnamese", "Greek", "Cyrillic", "Hebrew", "Arabic"])
@@ -136,11 +155,32 @@ def test_marks_that_a_row_leaves_out_may_be_written(words):
 
 
 NAMED = [
-    ("Андрей чинит принтер", "Андрей"), ("η Αθήνα είναι όμορφη", "αθηνα"), ("كِتَابٌ جَدِيدٌ", "كتاب"), ("ILIK su", "ılık"), ("Işık kapalı", "ışık"),
-    ("放在E4417目录里", "E4417"), ("放在E4417目录里", "4417"), ("release party🎉tonight", "🎉"), ("v2.3.1 is out", "2.3.1"), ("v2.3.1 is out", "2.3"),
-    ("see PROJ-1042 now", "1042"), ("用PROJ1042吧", "1042"), ("value 0xDEADBEEF read", "DEADBEEF"), ("value 0xDEADBEEF read", "0xdeadbeef"),
-    ("written in python3.11", "python"), ("it took 15ms", "15"), ("uses sha256", "256"), ("12factor app", "factor"), ("co\u00adoperate", "cooperate"),
-    ("ᾠδή τις", "ωδη"), ("م\u0640\u0640رحبا", "مرحبا"), ("非常に②番", "2"), ("col·lecció", "lecció"), ("snake_case_name", "case"), ("a/b-c.d", "c"), ("the naïveté", "naivete"),
+    ("Андрей чинит принтер", "Андрей"),
+    ("η Αθήνα είναι όμορφη", "αθηνα"),
+    ("كِتَابٌ جَدِيدٌ", "كتاب"),
+    ("ILIK su", "ılık"),
+    ("Işık kapalı", "ışık"),
+    ("放在E4417目录里", "E4417"),
+    ("放在E4417目录里", "4417"),
+    ("release party🎉tonight", "🎉"),
+    ("v2.3.1 is out", "2.3.1"),
+    ("v2.3.1 is out", "2.3"),
+    ("see PROJ-1042 now", "1042"),
+    ("用PROJ1042吧", "1042"),
+    ("value 0xDEADBEEF read", "DEADBEEF"),
+    ("value 0xDEADBEEF read", "0xdeadbeef"),
+    ("written in python3.11", "python"),
+    ("it took 15ms", "15"),
+    ("uses sha256", "256"),
+    ("12factor app", "factor"),
+    ("co\u00adoperate", "cooperate"),
+    ("ᾠδή τις", "ωδη"),
+    ("م\u0640\u0640رحبا", "مرحبا"),
+    ("非常に②番", "2"),
+    ("col·lecció", "lecció"),
+    ("snake_case_name", "case"),
+    ("a/b-c.d", "c"),
+    ("the naïveté", "naivete"),
 ]
 
 
@@ -152,9 +192,17 @@ def test_a_word_as_people_see_it_finds_its_row_first(words, text, asked, mode):
     assert words.refs(asked, mode)[:1] == [row]
 
 
-@pytest.mark.parametrize(("text", "asked"), [
-    ("commit 9d3fe55ab01c", "55"), ("commit 9d3fe55ab01c", "fe"), ("the kitten slept", "kit"), ("h264 stream", "h2"), ("3rd of 20th", "th"), ("version 12.3.1", "v12.3.1"),
-])
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("commit 9d3fe55ab01c", "55"),
+        ("commit 9d3fe55ab01c", "fe"),
+        ("the kitten slept", "kit"),
+        ("h264 stream", "h2"),
+        ("3rd of 20th", "th"),
+        ("version 12.3.1", "v12.3.1"),
+    ],
+)
 def test_a_piece_of_a_word_is_no_word(words, text, asked):
     words.add(text, "another row with k8s")
     assert words.refs(asked) == []
@@ -184,12 +232,22 @@ def test_a_row_that_a_word_found_is_weighed_whatever_its_meaning(words):
 
 WITH_J = "Андрей Алексей Сергей Николай Дмитрий Юрий Василий Григорий Матвей Тимофей Валерий Анатолий Геннадий Евгений Аркадий Виталий".split()
 WITHOUT_J = "Иван Олег Анна Мария Ольга Павел Роман Борис Вера Нина Игорь Лев".split()
-DEEDS = ("чинит принтер", "готовит отчёт", "едет в отпуск", "пишет письмо заказчику", "проверяет резервные копии", "ведёт совещание")
+DEEDS = (
+    "чинит принтер",
+    "готовит отчёт",
+    "едет в отпуск",
+    "пишет письмо заказчику",
+    "проверяет резервные копии",
+    "ведёт совещание",
+)
 
 
 def test_with_the_builtin_embedder_names_with_j_come_first_as_names_without_do(tmp_path):
     async def asked() -> dict[str, bool]:
-        settings = load({"HOME": str(tmp_path)}, {"db_path": str(tmp_path / "t.db"), "embedding_mode": "builtin", "calibrate_on_model_change": False})
+        settings = load(
+            {"HOME": str(tmp_path)},
+            {"db_path": str(tmp_path / "t.db"), "embedding_mode": "builtin", "calibrate_on_model_change": False},
+        )
         ctx = await open_context(settings, places(settings, {"HOME": str(tmp_path)}), SystemClock())
         try:
             texts = {name: f"{name} {DEEDS[n % len(DEEDS)]}" for n, name in enumerate(WITH_J + WITHOUT_J)}
@@ -201,7 +259,10 @@ def test_with_the_builtin_embedder_names_with_j_come_first_as_names_without_do(t
                     backlog.attach_vector(tx, MEMORY, memories.insert(tx, NewMemory("kit", text)), identity, vector)
 
             await ctx.db.write(write)
-            found = {name: await pipeline.recall(ctx, settings, Query(name, Scope("kit"), 3, count_recalls=False)) for name in texts}
+            found = {
+                name: await pipeline.recall(ctx, settings, Query(name, Scope("kit"), 3, count_recalls=False))
+                for name in texts
+            }
             return {name: [row.text for row in result.rows[:1]] == [texts[name]] for name, result in found.items()}
         finally:
             await close_context(ctx)

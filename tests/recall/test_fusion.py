@@ -51,9 +51,17 @@ def test_excluded_rows_keep_their_rank_under_rrf_and_do_not_return():
         ([near((1, 0.9), (2, 0.1)), words((3, -4.0), (4, -1.0))], {1: 0.5, 2: 0.0, 3: 0.5, 4: 0.0}),
         ([near((1, 0.9), (2, 0.1)), words((1, -4.0), (2, -1.0))], {1: 1.0, 2: 0.0}),
         ([near((1, 0.9), (2, 0.1))], {1: 1.0, 2: 0.0}),
-        ([near((1, 0.9), (2, 0.1)), words((3, -4.0), (4, -1.0)), words((5, -2.0), channel=EPISODE_FTS)], {1: 1 / 3, 2: 0, 3: 1 / 3, 4: 0, 5: 1 / 3}),
+        (
+            [near((1, 0.9), (2, 0.1)), words((3, -4.0), (4, -1.0)), words((5, -2.0), channel=EPISODE_FTS)],
+            {1: 1 / 3, 2: 0, 3: 1 / 3, 4: 0, 5: 1 / 3},
+        ),
     ],
-    ids=["first on one of two lists is one half", "first on both is one", "one list gives its first one", "first on one of three is a third"],
+    ids=[
+        "first on one of two lists is one half",
+        "first on both is one",
+        "one list gives its first one",
+        "first on one of three is a third",
+    ],
 )
 def test_rsf_scores_are_exact(lists, expected):
     assert scores(fuse(lists, "rsf", 60, 1.0), "rsf") == expected
@@ -64,7 +72,10 @@ def test_rsf_gives_every_row_of_equal_scores_one():
 
 
 def test_rsf_drops_excluded_rows_before_normalising_and_does_not_count_a_list_left_empty():
-    lists = [Ranked(NEAR, mem(1, 2, 3), (0.9, 0.8, 0.1), frozenset(mem(1))), Ranked(MEMORY_FTS, mem(1), (-1.0,), frozenset(mem(1)))]
+    lists = [
+        Ranked(NEAR, mem(1, 2, 3), (0.9, 0.8, 0.1), frozenset(mem(1))),
+        Ranked(MEMORY_FTS, mem(1), (-1.0,), frozenset(mem(1))),
+    ]
     assert scores(fuse(lists, "rsf", 60, 1.0), "rsf") == {2: 1.0, 3: 0.0}
 
 
@@ -75,7 +86,11 @@ def test_the_far_list_counts_whole_in_the_divisor_and_its_votes_are_priced():
 
 
 def test_cascade_appends_new_episode_rows_and_then_the_head_of_the_memory_list_that_fits():
-    lists = [near((1, 0.9), (2, 0.8)), words((2, -9.0), (3, -5.0), channel=EPISODE_FTS), words((1, -4.0), (4, -3.0), (5, -2.0))]
+    lists = [
+        near((1, 0.9), (2, 0.8)),
+        words((2, -9.0), (3, -5.0), channel=EPISODE_FTS),
+        words((1, -4.0), (4, -3.0), (5, -2.0)),
+    ]
     # Five places, three taken: two of the memory list are looked at, and one of them is there already.
     assert [c.rid[1] for c in cascade(lists, 5)] == [1, 2, 3, 4]
     assert all(c.rrf is None and c.rsf is None for c in cascade(lists, 5))

@@ -113,7 +113,12 @@ SPAN = (0.0, 100 * HOUR)
 
 
 def order(rows, facts, **options):
-    return prior.apply(rows, facts, SPAN, **{"mode": "rrf", "rate": 0.1, "floor": 0.3, "anchor": "newest", "now": 1000 * HOUR, **options})
+    return prior.apply(
+        rows,
+        facts,
+        SPAN,
+        **{"mode": "rrf", "rate": 0.1, "floor": 0.3, "anchor": "newest", "now": 1000 * HOUR, **options},
+    )
 
 
 def test_the_age_weight_falls_hyperbolically_to_its_floor():
@@ -131,7 +136,10 @@ def test_age_is_measured_from_the_newest_record_so_that_a_dormant_store_ranks_as
 
 def test_an_undated_row_stands_at_the_middle_of_the_range_and_a_newer_episode_has_age_zero():
     rows = [Candidate(("mem", 1), rrf=0.02), Candidate(("ep", 1), rrf=0.02)]
-    weighed = {c.rid: c.prior for c in order(rows, {("mem", 1): Facts(None), ("ep", 1): Facts(SPAN[1] + HOUR, is_episode=True)}, rate=0.02)}
+    weighed = {
+        c.rid: c.prior
+        for c in order(rows, {("mem", 1): Facts(None), ("ep", 1): Facts(SPAN[1] + HOUR, is_episode=True)}, rate=0.02)
+    }
     assert weighed == {("mem", 1): 1 / (1 + 50 * 0.02), ("ep", 1): 1.0}
 
 
@@ -140,7 +148,9 @@ def test_the_profile_row_is_not_weighted_and_keeps_the_end():
     assert [c.rid for c in order(rows, {("mem", 1): Facts(0.0)})] == [("mem", 1), PROFILE]
 
 
-_rows = st.lists(st.tuples(st.floats(0.001, 0.05), st.one_of(st.none(), st.floats(0, 100 * HOUR))), min_size=1, max_size=15)
+_rows = st.lists(
+    st.tuples(st.floats(0.001, 0.05), st.one_of(st.none(), st.floats(0, 100 * HOUR))), min_size=1, max_size=15
+)
 
 
 @given(_rows, st.floats(0, 100), st.floats(0, 1), st.sampled_from(["newest", "now"]))

@@ -28,7 +28,22 @@ def test_plain_words_are_indexed_by_themselves():
     assert index_text('He said: "go home, now" (please).').split() == ["he", "said", "go", "home", "now", "please"]
 
 
-@pytest.mark.parametrize("name", ["CVE-2024-3094", "C++", "src/a.b/c.py", "don't", "foo_bar", "C#", "5%", "--dry-run", "4f2a9ced", "ops@example.test", "%Y-%m-%d"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CVE-2024-3094",
+        "C++",
+        "src/a.b/c.py",
+        "don't",
+        "foo_bar",
+        "C#",
+        "5%",
+        "--dry-run",
+        "4f2a9ced",
+        "ops@example.test",
+        "%Y-%m-%d",
+    ],
+)
 def test_an_identifier_is_appended_once_as_the_token_its_query_asks_for(name):
     (token,) = appended(f"see {name} there")
     assert only(name).token == f'"{token}"'
@@ -144,7 +159,11 @@ def test_stop_words_are_written_the_way_queries_are_compared():
 def test_every_expression_is_one_quoted_string(text):
     for term in parse_query(text).terms:
         for expression in filter(None, (term.token, term.phrase, *term.words)):
-            assert expression[0] == expression[-1] == '"' and '"' not in expression[1:-1].replace('""', "") and "\0" not in expression
+            assert (
+                expression[0] == expression[-1] == '"'
+                and '"' not in expression[1:-1].replace('""', "")
+                and "\0" not in expression
+            )
 
 
 def test_a_short_number_inside_cjk_text_is_not_asked_for_alone_but_a_long_one_is():

@@ -44,7 +44,9 @@ def ask(house):
 
     def ask(well: bool, method: str = "recall", query: str = "", **more) -> dict:
         embedder.well = well
-        answer, code = store.call(method, {"agent_id": "a", "query": query or f"?{next(_numbers)}", **more.pop("params", {})}, **more)
+        answer, code = store.call(
+            method, {"agent_id": "a", "query": query or f"?{next(_numbers)}", **more.pop("params", {})}, **more
+        )
         assert code is None, answer
         return answer
 
@@ -95,7 +97,11 @@ def test_a_saved_question_that_cannot_be_embedded_is_not_recorded_as_lost(house,
     added, _ = store.call("add_canary", {"agent_id": "c", "query": "?what sings in the morning", "ref": ref})
     assert (added["ok"], added["state"], added["advisory"]["severity"]) == (True, "new", "hint")
     answer, code = store.call("run_canaries", {"agent_id": "c"})
-    assert code == "embedding" and answer["ok"] is False and "1 of 1 saved questions could not be embedded" in answer["error"]
+    assert (
+        code == "embedding"
+        and answer["ok"] is False
+        and "1 of 1 saved questions could not be embedded" in answer["error"]
+    )
     assert [c["state"] for c in store.call("list_canaries", {"agent_id": "c"})[0]["canaries"]] == ["new"]
     embedder.well = True
     assert store.call("run_canaries", {"agent_id": "c"})[0]["found"] == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
-from contract_kit import MODEL, Agent, Embedder, Store, at_cosine, memory, episode, opened_store, with_vector  # noqa: E402
+from contract_kit import MODEL, Agent, Embedder, Store, at_cosine, episode, memory, opened_store, with_vector  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,13 @@ def test_nothing_is_said_where_every_row_can_be_compared(agent):
 
 
 def test_rows_without_a_vector_of_another_model_and_of_another_width_are_counted_together(agent):
-    agent.load(memory("apples", cosine=0.9), memory("none"), foreign("foreign"), narrow("narrow"), episode("an episode without one"))
+    agent.load(
+        memory("apples", cosine=0.9),
+        memory("none"),
+        foreign("foreign"),
+        narrow("narrow"),
+        episode("an episode without one"),
+    )
     answer = agent.recall("fruit")
     assert said(answer).startswith("4 rows have no vector that this question can be compared with")
     assert "words alone" in said(answer) and "health --fix" in answer["advisory"]["runbook"]
@@ -63,7 +69,12 @@ def test_every_kind_of_recall_says_it(agent, method):
 def test_only_rows_of_the_scope_are_counted(agent, house):
     store, directory, embedder = house
     Agent(store.call, directory, embedder).load(memory("somebody else's"))
-    agent.load(memory("global"), memory("in p", project_id="p"), memory("in q", project_id="q"), memory("in p and c", project_id="p", channel="c"))
+    agent.load(
+        memory("global"),
+        memory("in p", project_id="p"),
+        memory("in q", project_id="q"),
+        memory("in p and c", project_id="p", channel="c"),
+    )
     counts = {}
     for project, channel in ((None, ""), ("p", ""), ("", ""), ("q", "c"), ("p", "c")):
         counts[project, channel] = int(said(agent.recall("fruit", project_id=project, channel=channel)).split()[0])
@@ -97,8 +108,13 @@ def test_rows_that_wait_are_told_from_rows_that_nobody_will_embed(agent, house):
     store, *_ = house
     refs = agent.load(memory("none"), memory("forgotten"))
     store.run(store.ctx.backlog.stop())
-    store.ctx.db.write_now(lambda tx: tx.execute("INSERT INTO embedding_backlog VALUES ('mem', ?)", (int(refs[0][4:]),)) and None)
-    assert said(agent.recall("fruit")) == "2 rows have no vector that this question can be compared with and are found by words alone; 1 of them waits for one"
+    store.ctx.db.write_now(
+        lambda tx: tx.execute("INSERT INTO embedding_backlog VALUES ('mem', ?)", (int(refs[0][4:]),)) and None
+    )
+    assert (
+        said(agent.recall("fruit"))
+        == "2 rows have no vector that this question can be compared with and are found by words alone; 1 of them waits for one"
+    )
     assert agent.ask("check_health", fix=True, checks=["missing_vectors"])["fixed"]
     assert said(agent.recall("fruit")) == "2 rows still wait for their vectors and are found by words alone until then"
     store.run(_started(store.ctx.backlog))

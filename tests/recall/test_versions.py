@@ -1,7 +1,8 @@
 """Two notes about one thing: which of them comes first, and that nothing else moves."""
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cpersona_daemon.recall.types import PROFILE, Candidate
 from cpersona_daemon.recall.versions import APART_SECONDS, LOOKED_AT, NOW, PAST, REACH, Moved, asked_about, reorder
@@ -25,16 +26,32 @@ def days(**at):
     return {("mem", int(name[1:])): None if day is None else day * DAY for name, day in at.items()}
 
 
-@pytest.mark.parametrize("question", [
-    "where is our office", "what do we pay now", "which one is the latest version?", "how does the customer currently pay", "can Tomas take penicillin", "what was it, and is it still so",
-])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "where is our office",
+        "what do we pay now",
+        "which one is the latest version?",
+        "how does the customer currently pay",
+        "can Tomas take penicillin",
+        "what was it, and is it still so",
+    ],
+)
 def test_present_tense_and_words_for_now_ask_about_now(question):
     assert asked_about(question) == NOW
 
 
-@pytest.mark.parametrize("question", [
-    "where was our office in 2023", "what did the gateway run on before", "the error budget in February 2024", "who used to lead the team", "the price a year ago", "where have we been on 3 June",
-])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "where was our office in 2023",
+        "what did the gateway run on before",
+        "the error budget in February 2024",
+        "who used to lead the team",
+        "the price a year ago",
+        "where have we been on 3 June",
+    ],
+)
 def test_past_tense_and_dates_ask_about_the_past(question):
     assert asked_about(question) == PAST
 
@@ -77,7 +94,11 @@ def test_the_profile_stays_at_the_end():
     assert [c.rid for c in reorder(found, NOW, days(m1=0, m2=3), twins((1, 2)))] == [("mem", 2), ("mem", 1), PROFILE]
 
 
-@given(st.lists(st.integers(0, 40), min_size=1, max_size=30), st.sets(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=40), st.sampled_from([NOW, PAST]))
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=30),
+    st.sets(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=40),
+    st.sampled_from([NOW, PAST]),
+)
 def test_the_same_rows_come_back_and_none_rises_further_than_it_says(instants, pairs, asked):
     found = rows(*range(len(instants)))
     after = reorder(found, asked, {("mem", i): day * DAY for i, day in enumerate(instants)}, twins(*pairs))

@@ -34,5 +34,9 @@ def test_a_letter_a_digit_or_an_emoji_is_something_to_look_for(text):
 
 def test_an_agent_with_a_profile_is_not_answered_with_it_for_a_question_of_no_word(words):
     words.fill()
-    words.db.write_now(lambda tx: tx.execute("INSERT INTO profiles (agent_id, updated_at, content) VALUES ('kit', '2026-01-01', 'likes tea')"))
+    words.db.write_now(
+        lambda tx: tx.execute(
+            "INSERT INTO profiles (agent_id, updated_at, content) VALUES ('kit', '2026-01-01', 'likes tea')"
+        )
+    )
     assert words.recall("()*").rows == [] and words.recall("unheard").rows != []

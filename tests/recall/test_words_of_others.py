@@ -17,14 +17,25 @@ def answer(store, text, mode="blend", agent="kit"):
     """Everything that a client is told of its rows."""
     result = store.recall(text, mode, agent, trace=True)
     words = [channel["words"] for channel in result.trace["channels"] if "words" in channel]
-    return ([(row.ref, row.match_reason) for row in result.rows], result.considered, result.gated, result.best_missed, words, result.trace["rows"],
-            result.trace.get("unfamiliarity"))
+    return (
+        [(row.ref, row.match_reason) for row in result.rows],
+        result.considered,
+        result.gated,
+        result.best_missed,
+        words,
+        result.trace["rows"],
+        result.trace.get("unfamiliarity"),
+    )
 
 
 def without_bm25(told):
     """The same without the scores of the full-text lists, which have the statistics of the whole table."""
     *rest, rows, unfamiliarity = told
-    bare = [{key: value for key, value in row.items() if key != "lists"} | {"lists": [place["channel"] for place in row["lists"]]} for row in rows]
+    bare = [
+        {key: value for key, value in row.items() if key != "lists"}
+        | {"lists": [place["channel"] for place in row["lists"]]}
+        for row in rows
+    ]
     return (*rest, bare, unfamiliarity)
 
 
@@ -59,9 +70,18 @@ def test_a_word_of_very_many_rows_of_others_finds_an_agents_few_rows(words):
     rows = words.add("a kettle by the wall", "the hub")
     words.add(*(f"kettle of others {n}" for n in range(200)), agent="other")
     for text in ("kettle", "kettle hub", "kettle unheard"):
-        found = words.db.read_now(lambda conn: lexical.search(conn, "mem", parse_query(text), Scope("kit"), 10, common_rows=40))  # noqa: B023
+        found = words.db.read_now(
+            lambda conn: lexical.search(conn, "mem", parse_query(text), Scope("kit"), 10, common_rows=40)
+        )  # noqa: B023
         assert f"mem:{found[0][0]}" in rows and {f"mem:{row}" for row, _ in found} <= set(rows), text
-    assert len(words.db.read_now(lambda conn: lexical.search(conn, "mem", parse_query("kettle hub"), Scope("kit"), 10, common_rows=40))) == 2
+    assert (
+        len(
+            words.db.read_now(
+                lambda conn: lexical.search(conn, "mem", parse_query("kettle hub"), Scope("kit"), 10, common_rows=40)
+            )
+        )
+        == 2
+    )
 
 
 def test_whether_a_term_is_held_is_asked_of_the_agents_rows(words, monkeypatch):

@@ -35,7 +35,12 @@ class WordStore:
 
     def add(self, *texts: str, agent: str = "kit", **more) -> list[str]:
         """Store memories and return their refs."""
-        return [f"mem:{i}" for i in self.db.write_now(lambda tx: [memories.insert(tx, NewMemory(agent, text, **more)) for text in texts])]
+        return [
+            f"mem:{i}"
+            for i in self.db.write_now(
+                lambda tx: [memories.insert(tx, NewMemory(agent, text, **more)) for text in texts]
+            )
+        ]
 
     def episode(self, summary: str, keywords: str = "", agent: str = "kit") -> str:
         return f"ep:{self.db.write_now(lambda tx: episodes.insert(tx, NewEpisode(agent, summary, keywords)))}"
@@ -44,13 +49,25 @@ class WordStore:
         """Add rows in words that no test asks for."""
         self.add(*(f"filler {chr(97 + n // 26)}{chr(97 + n % 26)}zqx filler" for n in range(count)), agent=agent)
 
-    def recall(self, text: str, mode: str = "blend", agent: str = "kit", limit: int = 10, scope: Scope | None = None, **more) -> Result:
+    def recall(
+        self, text: str, mode: str = "blend", agent: str = "kit", limit: int = 10, scope: Scope | None = None, **more
+    ) -> Result:
         settings = self.settings.with_overrides({"recall_mode": mode})
         bench = pipeline.Bench(
-            settings=settings, now=1_750_000_000.0, vectors=self.vectors, mode=mode, legacy=False, embedder=False, admission=None, measured={},
-            cosine_floor=0.2, cosine_ceil=0.75,
+            settings=settings,
+            now=1_750_000_000.0,
+            vectors=self.vectors,
+            mode=mode,
+            legacy=False,
+            embedder=False,
+            admission=None,
+            measured={},
+            cosine_floor=0.2,
+            cosine_ceil=0.75,
         )
-        return self.db.read_now(pipeline._run, bench, None, Query(text, scope or Scope(agent), limit, count_recalls=False, **more))
+        return self.db.read_now(
+            pipeline._run, bench, None, Query(text, scope or Scope(agent), limit, count_recalls=False, **more)
+        )
 
     def refs(self, text: str, mode: str = "blend", **options) -> list[str]:
         return [row.ref for row in self.recall(text, mode, **options).rows]

@@ -25,7 +25,9 @@ def queue(spool: Path, method: str, key: str | None = None, **params) -> str:
 
 
 def episodes(connection) -> list[str]:
-    return [row["summary"] for row in connection.call("list_episodes", {"agent_id": "default", "limit": 200})[0]["episodes"]][::-1]
+    return [
+        row["summary"] for row in connection.call("list_episodes", {"agent_id": "default", "limit": 200})[0]["episodes"]
+    ][::-1]
 
 
 def waiting(connection) -> dict:
@@ -50,7 +52,12 @@ def test_names_sort_in_the_order_of_writing_even_when_the_clock_is_set_back(spoo
     monkeypatch.setattr(spooling.time, "time_ns", lambda: next(clock))
     monkeypatch.setattr(spooling, "_last", [0, 0])
     names = [queue(spool, "store", content=str(n)) for n in range(4)]
-    assert [tuple(map(int, name.removesuffix(".json").split("-")))[::2] for name in names] == [(5_000, 0), (5_000, 1), (5_000, 2), (6_000, 0)]
+    assert [tuple(map(int, name.removesuffix(".json").split("-")))[::2] for name in names] == [
+        (5_000, 0),
+        (5_000, 1),
+        (5_000, 2),
+        (6_000, 0),
+    ]
 
 
 def test_a_starting_daemon_drains_in_the_order_of_the_names_before_it_answers_a_read(spool, connect):
@@ -108,8 +115,15 @@ def test_what_the_daemon_refuses_moves_aside_with_its_reason_and_the_rest_goes_o
     assert episodes(daemon) == ["good"]
     failed = {path.name: path.read_text() for path in (spool / "failed").iterdir() if not path.is_symlink()}
     reasons = sorted(json.loads(text)["reason"] for text in failed.values())
-    assert reasons == sorted(["content is empty", "'delete_agent_data' is not a method that can be queued", "unknown parameter 'colour'", "it is not valid JSON",
-                              "it cannot be read: a symbolic link stands there, where a file belongs; move it away"])
+    assert reasons == sorted(
+        [
+            "content is empty",
+            "'delete_agent_data' is not a method that can be queued",
+            "unknown parameter 'colour'",
+            "it is not valid JSON",
+            "it cannot be read: a symbolic link stands there, where a file belongs; move it away",
+        ]
+    )
     assert "secret token" not in "".join(failed.values())
     assert waiting(daemon)["failed"] == 5
     (issue,) = [i for i in daemon.call("check_health", {"checks": ["spool"]})[0]["issues"]]
@@ -149,7 +163,12 @@ def test_a_spool_that_others_can_write_to_is_left_alone_and_said(spool, connect)
 
 def test_a_queued_write_is_judged_by_the_access_file_like_its_client(spool, home, connect):
     access = os.path.join(home["HOME"], "acl.json")
-    grants = {"clients": [{"client_id": "me", "token": "t1", "grants": {"*": "read-write"}}, {"client_id": "anyone", "grants": {"*": "read"}}]}
+    grants = {
+        "clients": [
+            {"client_id": "me", "token": "t1", "grants": {"*": "read-write"}},
+            {"client_id": "anyone", "grants": {"*": "read"}},
+        ]
+    }
     with open(os.open(access, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as handle:
         json.dump(grants, handle)
     spooling.put(str(spool), "store", {"agent_id": "default", "content": "with token"}, token="t1")

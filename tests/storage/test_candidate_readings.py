@@ -19,14 +19,23 @@ class Store:
         self.count += 1
         self.conn.execute(
             "INSERT INTO memories (id, agent_id, channel, source_id, created_at, instant, content_key, content) VALUES (?, ?, ?, ?, '2026-01-01 00:00:00', ?, ?, ?)",
-            (self.count, agent, channel, source, None if minute is None else minute * 60, str(self.count).encode(), text),
+            (
+                self.count,
+                agent,
+                channel,
+                source,
+                None if minute is None else minute * 60,
+                str(self.count).encode(),
+                text,
+            ),
         )
         lexical.put_memory(self.conn, self.count, text)
         return self.count
 
     def episode(self, summary, keywords="", start=None):
         self.conn.execute(
-            "INSERT INTO episodes (id, agent_id, created_at, start_time, summary, keywords) VALUES (1, 'kit', '2026-01-01 00:00:00', ?, ?, ?)", (start, summary, keywords)
+            "INSERT INTO episodes (id, agent_id, created_at, start_time, summary, keywords) VALUES (1, 'kit', '2026-01-01 00:00:00', ?, ?, ?)",
+            (start, summary, keywords),
         )
         lexical.put_episode(self.conn, 1, summary, keywords)
 
@@ -48,7 +57,10 @@ def store():
 def test_a_reading_is_the_indexed_text_and_the_instant(store):
     store.add("a note", minute=2)
     store.episode("a summary", "and keywords", "1970-01-01T00:05:00Z")
-    assert candidates.readings(store.conn, [("mem", 1), ("ep", 1), ("mem", 9)]) == {("mem", 1): ("a note", 120.0), ("ep", 1): ("a summary\nand keywords", 300.0)}
+    assert candidates.readings(store.conn, [("mem", 1), ("ep", 1), ("mem", 9)]) == {
+        ("mem", 1): ("a note", 120.0),
+        ("ep", 1): ("a summary\nand keywords", 300.0),
+    }
 
 
 def test_neighbours_are_the_nearest_of_the_same_source_on_either_side(store):
@@ -57,7 +69,9 @@ def test_neighbours_are_the_nearest_of_the_same_source_on_either_side(store):
     assert store.pairs(mine[0], mine[3]) == [(1, 3), (4, 3)]
 
 
-@pytest.mark.parametrize("other", [{"agent": "b"}, {"source": "you"}, {"source": None}, {"channel": "c"}, {"minute": 31}, {"minute": None}])
+@pytest.mark.parametrize(
+    "other", [{"agent": "b"}, {"source": "you"}, {"source": None}, {"channel": "c"}, {"minute": 31}, {"minute": None}]
+)
 def test_a_row_of_another_axis_or_far_in_time_is_no_neighbour(store, other):
     store.add("a", 0)
     store.add("b", **{"minute": 1, **other})

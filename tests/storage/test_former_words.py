@@ -19,7 +19,14 @@ from cpersona_daemon.storage.memories import NewMemory, content_key
 from cpersona_daemon.storage.scope import Scope
 
 FIRST_RELEASED = 4
-TEXTS = ["Андрей чинит принтер", "the kettle boils", "kettles everywhere", "see CVE-2024-3094", "東 東京 京 の駅", "naïve café"] + [f"note number {n}" for n in range(20)]
+TEXTS = [
+    "Андрей чинит принтер",
+    "the kettle boils",
+    "kettles everywhere",
+    "see CVE-2024-3094",
+    "東 東京 京 の駅",
+    "naïve café",
+] + [f"note number {n}" for n in range(20)]
 KIT = Scope("kit")
 
 
@@ -29,16 +36,23 @@ def path(tmp_path):
     path = str(tmp_path / "t.db")
     conn = apsw.Connection(path)
     conn.execute("PRAGMA synchronous = OFF; PRAGMA journal_mode = WAL")
-    conn.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)")
+    conn.execute(
+        "CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
+    )
     for version, name, script in schema.MIGRATIONS[:FIRST_RELEASED]:
         conn.execute(script)
         conn.execute("INSERT INTO schema_migrations VALUES (?, ?, '2026-01-05 00:00:00')", (version, name))
     conn.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
     for agent in ("kit", "other"):
         for text in TEXTS:
-            conn.execute("INSERT INTO memories (agent_id, created_at, content_key, content) VALUES (?, '2026-01-05 00:00:00', ?, ?)", (agent, content_key(text), text))
+            conn.execute(
+                "INSERT INTO memories (agent_id, created_at, content_key, content) VALUES (?, '2026-01-05 00:00:00', ?, ?)",
+                (agent, content_key(text), text),
+            )
             conn.execute("INSERT INTO memory_fts (rowid, body) VALUES (last_insert_rowid(), ?)", (text,))
-    conn.execute("INSERT INTO episodes (agent_id, created_at, summary, keywords) VALUES ('kit', '2026-01-05 00:00:00', 'Андрей в отпуске', 'kettle')")
+    conn.execute(
+        "INSERT INTO episodes (agent_id, created_at, summary, keywords) VALUES ('kit', '2026-01-05 00:00:00', 'Андрей в отпуске', 'kettle')"
+    )
     conn.execute("INSERT INTO episode_fts (rowid, summary, keywords) VALUES (1, 'Андрей в отпуске', 'kettle')")
     conn.close()
     return path
@@ -58,7 +72,12 @@ def ids(conn, text, kind="mem", scope=KIT, depth=10):
 
 
 def finds_all(conn):
-    assert ids(conn, "Андрей") == [1] and sorted(ids(conn, "kettle")) == [2, 3] and ids(conn, "CVE-2024-3094")[:1] == [4] and ids(conn, "東京")[:1] == [5]
+    assert (
+        ids(conn, "Андрей") == [1]
+        and sorted(ids(conn, "kettle")) == [2, 3]
+        and ids(conn, "CVE-2024-3094")[:1] == [4]
+        and ids(conn, "東京")[:1] == [5]
+    )
     assert ids(conn, "naïve") == [6] and ids(conn, "Андрей", "ep") == ids(conn, "kettle", "ep") == [1]
     assert ids(conn, "kettle", scope=Scope("nobody")) == [] and len(ids(conn, "note number", depth=50)) == 20
     (term,) = parse_query("чинит").terms
@@ -108,7 +127,10 @@ def test_rows_that_wait_are_no_damage(conn):
 def test_a_new_store_keeps_no_former_index(tmp_path):
     conn = apsw.Connection(str(tmp_path / "new.db"))
     schema.migrate(conn, 0.0)
-    assert not former.present(conn) and not conn.execute("SELECT 1 FROM sqlite_schema WHERE name LIKE '%former%'").fetchall()
+    assert (
+        not former.present(conn)
+        and not conn.execute("SELECT 1 FROM sqlite_schema WHERE name LIKE '%former%'").fetchall()
+    )
     conn.close()
 
 

@@ -76,7 +76,9 @@ def test_a_moved_database_is_whole_without_its_log(house, tmp_path):
         house.store("after")
     house.db.close()
     assert texts(tmp_path / "moved.db") == ["before"], "what was not acknowledged was kept elsewhere"
-    assert not os.path.exists(house.path + "-wal") or not os.path.getsize(house.path + "-wal"), "another database in this place would take that log in"
+    assert not os.path.exists(house.path + "-wal") or not os.path.getsize(house.path + "-wal"), (
+        "another database in this place would take that log in"
+    )
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])

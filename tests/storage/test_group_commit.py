@@ -13,7 +13,6 @@ from cpersona_daemon.storage.idempotency import Key
 from cpersona_daemon.storage.memories import NewMemory
 from cpersona_daemon.vectors.changes import MEMORY, VectorDrop
 
-
 KEY, OTHER = Key("key", b"request"), Key("other", b"request")
 
 
@@ -22,7 +21,9 @@ class House:
 
     def __init__(self, path):
         self.commits = []
-        self.db = Database(str(path), SystemClock(), lambda changes, generation: self.commits.append([change.id for change in changes]))
+        self.db = Database(
+            str(path), SystemClock(), lambda changes, generation: self.commits.append([change.id for change in changes])
+        )
         self.db.open()
 
     def together(self, *jobs):
@@ -36,7 +37,12 @@ class House:
         return [one.exception(30) or one.result(30) for one in asked]
 
     def texts(self):
-        return [text for (text,) in self.db.read_now(lambda conn: conn.execute("SELECT content FROM memories ORDER BY id").fetchall())]
+        return [
+            text
+            for (text,) in self.db.read_now(
+                lambda conn: conn.execute("SELECT content FROM memories ORDER BY id").fetchall()
+            )
+        ]
 
 
 @pytest.fixture
@@ -75,7 +81,12 @@ def test_a_job_that_fails_after_it_wrote_leaves_nothing_and_the_others_stay(hous
     first, refused, second = house.together(storing("one"), refusing("half"), storing("two!!"))
     assert (first, second) == (1, 2) and isinstance(refused, Refused)
     assert house.texts() == ["one", "two!!"] and house.commits == [[3, 5]]
-    assert house.db.read_now(lambda conn: conn.execute("SELECT rowid FROM memory_fts WHERE memory_fts MATCH 'half'").fetchall()) == []
+    assert (
+        house.db.read_now(
+            lambda conn: conn.execute("SELECT rowid FROM memory_fts WHERE memory_fts MATCH 'half'").fetchall()
+        )
+        == []
+    )
 
 
 def test_a_job_alone_that_fails_after_it_wrote_leaves_nothing(house):
@@ -85,7 +96,9 @@ def test_a_job_alone_that_fails_after_it_wrote_leaves_nothing(house):
 
 
 def test_a_known_key_answers_what_was_kept_and_a_refusal_is_not_kept(house):
-    answers = house.together((storing("one"), KEY), (storing("again"), KEY), (refusing("half"), OTHER), (storing("two"), OTHER))
+    answers = house.together(
+        (storing("one"), KEY), (storing("again"), KEY), (refusing("half"), OTHER), (storing("two"), OTHER)
+    )
     assert answers[:2] == [1, 1] and isinstance(answers[2], Refused) and answers[3] == 2
     assert house.texts() == ["one", "two"]
 
@@ -110,7 +123,9 @@ def test_waiters_of_a_loop_are_told_and_one_that_left_is_not_missed(house):
         begun, go = threading.Event(), threading.Event()
         held = asyncio.ensure_future(house.db.write(lambda tx: (begun.set(), go.wait(30))))
         await asyncio.to_thread(begun.wait, 30)
-        stays, leaves, fails = (asyncio.ensure_future(house.db.write(job)) for job in (storing("stays"), storing("leaves"), refusing()))
+        stays, leaves, fails = (
+            asyncio.ensure_future(house.db.write(job)) for job in (storing("stays"), storing("leaves"), refusing())
+        )
         await asyncio.sleep(0)
         leaves.cancel()
         await asyncio.gather(leaves, return_exceptions=True)

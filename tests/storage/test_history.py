@@ -45,7 +45,14 @@ def test_a_changed_row_counts_between_its_storing_and_its_last_change(conn):
     memories.replace_content(on(conn, 3), row, "two")
     memories.replace_content(on(conn, 5), row, "three")
     memories.replace_content(on(conn, 7), row, "three")
-    assert [unknown(conn, Scope("a", as_of=text(day)), BOTH).changed for day in (0, 1, 2, 4, 5, 6)] == [0, 1, 1, 1, 0, 0]
+    assert [unknown(conn, Scope("a", as_of=text(day)), BOTH).changed for day in (0, 1, 2, 4, 5, 6)] == [
+        0,
+        1,
+        1,
+        1,
+        0,
+        0,
+    ]
 
 
 def test_a_deleted_row_counts_between_its_storing_and_its_end(conn):
@@ -61,12 +68,22 @@ def test_only_what_the_scope_sees_is_counted(conn):
         gone = memories.insert(on(conn, 1), NewMemory(agent, "two", project, channel, source='{"id": "u2"}'))
         memories.replace_content(on(conn, 3), changed, "three")
         memories.delete(on(conn, 3), gone)
-    seen = lambda everyone=False, stored=("", ""), **axes: unknown(conn, Scope("a", as_of=text(2), **axes), BOTH, stored, everyone)  # noqa: E731
+    seen = lambda everyone=False, stored=("", ""), **axes: unknown(
+        conn, Scope("a", as_of=text(2), **axes), BOTH, stored, everyone
+    )  # noqa: E731
     assert seen() == Unknown(3, 3, "")
-    assert seen(project_id="p") == Unknown(2, 2, "") and seen(project_id="") == Unknown(1, 1, "") and seen(project_id="p", channel="d") == Unknown(1, 1, "")
+    assert (
+        seen(project_id="p") == Unknown(2, 2, "")
+        and seen(project_id="") == Unknown(1, 1, "")
+        and seen(project_id="p", channel="d") == Unknown(1, 1, "")
+    )
     assert seen(source_id="u2") == Unknown(0, 3, "")  # of a deleted row the source is not kept
     assert seen(everyone=True) == Unknown(4, 4, "") and seen(everyone=True, project_id="q") == Unknown(2, 2, "")
-    assert seen(stored=(text(1.5), "")) == Unknown(0, 0, "") and seen(stored=("", text(0.5))) == Unknown(0, 0, "") and seen(stored=(text(1), text(1))) == Unknown(3, 3, "")
+    assert (
+        seen(stored=(text(1.5), "")) == Unknown(0, 0, "")
+        and seen(stored=("", text(0.5))) == Unknown(0, 0, "")
+        and seen(stored=(text(1), text(1))) == Unknown(3, 3, "")
+    )
 
 
 def test_no_more_is_counted_than_can_matter(conn, monkeypatch):
@@ -101,7 +118,9 @@ def test_rows_that_come_with_an_older_time_bring_no_history(conn):
     history.note_arrival(on(conn, 4), "a")
     history.note_arrival(on(conn, 3), "a")
     assert unknown(conn, Scope("a", as_of=text(1)), BOTH).recorded_since == text(4)
-    assert unknown(conn, Scope("b", as_of=text(1)), BOTH).recorded_since == "" and unknown(conn, Scope("", as_of=text(1)), BOTH, everyone=True).recorded_since == text(4)
+    assert unknown(conn, Scope("b", as_of=text(1)), BOTH).recorded_since == "" and unknown(
+        conn, Scope("", as_of=text(1)), BOTH, everyone=True
+    ).recorded_since == text(4)
 
 
 @pytest.mark.parametrize("leave_rows", [True, False])
@@ -111,11 +130,15 @@ def test_a_store_of_an_earlier_version_knows_from_its_migration_on(tmp_path, mon
         earlier.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:4])
         earlier.setattr(schema, "SCHEMA_VERSION", 4)
         schema.migrate(conn, 0.0)
-    conn.execute("INSERT INTO memories (agent_id, created_at, content_key, content) VALUES ('a', '2020-01-01 00:00:00', x'00', 'kept')")
+    conn.execute(
+        "INSERT INTO memories (agent_id, created_at, content_key, content) VALUES ('a', '2020-01-01 00:00:00', x'00', 'kept')"
+    )
     if not leave_rows:
         conn.execute("DELETE FROM memories")
     schema.migrate(conn, 0.0)
     since = unknown(conn, Scope("a", as_of="2021-01-01 00:00:00"), BOTH)
     assert (since.changed, since.deleted) == (0, 0) and since.recorded_since > "2025"
-    assert conn.execute("SELECT content, changed_at FROM memories").fetchall() == ([("kept", None)] if leave_rows else [])
+    assert conn.execute("SELECT content, changed_at FROM memories").fetchall() == (
+        [("kept", None)] if leave_rows else []
+    )
     conn.close()

@@ -36,7 +36,10 @@ class Store:
 
     def episode(self, summary, keywords=""):
         self._id += 1
-        self.conn.execute("INSERT INTO episodes (id, agent_id, created_at, summary, keywords) VALUES (?, 'kit', '2026-01-01 00:00:00', ?, ?)", (self._id, summary, keywords))
+        self.conn.execute(
+            "INSERT INTO episodes (id, agent_id, created_at, summary, keywords) VALUES (?, 'kit', '2026-01-01 00:00:00', ?, ?)",
+            (self._id, summary, keywords),
+        )
         lexical.put_episode(self.conn, self._id, summary, keywords)
         return self._id
 
@@ -128,7 +131,25 @@ def test_an_identifier_brings_no_row_that_has_only_its_words(store, query):
     assert len(store.ids(query)) == 1
 
 
-@pytest.mark.parametrize("query", ["NOT host", "build AND", "host OR", "NEAR(build host)", 'build"', '"', "build*", "body: host", "host^", "-host", "{build}: host", "build + host", "host)", "(((host"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "NOT host",
+        "build AND",
+        "host OR",
+        "NEAR(build host)",
+        'build"',
+        '"',
+        "build*",
+        "body: host",
+        "host^",
+        "-host",
+        "{build}: host",
+        "build + host",
+        "host)",
+        "(((host",
+    ],
+)
 def test_syntax_of_the_index_is_only_text(store, query):
     store.add("affects the build host", "something else")
     assert store.ids(query) in ([1], [])
@@ -152,7 +173,9 @@ def test_words_match_whatever_their_case_accents_and_inflection(store):
 
 
 def test_composed_and_decomposed_text_is_found_by_either(store):
-    store.add(*(unicodedata.normalize(form, text) for form in ("NFC", "NFD") for text in ("crème brûlée", "ガソリンスタンド")))
+    store.add(
+        *(unicodedata.normalize(form, text) for form in ("NFC", "NFD") for text in ("crème brûlée", "ガソリンスタンド"))
+    )
     for form in ("NFC", "NFD"):
         assert sorted(store.ids(unicodedata.normalize(form, "brûlée"))) == [1, 3]
         assert sorted(store.ids(unicodedata.normalize(form, "ガソリン"))) == [2, 4]
@@ -179,7 +202,10 @@ def test_stop_words_do_not_vote_beside_other_words(store):
 
 
 def test_summary_and_keywords_of_an_episode_are_searched(store):
-    first, second = store.episode("Sprint review went fine", "yarrow planning"), store.episode("Talked about yarrow", "misc")
+    first, second = (
+        store.episode("Sprint review went fine", "yarrow planning"),
+        store.episode("Talked about yarrow", "misc"),
+    )
     assert sorted(store.ids("yarrow", kind="ep")) == [first, second]
     assert store.ids("sprints", kind="ep") == [first]
     assert store.ids("yarrow") == []
@@ -211,7 +237,12 @@ def test_dropped_postings_are_gone_and_dropping_again_is_harmless(store):
 
 
 def test_more_matching_words_rank_higher_and_the_score_is_the_bm25_of_sqlite(store):
-    store.add("turmeric only", "turmeric saffron paprika all three", "turmeric with saffron together", *(f"filler {i}" for i in range(50)))
+    store.add(
+        "turmeric only",
+        "turmeric saffron paprika all three",
+        "turmeric with saffron together",
+        *(f"filler {i}" for i in range(50)),
+    )
     hits = store.hits("turmeric saffron paprika")
     assert [id for id, _ in hits] == [2, 3, 1]
     expected = store.conn.execute(
@@ -250,8 +281,17 @@ def many_rows(store, pick):
     """Five hundred rows of a few words, some of them in nearly every row."""
     often = [pick.random() ** 2 for _ in WORDS]
     for _ in range(500):
-        body = [word for word, share in zip(WORDS, often, strict=True) for _ in range(pick.choice((1, 1, 1, 3))) if pick.random() < share]
-        store.add(" ".join([*body, *["filler"] * pick.randrange(12)]) or "nothing", project=pick.choice(("", "a", "b")), agent=pick.choice(("kit", "kit", "other")))
+        body = [
+            word
+            for word, share in zip(WORDS, often, strict=True)
+            for _ in range(pick.choice((1, 1, 1, 3)))
+            if pick.random() < share
+        ]
+        store.add(
+            " ".join([*body, *["filler"] * pick.randrange(12)]) or "nothing",
+            project=pick.choice(("", "a", "b")),
+            agent=pick.choice(("kit", "kit", "other")),
+        )
 
 
 def same_hits(one, other):
@@ -263,7 +303,10 @@ def test_looking_at_few_rows_of_a_large_table_finds_what_ranking_all_of_them_fin
     many_rows(store, pick)
     for _ in range(150):
         query = " ".join(pick.sample(WORDS, pick.randrange(1, 7)))
-        options = {"scope": pick.choice((KIT, Scope("kit", "a"), Scope("other", ""), Scope("nobody"))), "depth": pick.choice((1, 3, 10, 40))}
+        options = {
+            "scope": pick.choice((KIT, Scope("kit", "a"), Scope("other", ""), Scope("nobody"))),
+            "depth": pick.choice((1, 3, 10, 40)),
+        }
         # No word is in more than 490 rows, so none is common either way; a table above the limit is looked at term by term.
         whole, pruned = (store.hits(query, common_rows=limit, **options) for limit in (10_000, 490))
         one, other = same_hits(pruned, whole)
@@ -284,8 +327,12 @@ def test_looking_at_few_of_the_newest_rows_of_a_common_word_finds_what_ranking_a
             continue
         driver, votes, lowest = plan.newest
         everything = lexical._driven([driver.expression], [vote.expression for vote in votes])
-        found = lexical.search(store.conn, "mem", query, scope, depth, common_rows=30, voting_rows=400, half_from=10_000)
-        one, other = same_hits(found, lexical._ranked(lexical._View(store.conn, table, own, scope, depth, False), everything, lowest))
+        found = lexical.search(
+            store.conn, "mem", query, scope, depth, common_rows=30, voting_rows=400, half_from=10_000
+        )
+        one, other = same_hits(
+            found, lexical._ranked(lexical._View(store.conn, table, own, scope, depth, False), everything, lowest)
+        )
         assert one == other, (query, scope, depth)
         looked_at += 1
     assert looked_at > 20
@@ -319,7 +366,7 @@ def test_a_word_in_more_than_half_of_a_large_store_does_not_vote(store):
 
 
 def common_store(store):
-    """"wheel" stands in twelve rows, "axle" in eight, "hub" in two, among thirty."""
+    """ "wheel" stands in twelve rows, "axle" in eight, "hub" in two, among thirty."""
     for i in range(30):
         words = ["filler"] + ["wheel"] * (i % 5 in (0, 1)) + ["axle"] * (i % 4 == 0) + ["hub"] * (i in (5, 7))
         store.add(" ".join(words))
@@ -435,5 +482,14 @@ def test_a_row_that_lost_its_postings_is_still_found_by_its_text(store):
 
 def test_listing_walks_the_index_of_newest_rows_without_sorting(store):
     axes, params = Scope("kit", project_id="p", channel="c", source_id="user:").memory_sql()
-    plan = [row[-1] for row in store.conn.execute(f"EXPLAIN QUERY PLAN SELECT id FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT 10", tuple(params))]
-    assert plan == ["SEARCH memories USING INDEX memories_recent (agent_id=?)", "USING ROWID SEARCH ON TABLE hidden_memories FOR IN-OPERATOR"]
+    plan = [
+        row[-1]
+        for row in store.conn.execute(
+            f"EXPLAIN QUERY PLAN SELECT id FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT 10",
+            tuple(params),
+        )
+    ]
+    assert plan == [
+        "SEARCH memories USING INDEX memories_recent (agent_id=?)",
+        "USING ROWID SEARCH ON TABLE hidden_memories FOR IN-OPERATOR",
+    ]

@@ -15,7 +15,20 @@ import numpy as np
 import pytest
 
 from cpersona_daemon.recall.lexical import parse_query
-from cpersona_daemon.storage import axes, backlog, candidates, episodes, history, idempotency, lexical, memories, profiles, schema, transfer, vector_counts
+from cpersona_daemon.storage import (
+    axes,
+    backlog,
+    candidates,
+    episodes,
+    history,
+    idempotency,
+    lexical,
+    memories,
+    profiles,
+    schema,
+    transfer,
+    vector_counts,
+)
 from cpersona_daemon.storage import calibration as measuring
 from cpersona_daemon.storage.database import Transaction
 from cpersona_daemon.storage.idempotency import Key
@@ -45,20 +58,45 @@ def store(tmp_path_factory):
     schema.migrate(conn, 0.0)
     conn.execute("BEGIN")
     projects, channels = ("", "a", "b"), ("", "x", "y", "z")
-    stamp = lambda i: f"2025-{i // 2000 % 12 + 1:02}-{i // 60 % 28 + 1:02} {i // 3600 % 24:02}:{i // 60 % 60:02}:{i % 60:02}"  # noqa: E731
-    rows = [(f"id{i}", projects[i % 3], channels[i % 4], f"user:{i % 50}", stamp(i), float(i), i.to_bytes(16, "big"), f"note {i} word{i % 700}") for i in range(ROWS)]
+    stamp = lambda i: (
+        f"2025-{i // 2000 % 12 + 1:02}-{i // 60 % 28 + 1:02} {i // 3600 % 24:02}:{i // 60 % 60:02}:{i % 60:02}"
+    )  # noqa: E731
+    rows = [
+        (
+            f"id{i}",
+            projects[i % 3],
+            channels[i % 4],
+            f"user:{i % 50}",
+            stamp(i),
+            float(i),
+            i.to_bytes(16, "big"),
+            f"note {i} word{i % 700}",
+        )
+        for i in range(ROWS)
+    ]
     conn.executemany(
-        "INSERT INTO memories (agent_id, msg_id, project_id, channel, source_id, created_at, instant, content_key, content) VALUES ('kit',?,?,?,?,?,?,?,?)", rows)
+        "INSERT INTO memories (agent_id, msg_id, project_id, channel, source_id, created_at, instant, content_key, content) VALUES ('kit',?,?,?,?,?,?,?,?)",
+        rows,
+    )
     for i, row in enumerate(rows):
         lexical.add_memories(conn, [(i + 1, "kit", row[-1])])
-    conn.executemany("INSERT INTO memory_vectors VALUES (?, 'm', ?)", [(i + 1, b"\0\0\x80?") for i in range(0, ROWS, 2)])
-    conn.executemany("INSERT INTO embedding_backlog VALUES (?, ?)", [("mem", i + 1) for i in range(1, ROWS, 2)] + [("ep", i + 1) for i in range(EPISODES)])
+    conn.executemany(
+        "INSERT INTO memory_vectors VALUES (?, 'm', ?)", [(i + 1, b"\0\0\x80?") for i in range(0, ROWS, 2)]
+    )
+    conn.executemany(
+        "INSERT INTO embedding_backlog VALUES (?, ?)",
+        [("mem", i + 1) for i in range(1, ROWS, 2)] + [("ep", i + 1) for i in range(EPISODES)],
+    )
     conn.executemany(
         "INSERT INTO episodes (agent_id, project_id, channel, created_at, summary) VALUES ('kit',?,?,?,?)",
-        [(projects[i % 3], channels[i % 4], stamp(i), f"episode {i}") for i in range(EPISODES)])
+        [(projects[i % 3], channels[i % 4], stamp(i), f"episode {i}") for i in range(EPISODES)],
+    )
     for i in range(EPISODES):
         lexical.add_episode(conn, i + 1, "kit", f"episode {i}", "")
-    conn.executemany("INSERT INTO idempotency (key, answered_at, answer) VALUES (?, ?, x'00')", [(f"key{i}", NOW + i) for i in range(9_000)])
+    conn.executemany(
+        "INSERT INTO idempotency (key, answered_at, answer) VALUES (?, ?, x'00')",
+        [(f"key{i}", NOW + i) for i in range(9_000)],
+    )
     conn.execute("COMMIT")
     assert not conn.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'").fetchall()
     yield conn
@@ -122,15 +160,22 @@ def bounded(conn, act, steps=STEPS):
 
 
 SCOPES = {
-    "no filter": Scope("kit"), "the global pool": Scope("kit", ""), "a project": Scope("kit", "a"), "a channel": Scope("kit", None, "x"),
-    "a project and a channel": Scope("kit", "b", "y"), "a day": Scope("kit", as_of="2025-06-01 00:00:00"), "nobody": Scope("nobody"),
+    "no filter": Scope("kit"),
+    "the global pool": Scope("kit", ""),
+    "a project": Scope("kit", "a"),
+    "a channel": Scope("kit", None, "x"),
+    "a project and a channel": Scope("kit", "b", "y"),
+    "a day": Scope("kit", as_of="2025-06-01 00:00:00"),
+    "nobody": Scope("nobody"),
 }
 in_every_scope = pytest.mark.parametrize("scope", SCOPES.values(), ids=SCOPES)
 
 
 @in_every_scope
 def test_the_pool_is_counted_no_further_than_it_matters(store, scope):
-    bounded(store, lambda tx: (memories.count_in_scope(tx.conn, scope, 500), episodes.count_in_scope(tx.conn, scope, 500)))
+    bounded(
+        store, lambda tx: (memories.count_in_scope(tx.conn, scope, 500), episodes.count_in_scope(tx.conn, scope, 500))
+    )
 
 
 @in_every_scope
@@ -155,8 +200,12 @@ def test_the_boundary_of_the_episode_penalty_is_one_step_into_an_index(store, sc
 @in_every_scope
 def test_rows_without_a_usable_vector_are_read_from_counts(store, scope):
     for model in ("m", "", "another"):
-        looked = bounded(store, lambda tx: (vector_counts.unusable(tx.conn, scope, 1, model), vector_counts.waiting(tx.conn, scope)))  # noqa: B023
-        assert looked.steps <= 2_000 and all("USING PRIMARY KEY (agent_id=? AND kind=?" in line for line in looked.lines if line.startswith("SEARCH"))
+        looked = bounded(
+            store, lambda tx: (vector_counts.unusable(tx.conn, scope, 1, model), vector_counts.waiting(tx.conn, scope))
+        )  # noqa: B023
+        assert looked.steps <= 2_000 and all(
+            "USING PRIMARY KEY (agent_id=? AND kind=?" in line for line in looked.lines if line.startswith("SEARCH")
+        )
         assert not any(line.startswith("SCAN") and "counts" in line for line in looked.lines)
 
 
@@ -167,14 +216,18 @@ def test_words_are_looked_up_and_their_rows_are_found_by_id(store, scope):
             lexical.search(tx.conn, kind, parse_query(text), scope, 10, common_rows=500)
 
     looked = bounded_in_words(store, search)
-    assert looked.uses("SEARCH m USING INTEGER PRIMARY KEY") == (scope.agent_id == "kit")  # of nobody's rows none is looked up
+    assert looked.uses("SEARCH m USING INTEGER PRIMARY KEY") == (
+        scope.agent_id == "kit"
+    )  # of nobody's rows none is looked up
 
 
 def bounded_in_words(conn, act):
     """Words cost what they find: the plans are held, the steps are those of the rows."""
     with looking(conn) as looked:
         act(Transaction(conn, NOW))
-    assert all(ALLOWED.match(line) or re.match(r"SCAN (memories|episodes) USING COVERING INDEX", line) for line in looked.lines), looked.plans
+    assert all(
+        ALLOWED.match(line) or re.match(r"SCAN (memories|episodes) USING COVERING INDEX", line) for line in looked.lines
+    ), looked.plans
     return looked
 
 
@@ -184,7 +237,10 @@ def test_the_dedup_probe_reads_one_row_with_an_id_and_without(store, project, ch
     for msg_id in ("id77", ""):
         for n, key in ((77, (77).to_bytes(16, "big")), (0, b"\xff" * 16)):
             probe = bounded(store, lambda tx: memories.find_duplicate(tx.conn, "kit", project, channel, msg_id, key))  # noqa: B023
-            assert probe.uses("INDEX memories_content (agent_id=? AND content_key=? AND project_id=? AND channel=?)") and probe.steps <= 800, n
+            assert (
+                probe.uses("INDEX memories_content (agent_id=? AND content_key=? AND project_id=? AND channel=?)")
+                and probe.steps <= 800
+            ), n
             assert probe.uses("INDEX memories_msg_id") == bool(msg_id)
 
 
@@ -192,7 +248,10 @@ def test_an_id_that_many_projects_have_is_still_one_step(store):
     looked = bounded(store, lambda tx: memories.find_msg_id_in_project(tx.conn, "kit", "a", "id77"))
     assert any("memories_msg_id (agent_id=? AND msg_id=? AND project_id=?)" in line for line in looked.lines)
     looked = bounded(store, lambda tx: memories.find_in_bucket(tx.conn, "kit", "a", "x", b"\0" * 16))
-    assert any("memories_content (agent_id=? AND content_key=? AND project_id=? AND channel=?)" in line for line in looked.lines)
+    assert any(
+        "memories_content (agent_id=? AND content_key=? AND project_id=? AND channel=?)" in line
+        for line in looked.lines
+    )
 
 
 def test_writing_a_row_with_its_vector_and_postings_costs_the_row_alone(store):
@@ -216,7 +275,9 @@ def test_what_a_look_at_an_instant_cannot_know_is_counted_along_indexes(store, e
             memories.delete(tx, ROWS - row)
         with looking(tx.conn) as looked:
             for axes in ({}, {"project_id": "a"}, {"channel": "x"}, {"source_id": "user:7"}):
-                found = history.unknown(tx.conn, Scope("kit", as_of="2025-12-31 00:00:00", **axes), (MEMORY, EPISODE), everyone=everyone)
+                found = history.unknown(
+                    tx.conn, Scope("kit", as_of="2025-12-31 00:00:00", **axes), (MEMORY, EPISODE), everyone=everyone
+                )
                 assert found.changed and found.deleted
         assert looked.uses("memories USING INDEX memories_changed") and looked.steps <= STEPS
         assert everyone or looked.uses("deletions USING INDEX deletions_agent (agent_id=? AND deleted_at>?)")
@@ -237,7 +298,12 @@ def test_deleting_an_episode_touches_its_own_rows(store):
 def test_a_list_reads_as_many_rows_as_it_shows(store, agent, project):
     looked = bounded(store, lambda tx: memories.newest(tx.conn, agent, project, 500))
     assert looked.uses("INDEX memories_recent" if agent else "INDEX memories_created") and not looked.sorts
-    looked = bounded(store, lambda tx: memories.newest(tx.conn, agent, project, 500, since="2025-05-01 00:00:00", until="2025-05-03 00:00:00"))
+    looked = bounded(
+        store,
+        lambda tx: memories.newest(
+            tx.conn, agent, project, 500, since="2025-05-01 00:00:00", until="2025-05-03 00:00:00"
+        ),
+    )
     assert looked.uses("INDEX memories_recent" if agent else "INDEX memories_created") and not looked.sorts
 
 
@@ -285,13 +351,20 @@ def test_a_calibration_finds_neighbours_in_time_by_the_index(store):
 
     with looking(store) as looked:
         neighbours(Transaction(store, NOW))
-    assert looked.uses("memories_instant (agent_id=? AND instant>? AND instant<?)") and all(ALLOWED.match(line) for line in looked.lines), looked.plans
+    assert looked.uses("memories_instant (agent_id=? AND instant>? AND instant<?)") and all(
+        ALLOWED.match(line) for line in looked.lines
+    ), looked.plans
 
 
 def test_the_axes_of_an_agent_are_read_from_its_newest_rows(store):
     with looking(store) as looked:
-        assert axes.agents(store) == ["kit"] and axes.below(store, "kit") == {"projects": ["a", "b"], "channels": ["x", "y", "z"]}
-    assert looked.uses("memories USING INDEX memories_recent (agent_id=?)") and looked.uses("episodes USING INDEX episodes_recent (agent_id=?)")
+        assert axes.agents(store) == ["kit"] and axes.below(store, "kit") == {
+            "projects": ["a", "b"],
+            "channels": ["x", "y", "z"],
+        }
+    assert looked.uses("memories USING INDEX memories_recent (agent_id=?)") and looked.uses(
+        "episodes USING INDEX episodes_recent (agent_id=?)"
+    )
     assert not any(re.match("SCAN (memories|episodes)", line) for line in looked.lines), looked.plans
     assert looked.steps <= 3 * STEPS
 
@@ -304,5 +377,7 @@ def test_agents_are_found_by_one_step_each(store):
 
 def test_json_lists_are_walked_from_the_outside(store):
     with looking(store) as looked:
-        store.execute("SELECT m.id FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value", (json.dumps([1, 2]),)).fetchall()
+        store.execute(
+            "SELECT m.id FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value", (json.dumps([1, 2]),)
+        ).fetchall()
     assert looked.lines == ["SCAN j VIRTUAL TABLE INDEX 1:", "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)"]

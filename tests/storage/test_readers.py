@@ -134,8 +134,10 @@ def test_reads_cut_at_any_moment_leave_every_reader_sound_and_the_log_foldable(d
 
     def job(conn):
         # One statement inside another: the outer one is still open while the interrupt of the inner one is on its way up.
-        return sum(conn.execute("SELECT length(content) FROM memories WHERE id = ?", row).fetchone()[0] > 0
-                   for row in conn.execute("SELECT id FROM memories WHERE content LIKE ?", ("%row%",)))
+        return sum(
+            conn.execute("SELECT length(content) FROM memories WHERE id = ?", row).fetchone()[0] > 0
+            for row in conn.execute("SELECT id FROM memories WHERE content LIKE ?", ("%row%",))
+        )
 
     async def one(number):
         if number % 50 == 0:

@@ -34,7 +34,8 @@ def counted_by_hand(conn: apsw.Connection, scope: Scope, width: int, model: str)
         condition, params = scope.axes_sql("m.")
         for vector, named, listed in conn.execute(
             f"SELECT v.vector, v.model, b.id FROM {rows} m LEFT JOIN {vectors} v ON v.id = m.id"
-            f" LEFT JOIN embedding_backlog b ON b.kind = '{kind}' AND b.id = m.id WHERE {condition}", tuple(params)
+            f" LEFT JOIN embedding_backlog b ON b.kind = '{kind}' AND b.id = m.id WHERE {condition}",
+            tuple(params),
         ):
             usable = vector is not None and len(vector) == 4 * width and (not model or not named or named == model)
             unusable += not usable
@@ -53,15 +54,26 @@ def assert_counts_are_true(conn: apsw.Connection) -> None:
 
 
 ROW = st.integers(1, 8)
-STEPS = st.lists(st.one_of(
-    st.tuples(st.just("add"), st.sampled_from((MEMORY, EPISODE)), st.sampled_from(AGENTS), st.sampled_from(PROJECTS), st.sampled_from(CHANNELS)),
-    st.tuples(st.just("embed"), st.sampled_from((MEMORY, EPISODE)), ROW, st.sampled_from(WIDTHS), st.sampled_from(MODELS)),
-    st.tuples(st.just("list"), st.sampled_from((MEMORY, EPISODE)), ROW),
-    st.tuples(st.just("change"), ROW),
-    st.tuples(st.just("delete"), st.sampled_from((MEMORY, EPISODE)), ROW),
-    st.tuples(st.just("delete by a foreign hand"), st.sampled_from(("memories", "episodes")), ROW),
-    st.tuples(st.just("spoil"), ROW),
-), max_size=25)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("add"),
+            st.sampled_from((MEMORY, EPISODE)),
+            st.sampled_from(AGENTS),
+            st.sampled_from(PROJECTS),
+            st.sampled_from(CHANNELS),
+        ),
+        st.tuples(
+            st.just("embed"), st.sampled_from((MEMORY, EPISODE)), ROW, st.sampled_from(WIDTHS), st.sampled_from(MODELS)
+        ),
+        st.tuples(st.just("list"), st.sampled_from((MEMORY, EPISODE)), ROW),
+        st.tuples(st.just("change"), ROW),
+        st.tuples(st.just("delete"), st.sampled_from((MEMORY, EPISODE)), ROW),
+        st.tuples(st.just("delete by a foreign hand"), st.sampled_from(("memories", "episodes")), ROW),
+        st.tuples(st.just("spoil"), ROW),
+    ),
+    max_size=25,
+)
 
 
 @given(STEPS)
@@ -79,7 +91,12 @@ def test_the_counts_equal_what_the_tables_hold_after_any_writes(steps):
         elif what == "embed":
             kind, row_id, width, model = given
             backlog.attach_vector(tx, kind, row_id, model, np.ones(width, np.float32))
-        elif what == "list" and conn.execute(f"SELECT 1 FROM {'memories' if given[0] == MEMORY else 'episodes'} WHERE id = ?", given[1:]).fetchone():
+        elif (
+            what == "list"
+            and conn.execute(
+                f"SELECT 1 FROM {'memories' if given[0] == MEMORY else 'episodes'} WHERE id = ?", given[1:]
+            ).fetchone()
+        ):
             backlog.enqueue(tx, *given)
         elif what == "change" and memories.find(conn, given[0]):
             memories.replace_content(tx, given[0], f"changed {number}")
@@ -103,15 +120,28 @@ def old():
         conn.execute(script)
     for number in range(40):
         axes = (AGENTS[number % 2], PROJECTS[number % 3], CHANNELS[number % 3], f"2026-01-05 00:00:{number:02}")
-        conn.execute("INSERT INTO memories (agent_id, project_id, channel, created_at, content_key, content) VALUES (?,?,?,?,?,?)", (*axes, bytes([number]), str(number)))
-        conn.execute("INSERT INTO episodes (agent_id, project_id, channel, created_at, summary) VALUES (?,?,?,?,'e')", axes)
+        conn.execute(
+            "INSERT INTO memories (agent_id, project_id, channel, created_at, content_key, content) VALUES (?,?,?,?,?,?)",
+            (*axes, bytes([number]), str(number)),
+        )
+        conn.execute(
+            "INSERT INTO episodes (agent_id, project_id, channel, created_at, summary) VALUES (?,?,?,?,'e')", axes
+        )
         if number % 4:
-            conn.execute("INSERT INTO memory_vectors VALUES (?, ?, ?)", (number + 1, MODELS[number % 3], b"\0\0\x80?" * WIDTHS[number % 2]))
+            conn.execute(
+                "INSERT INTO memory_vectors VALUES (?, ?, ?)",
+                (number + 1, MODELS[number % 3], b"\0\0\x80?" * WIDTHS[number % 2]),
+            )
         else:
             conn.execute("INSERT INTO embedding_backlog VALUES (?, ?)", (("mem", "ep")[number % 8 // 4], number + 1))
     conn.execute("INSERT INTO embedding_backlog VALUES ('mem', 999)")  # a row that is gone
-    conn.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)")
-    conn.executemany("INSERT INTO schema_migrations VALUES (?, ?, '2026-01-05 00:00:00')", [(version, name) for version, name, _ in schema.MIGRATIONS[:4]])
+    conn.execute(
+        "CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
+    )
+    conn.executemany(
+        "INSERT INTO schema_migrations VALUES (?, ?, '2026-01-05 00:00:00')",
+        [(version, name) for version, name, _ in schema.MIGRATIONS[:4]],
+    )
     yield conn
     conn.close()
 

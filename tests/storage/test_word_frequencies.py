@@ -27,7 +27,9 @@ class Table:
 
     def add(self, text, row_id=None, agent="kit"):
         self.writer.execute(
-            "INSERT INTO memories (id, agent_id, created_at, content_key, content) VALUES (?, ?, '2026-01-01 00:00:00', randomblob(16), ?)", (row_id, agent, text))
+            "INSERT INTO memories (id, agent_id, created_at, content_key, content) VALUES (?, ?, '2026-01-01 00:00:00', randomblob(16), ?)",
+            (row_id, agent, text),
+        )
         row_id = self.writer.last_insert_rowid()
         lexical.add_memories(self.writer, [(row_id, agent, text)])
         return row_id
@@ -124,7 +126,12 @@ def test_words_known_to_be_common_are_not_walked_again_for_each_new_row(table):
 def test_a_scope_with_few_of_the_best_rows_gets_all_of_its_own(table):
     for _ in range(300):
         table.add("kettle")
-    mine = [table.add(text, agent="mine") for text in ("kettle in a much longer note of mine", "kettle in the longest note of all of the notes of mine")]
+    mine = [
+        table.add(text, agent="mine")
+        for text in ("kettle in a much longer note of mine", "kettle in the longest note of all of the notes of mine")
+    ]
     for _ in range(2):
         assert [i for i, _ in lexical.search(table.readers[0], "mem", parse_query("kettle"), Scope("mine"), 10)] == mine
-        assert [i for i, _ in lexical.search(table.readers[1], "mem", parse_query("kettle"), Scope("kit"), 10)] == list(range(1, 11))
+        assert [i for i, _ in lexical.search(table.readers[1], "mem", parse_query("kettle"), Scope("kit"), 10)] == list(
+            range(1, 11)
+        )

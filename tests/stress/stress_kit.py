@@ -111,7 +111,10 @@ def pending(connection: client.Connection) -> int:
 
 def assert_index_equals_plain_scan(database: str, questions: int = 20) -> int:
     """Open the index of a stopped daemon and ask it and the plain scan the same; return how many rows it holds."""
-    store = VectorStore(SimpleNamespace(memory_vectors=database + ".memories.vec", episode_vectors=database + ".episodes.vec"), SystemClock())
+    store = VectorStore(
+        SimpleNamespace(memory_vectors=database + ".memories.vec", episode_vectors=database + ".episodes.vec"),
+        SystemClock(),
+    )
     db = Database(database, SystemClock())
     db.open()
     try:

@@ -24,8 +24,18 @@ from cpersona_daemon.vectors.files import SUFFIXES
 
 pytestmark = pytest.mark.stress
 
-FILES = ("-wal", "-shm", ".lock", ".start.lock", ".daemon.json", ".calibration.json", ".calibration.json.previous", ".spool", ".sock",
-         *(f".{kind}.vec{suffix}" for kind in ("memories", "episodes") for suffix in SUFFIXES))
+FILES = (
+    "-wal",
+    "-shm",
+    ".lock",
+    ".start.lock",
+    ".daemon.json",
+    ".calibration.json",
+    ".calibration.json.previous",
+    ".spool",
+    ".sock",
+    *(f".{kind}.vec{suffix}" for kind in ("memories", "episodes") for suffix in SUFFIXES),
+)
 KINDS = ("nothing", "directory", "link", "fifo", "bytes", "older")
 TRIALS = list(itertools.product(FILES, KINDS, ("at rest", "running")))
 # SQLite takes a log of the same database for its own, however old it is: nobody can put one back.

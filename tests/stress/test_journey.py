@@ -33,15 +33,19 @@ README = (ROOT / "README.md").read_text("utf-8")
 COMMITS = 1000 if FULL else 100
 COLUMNS = 100
 # What was asked, and the beginning of the commit that answers it.
-WANTED = {
-    "smoke test without the default dependency groups": "Run no-default-groups smoke test",
-    "views keep working after changing a table": "transform() now works for tables referenced by views",
-    "detecting column types is now the default": "Detect CSV/TSV column types by default",
-} if FULL else {
-    "isolated smoke test from the justfile": "Run no-default-groups smoke test",
-    "transform tables referenced views": "transform() now works for tables referenced by views",
-    "should codespell look at sqlite_utils": "codespell should check sqlite_utils as well",
-}
+WANTED = (
+    {
+        "smoke test without the default dependency groups": "Run no-default-groups smoke test",
+        "views keep working after changing a table": "transform() now works for tables referenced by views",
+        "detecting column types is now the default": "Detect CSV/TSV column types by default",
+    }
+    if FULL
+    else {
+        "isolated smoke test from the justfile": "Run no-default-groups smoke test",
+        "transform tables referenced views": "transform() now works for tables referenced by views",
+        "should codespell look at sqlite_utils": "codespell should check sqlite_utils as well",
+    }
+)
 PROMPT = re.compile(r"<(\d+)>> ")
 
 
@@ -51,8 +55,15 @@ class Terminal:
     def __init__(self, environ: dict[str, str]):
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
-        self._shell = subprocess.Popen(["/bin/sh", "-i"], env=environ | {"PS1": "<$?>> ", "ENV": ""}, cwd=environ["HOME"], stdin=slave, stdout=slave,
-                                       stderr=slave, start_new_session=True)
+        self._shell = subprocess.Popen(
+            ["/bin/sh", "-i"],
+            env=environ | {"PS1": "<$?>> ", "ENV": ""},
+            cwd=environ["HOME"],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
         os.close(slave)
         self._read()
 
@@ -60,7 +71,7 @@ class Terminal:
         os.write(self._master, line.encode() + b"\n")
         screen, status = self._read()
         shown = [text.rpartition("\r")[2] for text in screen.split("\r\n")[1:]]
-        print(f"$ {line}", *shown, sep="\n")   # what a failure shows
+        print(f"$ {line}", *shown, sep="\n")  # what a failure shows
         assert status == 0 and "Traceback" not in screen, screen
         return [text for text in shown if text]
 
@@ -79,7 +90,7 @@ class Terminal:
             text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", data.decode("utf-8", "replace"))
             prompt = PROMPT.search(text)
             if prompt and prompt.end() == len(text):
-                return text[:prompt.start()], int(prompt[1])
+                return text[: prompt.start()], int(prompt[1])
 
 
 def readme(begin: str) -> str:
@@ -92,7 +103,10 @@ def readme(begin: str) -> str:
 
 def files(directory: Path) -> dict[str, tuple]:
     """Everything below a directory with its mode and its bytes."""
-    return {str(path.relative_to(directory)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else None) for path in directory.rglob("*")}
+    return {
+        str(path.relative_to(directory)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else None)
+        for path in directory.rglob("*")
+    }
 
 
 @pytest.fixture
@@ -101,14 +115,20 @@ def person(home: dict[str, str]) -> Iterator[Callable[[str], Terminal]]:
     opened: list[Terminal] = []
     program = Path(home["HOME"]) / "bin" / "cpersona"
     program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cpersona_cli \"$@\"\n")
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cpersona_cli "$@"\n')
     program.chmod(0o755)
 
     def make(name: str) -> Terminal:
         directory = Path(home["HOME"]) / name
         directory.mkdir()
         environ = {key: home[key] for key in ("PYTHONPATH", "LANG", "TZ", "TMPDIR") if key in home}
-        environ |= {"HOME": str(directory), "PATH": f"{program.parent}:{home['PATH']}", "TERM": "xterm-256color", "GIT_CONFIG_NOSYSTEM": "1", "GIT_PAGER": "cat"}
+        environ |= {
+            "HOME": str(directory),
+            "PATH": f"{program.parent}:{home['PATH']}",
+            "TERM": "xterm-256color",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_PAGER": "cat",
+        }
         if not FULL:
             environ["CPERSONA_EMBEDDING_MODE"] = "none"
         (directory / ".gitconfig").write_text("[user]\n name = A. Person\n email = person@example.org\n")
@@ -122,12 +142,41 @@ def person(home: dict[str, str]) -> Iterator[Callable[[str], Terminal]]:
 
 def older(count: int) -> Iterator[str]:
     """So many commits before the real ones, newest first, about other parts of a program."""
-    parts = ("scheduler", "mail gateway", "payment form", "image cropper", "session cookie", "map tiles", "audit log", "printer queue", "thumbnail cache", "translation files")
-    deeds = ("Fix a race in the {}", "Speed up the {}", "Document the {}", "Remove dead code from the {}", "Retry when the {} times out", "Add a metric to the {}", "Test the {}")
+    parts = (
+        "scheduler",
+        "mail gateway",
+        "payment form",
+        "image cropper",
+        "session cookie",
+        "map tiles",
+        "audit log",
+        "printer queue",
+        "thumbnail cache",
+        "translation files",
+    )
+    deeds = (
+        "Fix a race in the {}",
+        "Speed up the {}",
+        "Document the {}",
+        "Remove dead code from the {}",
+        "Retry when the {} times out",
+        "Add a metric to the {}",
+        "Test the {}",
+    )
     for n in range(count):
         part = parts[n % len(parts)]
         message = deeds[n % len(deeds)].format(part) + f"\n\nTicket {4000 - n}."
-        yield json.dumps({"commit": f"{n:040x}", "date": f"20{9 - n // 100:02d}-03-{28 - n % 28:02d}T12:00:00+00:00", "message": message, "paths": [f"{part.split()[0]}/{n % 7}.py"]}) + "\n"
+        yield (
+            json.dumps(
+                {
+                    "commit": f"{n:040x}",
+                    "date": f"20{9 - n // 100:02d}-03-{28 - n % 28:02d}T12:00:00+00:00",
+                    "message": message,
+                    "paths": [f"{part.split()[0]}/{n % 7}.py"],
+                }
+            )
+            + "\n"
+        )
 
 
 @pytest.fixture
@@ -138,11 +187,13 @@ def repository(home: dict[str, str]) -> Path:
     history, path = Path(home["HOME"]) / "history.jsonl", Path(home["HOME"]) / "project"
     real = (BENCH / "history.jsonl").read_text("utf-8").splitlines(keepends=True)[:COMMITS]
     history.write_text("".join([*real, *older(COMMITS - len(real))]), "utf-8")
-    subprocess.run([sys.executable, str(BENCH / "mkrepo.py"), str(history), str(path)], env=home, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, str(BENCH / "mkrepo.py"), str(history), str(path)], env=home, check=True, capture_output=True
+    )
     subprocess.run(["git", "-C", str(path), "checkout", "-qf", "main"], env=home, check=True)
     hook = path / ".git" / "hooks" / "post-commit"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho \"their own hook\"\nexit 0\n")
+    hook.write_text('#!/bin/sh\necho "their own hook"\nexit 0\n')
     hook.chmod(0o755)
     return path
 
@@ -165,7 +216,9 @@ def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(
     hooks, names = files(git / "hooks"), set(os.listdir(git))
     at.type(f"cd {shlex.quote(str(repository))}")
     installed = at.type(readme("cpersona git install"))[:4]
-    assert [line.split()[:2] for line in installed] == [[f"post-{name}", "added"] for name in ("commit", "merge", "applypatch", "rewrite")]
+    assert [line.split()[:2] for line in installed] == [
+        [f"post-{name}", "added"] for name in ("commit", "merge", "applypatch", "rewrite")
+    ]
     assert len({line.index("added") for line in installed}) == 1
     assert "their own hook" in at.type("echo x > coffee; git add coffee; git commit -q -m 'Mention the coffee machine'")
     at.type("git commit -q --amend -m 'Mention the espresso machine'")
@@ -174,7 +227,11 @@ def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(
     assert at.type("cpersona git status")[0].split() == ["state", "installed"]
     totals = dict(line.split() for line in at.type(readme("cpersona git backfill"))[-3:])
     assert totals == {"stored": str(COMMITS), "skipped": "1", "rejected": "0"}
-    assert dict(line.split() for line in at.type(readme("cpersona git backfill"))[-3:]) == {"stored": "0", "skipped": str(COMMITS + 1), "rejected": "0"}
+    assert dict(line.split() for line in at.type(readme("cpersona git backfill"))[-3:]) == {
+        "stored": "0",
+        "skipped": str(COMMITS + 1),
+        "rejected": "0",
+    }
     # Notes are embedded after they are stored; until the last one is, a recall says how many are not.
     while not any(line.split() == ["to", "embed", "0"] for line in at.type("cpersona daemon status")):
         pass
@@ -186,7 +243,9 @@ def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(
     elsewhere = person("elsewhere")
     elsewhere.type("cp ../home/cpersona.tar .")
     restored = elsewhere.type(readme("cpersona restore"))
-    assert restored[0].endswith("/elsewhere/.local/share/cpersona/cpersona.db") and restored[1].startswith(f"{COMMITS + 2} memories")
+    assert restored[0].endswith("/elsewhere/.local/share/cpersona/cpersona.db") and restored[1].startswith(
+        f"{COMMITS + 2} memories"
+    )
     count = "cpersona list -n 500 | wc -l"
     assert elsewhere.type(count) == at.type(count) == [str(min(COMMITS + 2, 500))]
     for question, beginning in WANTED.items():
@@ -194,12 +253,19 @@ def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(
 
     # And gone.
     assert [line.split()[1] for line in at.type(readme("cpersona git uninstall"))] == ["removed"] * 4
-    assert files(git / "hooks") == hooks and set(os.listdir(git)) - names <= {"COMMIT_EDITMSG", "ORIG_HEAD", "logs", "index"}
+    assert files(git / "hooks") == hooks and set(os.listdir(git)) - names <= {
+        "COMMIT_EDITMSG",
+        "ORIG_HEAD",
+        "logs",
+        "index",
+    }
     for terminal in (at, elsewhere):
         terminal.type("cpersona daemon stop")
     assert sorted(os.listdir(home["TMPDIR"])) == []
     for name in ("home", "elsewhere"):
         left = {path for path in files(Path(home["HOME"]) / name) if (Path(home["HOME"]) / name / path).is_file()}
-        documented = re.compile(r"\.local/share/cpersona/cpersona\.db(\.lock|\.start\.lock|\.calibration\.json(\.previous)?|\.(memories|episodes)\.vec[\w.]*)?"
-                                r"|\.local/state/cpersona/cpersona\.db-[0-9a-f]+\.log|cpersona\.tar|\.gitconfig")
+        documented = re.compile(
+            r"\.local/share/cpersona/cpersona\.db(\.lock|\.start\.lock|\.calibration\.json(\.previous)?|\.(memories|episodes)\.vec[\w.]*)?"
+            r"|\.local/state/cpersona/cpersona\.db-[0-9a-f]+\.log|cpersona\.tar|\.gitconfig"
+        )
         assert {path for path in left if not documented.fullmatch(path)} == set()

@@ -20,7 +20,11 @@ STORES, CLIENTS = (2000, 8) if FULL else (200, 4)
 def text(number: int, turn: int) -> str:
     """Texts of all lengths and scripts, none like another, that dedup and sanitising leave alone."""
     some = random.Random(number * 100_000 + turn)
-    return f"{number}/{turn} " + "".join(some.choice("abc déß 日本 🜚 \n\t'\"\\%_-") for _ in range(some.choice((3, 40, 400, 4000)))).strip() + "."
+    return (
+        f"{number}/{turn} "
+        + "".join(some.choice("abc déß 日本 🜚 \n\t'\"\\%_-") for _ in range(some.choice((3, 40, 400, 4000)))).strip()
+        + "."
+    )
 
 
 def test_kill_9_during_stores_keeps_every_acknowledged_row_byte_for_byte(with_model):

@@ -46,7 +46,9 @@ class Clients:
         self._news = threading.Condition()
         self.books = [Book(number) for number in range(CLIENTS)]
         self.problems: list[str] = []
-        self._threads = [threading.Thread(target=self._work, args=(book, random.Random(at))) for at, book in enumerate(self.books)]
+        self._threads = [
+            threading.Thread(target=self._work, args=(book, random.Random(at))) for at, book in enumerate(self.books)
+        ]
 
     def __enter__(self) -> Clients:
         for thread in self._threads:
@@ -104,7 +106,9 @@ def asked(book: Book, connection: client.Connection, what: tuple, method: str, *
 def store(book, chance, turn, connection):
     text = f"{book.agent} turn {turn} " + chance.choice(("short", "long " * 300, "日本語 " * 20))
     text = text.strip()
-    answer = asked(book, connection, ("text", text), "store", content=text, id=f"key {turn}" if turn % 3 else "", lock=False)
+    answer = asked(
+        book, connection, ("text", text), "store", content=text, id=f"key {turn}" if turn % 3 else "", lock=False
+    )
     assert answer["result"] == "stored", answer
     book.memories[answer["id"]] = text, 0
 
@@ -192,19 +196,29 @@ def test_what_sixteen_clients_were_told_stands_after_many_kills(home):
     with closing(sqlite3.connect(home["CPERSONA_DB_PATH"])) as conn:
         assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         for book in clients.books:
-            there = {number: (text, locked) for number, text, locked in
-                     conn.execute("SELECT id, content, locked FROM memories WHERE agent_id = ?", (book.agent,))}
+            there = {
+                number: (text, locked)
+                for number, text, locked in conn.execute(
+                    "SELECT id, content, locked FROM memories WHERE agent_id = ?", (book.agent,)
+                )
+            }
             doubtful = {what[1] for what in book.open if what[0] == "memory"}
             unsure = {what[1] for what in book.open if what[0] == "text"}
             assert {n: row for n, row in book.memories.items() if n not in doubtful} == {
-                n: row for n, row in there.items() if n not in doubtful and row[0] not in unsure}
+                n: row for n, row in there.items() if n not in doubtful and row[0] not in unsure
+            }
             assert len({text for text, _ in there.values()}) == len(there), "a row was written twice"
             episodes = dict(conn.execute("SELECT id, summary FROM episodes WHERE agent_id = ?", (book.agent,)))
             doubtful = {what[1] for what in book.open if what[0] == "episode"}
             assert {n: text for n, text in book.episodes.items() if n not in doubtful} == {
-                n: text for n, text in episodes.items() if n not in doubtful and text not in unsure}
+                n: text for n, text in episodes.items() if n not in doubtful and text not in unsure
+            }
             names = {name for (name,) in conn.execute("SELECT name FROM entities WHERE agent_id = ?", (book.agent,))}
             assert book.entities <= names <= book.entities | {what[1] for what in book.open if what[0] == "entity"}
             if book.profile and ("profile",) not in book.open:
-                assert conn.execute("SELECT content FROM profiles WHERE agent_id = ?", (book.agent,)).fetchone() == (book.profile,)
-    print(f"{kills} kills, {clients.done} acknowledged operations, {sum(len(book.open) for book in clients.books)} left open")
+                assert conn.execute("SELECT content FROM profiles WHERE agent_id = ?", (book.agent,)).fetchone() == (
+                    book.profile,
+                )
+    print(
+        f"{kills} kills, {clients.done} acknowledged operations, {sum(len(book.open) for book in clients.books)} left open"
+    )

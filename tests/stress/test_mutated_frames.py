@@ -20,12 +20,25 @@ from cpersona_daemon.wire import fields
 pytestmark = pytest.mark.stress
 
 FRAMES, SENDERS, BATCH = (1_000_000 if FULL else 4_000), 2, 10
-HELLO = {"protocol": fields.PROTOCOL, "version": "test", "capabilities": [], "db": "", "settings_digest": "", "token": ""}
+HELLO = {
+    "protocol": fields.PROTOCOL,
+    "version": "test",
+    "capabilities": [],
+    "db": "",
+    "settings_digest": "",
+    "token": "",
+}
 PARAMS = (
-    ("store", {"agent_id": "m", "content": "a text of some length", "metadata": {"a": [1, 2.5, None]}}), ("recall", {"agent_id": "m", "query": "text", "limit": 3}),
-    ("get_contents", {"agent_id": "m", "refs": ["mem:1", "ep:2"]}), ("list_memories", {"agent_id": "m", "limit": 2}), ("update_memory", {"memory_id": 1, "content": "b"}),
-    ("lock_memory", {"agent_id": "m", "memory_id": 1}), ("traverse", {"agent_id": "m", "entity": "x"}), ("get_profile", {"agent_id": "m"}),
-    ("declare_associations", {"agent_id": "m", "associations": {"entities": [{"name": "x", "aliases": ["y"]}]}}), ("exists", {"agent_id": "m", "content": "a"}),
+    ("store", {"agent_id": "m", "content": "a text of some length", "metadata": {"a": [1, 2.5, None]}}),
+    ("recall", {"agent_id": "m", "query": "text", "limit": 3}),
+    ("get_contents", {"agent_id": "m", "refs": ["mem:1", "ep:2"]}),
+    ("list_memories", {"agent_id": "m", "limit": 2}),
+    ("update_memory", {"memory_id": 1, "content": "b"}),
+    ("lock_memory", {"agent_id": "m", "memory_id": 1}),
+    ("traverse", {"agent_id": "m", "entity": "x"}),
+    ("get_profile", {"agent_id": "m"}),
+    ("declare_associations", {"agent_id": "m", "associations": {"entities": [{"name": "x", "aliases": ["y"]}]}}),
+    ("exists", {"agent_id": "m", "content": "a"}),
 )
 
 
@@ -61,7 +74,7 @@ def answers(sock: socket.socket) -> int:
         pass
     at, count = 0, -1
     while at < len(data):
-        at += fields.LENGTH_BYTES + int.from_bytes(data[at:at + fields.LENGTH_BYTES], "big")
+        at += fields.LENGTH_BYTES + int.from_bytes(data[at : at + fields.LENGTH_BYTES], "big")
         count += 1
     return count
 
@@ -75,7 +88,9 @@ def send(path: str, seed: int, frames: int, answered: list[int]) -> None:
             sock.connect(path)
             number += BATCH
             try:
-                sock.sendall(framed(msgpack.packb(HELLO)) + b"".join(mutated(chance, number + at) for at in range(BATCH)))
+                sock.sendall(
+                    framed(msgpack.packb(HELLO)) + b"".join(mutated(chance, number + at) for at in range(BATCH))
+                )
                 sock.shutdown(socket.SHUT_WR)
             except OSError:
                 pass  # it was closed at a frame that could not be trusted

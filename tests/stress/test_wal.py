@@ -40,8 +40,8 @@ def test_a_parked_reader_stops_nothing_and_what_the_log_grew_by_is_given_back(ho
             rounds += 1
         assert parked.execute("SELECT count(*) FROM memories").fetchone() == (20,)
         assert rounds < 15
-    store(daemon, 20, "after")   # folds the log
-    store(daemon, 20, "again")   # begins it anew
+    store(daemon, 20, "after")  # folds the log
+    store(daemon, 20, "again")  # begins it anew
     assert wal(home) <= WAL_KEPT_BYTES
 
 

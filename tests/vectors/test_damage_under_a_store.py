@@ -4,12 +4,12 @@ import os
 
 import numpy as np
 import pytest
+from vector_kit import House, Row, unit
 
 from cpersona_daemon.storage.scope import Scope
 from cpersona_daemon.vectors import files, held
 from cpersona_daemon.vectors.plain import plain_background, plain_cosines, plain_rows
 from cpersona_daemon.vectors.topk import float32_scan
-from vector_kit import House, Row, unit
 
 RNG = np.random.default_rng(8)
 WIDTH, COUNT = 200, 300
@@ -20,7 +20,7 @@ QUERIES = [unit(BASE + 0.05 * RNG.normal(size=WIDTH)) for _ in range(2)]
 def flipped(path):
     """Change a byte of every row."""
     data = np.fromfile(path, np.uint8)
-    data[files.MATRIX_HEADER + 7::64] ^= 0x41
+    data[files.MATRIX_HEADER + 7 :: 64] ^= 0x41
     data.tofile(path)
 
 
@@ -101,6 +101,7 @@ def test_no_answer_is_wrong_after_damage_to_files_in_use(house, origin, form, qu
 
 def another(make):
     """Return what gives a path to something new, as `rm` and then this would."""
+
     def put(path, older):
         os.unlink(path)
         make(path, older)

@@ -7,11 +7,11 @@ import time
 
 import numpy as np
 import pytest
+from vector_kit import House, Row, unit
 
 from cpersona_daemon.vectors import files
 from cpersona_daemon.vectors import store as store_module
 from cpersona_daemon.vectors.files import FRESH, MATRIX, ROWS, SKETCHES
-from vector_kit import House, Row, unit
 
 RNG = np.random.default_rng(5)
 QUERY = unit(RNG.normal(size=20))
@@ -44,8 +44,13 @@ def a_socket(path):
     made.close()
 
 
-THINGS = {"a directory": directory, "a link": link, "a link to nowhere": dangling, "a named pipe": os.mkfifo,
-          "a socket": a_socket}
+THINGS = {
+    "a directory": directory,
+    "a link": link,
+    "a link to nowhere": dangling,
+    "a named pipe": os.mkfifo,
+    "a socket": a_socket,
+}
 
 
 @pytest.fixture

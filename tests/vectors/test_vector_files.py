@@ -12,11 +12,11 @@ import time
 import apsw
 import numpy as np
 import pytest
+from vector_kit import House, Row, unit
 
 from cpersona_daemon.vectors import files, index
 from cpersona_daemon.vectors.files import Unusable
 from cpersona_daemon.vectors.store import VectorStore
-from vector_kit import House, Row, unit
 
 RNG = np.random.default_rng(3)
 POOL = [unit(v) for v in RNG.normal(size=(30, 20))]
@@ -148,8 +148,11 @@ def test_files_of_any_earlier_moment_are_noticed_as_stale(house):
 def test_files_one_commit_behind_catch_up_with_what_that_commit_touched(house):
     house.add(*some(8), *some(4, kind="ep"))
     changes = (
-        lambda: house.add(*some(3), *some(2, kind="ep")), lambda: house.update(("mem", 2), POOL[5]), lambda: house.delete(("mem", 4), ("ep", 1)),
-        lambda: house.update(("mem", 5), np.zeros(20, np.float32)), lambda: house.add(*some(2)),
+        lambda: house.add(*some(3), *some(2, kind="ep")),
+        lambda: house.update(("mem", 2), POOL[5]),
+        lambda: house.delete(("mem", 4), ("ep", 1)),
+        lambda: house.update(("mem", 5), np.zeros(20, np.float32)),
+        lambda: house.add(*some(2)),
     )
     for change in changes:
         contents = house.files()
@@ -161,7 +164,9 @@ def test_files_one_commit_behind_catch_up_with_what_that_commit_touched(house):
             house.start()
             assert origin(house) == "file"
             check(house)
-            assert house.store.count("mem") == sum(kind == "mem" and bool(row.vector.any()) for (kind, _), row in house.rows.items())
+            assert house.store.count("mem") == sum(
+                kind == "mem" and bool(row.vector.any()) for (kind, _), row in house.rows.items()
+            )
 
 
 def test_a_matrix_and_a_journal_of_different_moments_are_noticed(house):
@@ -281,12 +286,15 @@ def test_a_database_that_went_another_way_to_the_same_generation_is_noticed(hous
 
 
 @pytest.mark.parametrize("behind", [0, 1])
-@pytest.mark.parametrize(("here", "there"), [
-    (lambda house: house.delete(("mem", 3)), lambda house: house.delete(("mem", 7))),
-    (lambda house: house.update(("mem", 3), POOL[1]), lambda house: house.update(("mem", 7), POOL[2])),
-    (lambda house: house.update(("mem", 5), POOL[1]), lambda house: house.update(("mem", 5), POOL[2])),
-    (lambda house: house.delete(("ep", 1)), lambda house: house.delete(("mem", 3))),
-])
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        (lambda house: house.delete(("mem", 3)), lambda house: house.delete(("mem", 7))),
+        (lambda house: house.update(("mem", 3), POOL[1]), lambda house: house.update(("mem", 7), POOL[2])),
+        (lambda house: house.update(("mem", 5), POOL[1]), lambda house: house.update(("mem", 5), POOL[2])),
+        (lambda house: house.delete(("ep", 1)), lambda house: house.delete(("mem", 3))),
+    ],
+)
 def test_the_index_of_a_copy_that_went_another_way_is_not_used(house, here, there, behind):
     house.add(*some(12), *some(3, kind="ep"))
     house.stop()
@@ -309,7 +317,10 @@ def test_the_index_of_a_copy_that_went_another_way_is_not_used(house, here, ther
     house.stop()
     put_back(house, ours)
     house.start()
-    assert origin(house) == origin(house, "ep") == "rebuilt" and "another copy" in house.store.status()["mem"]["rebuilt_because"]
+    assert (
+        origin(house) == origin(house, "ep") == "rebuilt"
+        and "another copy" in house.store.status()["mem"]["rebuilt_because"]
+    )
     check(house)
     assert house.store.count("mem") == sum(kind == "mem" for kind, _ in house.rows)
 
@@ -318,8 +329,12 @@ def test_a_database_of_the_schema_before_stamps_gets_one_and_its_index_is_built_
     house.add(*some(12))
     house.stop()
     conn = apsw.Connection(house.path)
-    conn.execute("DELETE FROM schema_migrations WHERE version = (SELECT version FROM schema_migrations WHERE name = 'stamped generations')")
-    conn.execute("DELETE FROM meta WHERE key = 'vector_stamp'; UPDATE meta SET value = x'9192a36d656d01' WHERE key = 'vector_changes'")
+    conn.execute(
+        "DELETE FROM schema_migrations WHERE version = (SELECT version FROM schema_migrations WHERE name = 'stamped generations')"
+    )
+    conn.execute(
+        "DELETE FROM meta WHERE key = 'vector_stamp'; UPDATE meta SET value = x'9192a36d656d01' WHERE key = 'vector_changes'"
+    )
     conn.close()
     house.start()
     assert origin(house) == "rebuilt"

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from vector_kit import House, Row, created, unit
 
 from cpersona_daemon.instants import created_seconds
 from cpersona_daemon.storage.scope import Scope
 from cpersona_daemon.vectors.codes import created_column
 from cpersona_daemon.vectors.topk import exact, float32_scan, scored
-from vector_kit import House, Row, created, unit
 
 E0 = np.array([1, 0, 0, 0], np.float32)
 
@@ -60,14 +60,21 @@ def test_a_row_older_than_the_rows_before_it_takes_its_place_by_created_at(house
 
 
 def test_rows_of_another_width_or_known_model_hold_their_place_and_are_not_returned(house):
-    old, _, _, unknown = house.add(Row(at(0.75), 1), Row(unit([1, 1]), 2), Row(at(0.75), 3, model="other"), Row(at(0.5), 4, model=""))
+    old, _, _, unknown = house.add(
+        Row(at(0.75), 1), Row(unit([1, 1]), 2), Row(at(0.75), 3, model="other"), Row(at(0.5), 4, model="")
+    )
     assert house.search(E0, stop=3) == [(unknown, 0.5)]
     assert house.search(E0, stop=4) == [(old, 0.75), (unknown, 0.5)]
     assert len(house.search(E0, model="")) == 3
 
 
 def test_vectors_that_are_not_finite_or_are_zero_take_no_place(house):
-    wanted, *_ = house.add(Row(at(0.5), 1), Row(np.full(4, np.nan, np.float32), 2), Row(np.zeros(4, np.float32), 3), Row(np.full(4, np.inf, np.float32), 4))
+    wanted, *_ = house.add(
+        Row(at(0.5), 1),
+        Row(np.full(4, np.nan, np.float32), 2),
+        Row(np.zeros(4, np.float32), 3),
+        Row(np.full(4, np.inf, np.float32), 4),
+    )
     assert house.search(E0, stop=1) == [(wanted, 0.5)]
     assert house.store.count("mem") == 1
     house.update(("mem", wanted), np.zeros(4, np.float32))
@@ -139,7 +146,12 @@ def test_near_equal_scores_below_float32_resolution_are_ordered_exactly(house):
 def test_the_first_pass_keeps_its_promised_margin(house, width):
     rng = np.random.default_rng(width)
     scales = 10.0 ** rng.uniform(-20, 3, (400, 1))
-    house.add(*(Row(vector, second) for second, vector in enumerate((rng.normal(size=(400, width)) * scales).astype(np.float32))))
+    house.add(
+        *(
+            Row(vector, second)
+            for second, vector in enumerate((rng.normal(size=(400, width)) * scales).astype(np.float32))
+        )
+    )
     view, slots = house.store._parts["mem"].index.view, np.flatnonzero(rng.random(400) < 0.4)
     for _ in range(20):
         query = rng.normal(size=width).astype(np.float32)
@@ -152,11 +164,20 @@ def test_exact_scores_do_not_depend_on_the_company_a_row_is_scored_in():
     matrix, query = rng.normal(size=(1300, 896)).astype(np.float32), rng.normal(size=896).astype(np.float32)
     together = exact(matrix, query)
     for row in (1, 2, 511, 512, 1299):
-        assert exact(matrix[row:row + 1], query)[0] == together[row] == exact(matrix[row:row + 1].copy(), query)[0] == exact(matrix[row - 1:row + 1], query)[-1]
+        assert (
+            exact(matrix[row : row + 1], query)[0]
+            == together[row]
+            == exact(matrix[row : row + 1].copy(), query)[0]
+            == exact(matrix[row - 1 : row + 1], query)[-1]
+        )
 
 
 def test_created_at_is_read_the_same_alone_and_in_bulk():
-    stamps = [created(second) for second in range(20)] + ["1969-12-31 23:59:59", "0001-01-01 00:00:00", "9999-12-31 23:59:59"]
+    stamps = [created(second) for second in range(20)] + [
+        "1969-12-31 23:59:59",
+        "0001-01-01 00:00:00",
+        "9999-12-31 23:59:59",
+    ]
     for texts in (stamps, [*stamps, ""], [*stamps, "2024-13-01 00:00:00"], [*stamps, "2024-01-01T00:00:00+02:00"]):
         assert created_column(texts).tolist() == [created_seconds(text) for text in texts]
 
@@ -169,10 +190,21 @@ def test_any_width_works(house, width):
     house.restart().check(unit(rng.normal(size=width)))
 
 
-VECTORS = [unit([a, b, c]) for a in (-1, 0, 1) for b in (-1, 0, 2) for c in (0.5, 3)] + [unit([1, 2]), np.zeros(3, np.float32), np.full(3, np.nan, np.float32)]
+VECTORS = [unit([a, b, c]) for a in (-1, 0, 1) for b in (-1, 0, 2) for c in (0.5, 3)] + [
+    unit([1, 2]),
+    np.zeros(3, np.float32),
+    np.full(3, np.nan, np.float32),
+]
 rows = st.builds(
-    Row, st.sampled_from(VECTORS), st.integers(0, 12), st.sampled_from("aab"), st.sampled_from(["", "p", "q"]), st.sampled_from(["", "c", "d"]),
-    st.sampled_from([None, "", "user:1", "user:10", "bot"]), st.sampled_from(["m", "m", "", "other"]), st.sampled_from(["mem", "mem", "ep"]),
+    Row,
+    st.sampled_from(VECTORS),
+    st.integers(0, 12),
+    st.sampled_from("aab"),
+    st.sampled_from(["", "p", "q"]),
+    st.sampled_from(["", "c", "d"]),
+    st.sampled_from([None, "", "user:1", "user:10", "bot"]),
+    st.sampled_from(["m", "m", "", "other"]),
+    st.sampled_from(["mem", "mem", "ep"]),
 )
 step = st.one_of(
     st.tuples(st.just("add"), st.lists(rows, min_size=1, max_size=12)),
@@ -182,17 +214,30 @@ step = st.one_of(
     st.tuples(st.just("rebuild")),
 )
 scopes = st.builds(
-    Scope, st.sampled_from(["a", "a", "b", "nobody"]), st.sampled_from([None, "", "p", "absent"]), st.sampled_from(["", "c", "absent"]),
+    Scope,
+    st.sampled_from(["a", "a", "b", "nobody"]),
+    st.sampled_from([None, "", "p", "absent"]),
+    st.sampled_from(["", "c", "absent"]),
     st.sampled_from(["", "", "user:", "user:1", "absent", "x:"]),
 )
-asked = st.fixed_dictionaries({
-    "kind": st.sampled_from(["mem", "ep"]), "scope": scopes, "start": st.sampled_from([0, 0, 1, 3]), "stop": st.sampled_from([1, 2, 5, 10_000]),
-    "floor": st.sampled_from([-2.0, 0.0, 0.5]), "k": st.sampled_from([1, 3, 100]), "model": st.sampled_from(["m", "", "other", "new"]),
-})
+asked = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from(["mem", "ep"]),
+        "scope": scopes,
+        "start": st.sampled_from([0, 0, 1, 3]),
+        "stop": st.sampled_from([1, 2, 5, 10_000]),
+        "floor": st.sampled_from([-2.0, 0.0, 0.5]),
+        "k": st.sampled_from([1, 3, 100]),
+        "model": st.sampled_from(["m", "", "other", "new"]),
+    }
+)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(step, min_size=1, max_size=10), st.lists(st.tuples(st.sampled_from(VECTORS[:-2]), asked), min_size=4, max_size=12))
+@given(
+    st.lists(step, min_size=1, max_size=10),
+    st.lists(st.tuples(st.sampled_from(VECTORS[:-2]), asked), min_size=4, max_size=12),
+)
 def test_every_search_equals_the_contract_read_row_by_row(steps, questions):
     with tempfile.TemporaryDirectory() as directory:
         house = House(Path(directory))
@@ -226,10 +271,16 @@ def test_a_large_store_with_gaps_equals_the_contract_too(house, monotone):
     seconds = np.sort(rng.integers(0, 4000, count)) if monotone else rng.integers(0, 4000, count)
     projects = np.where(np.arange(count) % 5000 < 2000, "p", rng.choice(["", "q", "r"], count))
     for first in range(0, count, 2500):
-        house.add(*(
-            Row(pool[rng.integers(40)] if rng.random() < 0.5 else unit(rng.normal(size=24)), int(seconds[row]), project=str(projects[row]))
-            for row in range(first, first + 2500)
-        ))
+        house.add(
+            *(
+                Row(
+                    pool[rng.integers(40)] if rng.random() < 0.5 else unit(rng.normal(size=24)),
+                    int(seconds[row]),
+                    project=str(projects[row]),
+                )
+                for row in range(first, first + 2500)
+            )
+        )
     house.delete(*(("mem", int(row_id)) for row_id in rng.choice(np.arange(1, count + 1), 1500, replace=False)))
     for scope in (Scope("a"), Scope("a", "p"), Scope("a", "q"), Scope("a", "")):
         for start, stop in ((0, 100), (0, 10_000), (100, 200), (10_000, 200_000), (9_000, 9_001)):
@@ -251,7 +302,11 @@ def test_the_vectors_of_given_rows_leave_out_what_cannot_be_compared(house):
 
 def test_the_background_is_the_mean_of_rows_evenly_spaced_in_the_window(house):
     cosines = (0.25, 0.5, 0.75, 0.5, 0.25, 0.125)
-    house.add(*(Row(at(c), second) for second, c in enumerate(cosines)), Row(at(1.0), 9, agent="b"), Row(at(1.0), 9, model="x"))
+    house.add(
+        *(Row(at(c), second) for second, c in enumerate(cosines)),
+        Row(at(1.0), 9, agent="b"),
+        Row(at(1.0), 9, model="x"),
+    )
     rows, total, mean = house.store.background(Scope("a"), 100, len(E0), "m", 3)
     assert (rows, total) == (3, 6) and mean[0] == np.mean([cosines[i] for i in (5, 3, 0)])
     assert house.store.background(Scope("a"), 3, len(E0), "m")[:2] == (2, 2)

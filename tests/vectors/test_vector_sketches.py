@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from vector_kit import House, Row, created, following, unit
 
 from cpersona_daemon.storage.generations import NOTHING
 from cpersona_daemon.vectors import files, simd
@@ -22,9 +23,25 @@ from cpersona_daemon.vectors.index import Index
 from cpersona_daemon.vectors.rows import as_slice
 from cpersona_daemon.vectors.sketch import QuerySketch, sketch, sketch_one
 from cpersona_daemon.vectors.topk import best, exact, float32_scan, scored
-from vector_kit import House, Row, created, following, unit
 
-ODD = [0.0, 1.0, -1.0, 0.5, 1e-45, -1e-40, 1e-30, 1e-20, 3e38, -3e38, 1 / 127, 0.5 / 127, 1.5 / 127, 63.5 / 127, 126.5 / 127, float(np.nextafter(np.float32(0.5), 1))]
+ODD = [
+    0.0,
+    1.0,
+    -1.0,
+    0.5,
+    1e-45,
+    -1e-40,
+    1e-30,
+    1e-20,
+    3e38,
+    -3e38,
+    1 / 127,
+    0.5 / 127,
+    1.5 / 127,
+    63.5 / 127,
+    126.5 / 127,
+    float(np.nextafter(np.float32(0.5), 1)),
+]
 number = st.one_of(st.sampled_from(ODD), st.floats(-1, 1, width=32))
 
 
@@ -33,7 +50,11 @@ def vectors(width):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.integers(1, 40).flatmap(lambda width: st.tuples(st.lists(vectors(width), min_size=1, max_size=6), vectors(width))))
+@given(
+    st.integers(1, 40).flatmap(
+        lambda width: st.tuples(st.lists(vectors(width), min_size=1, max_size=6), vectors(width))
+    )
+)
 def test_a_score_made_of_codes_is_never_further_off_than_its_margin(drawn):
     rows, query = np.array(drawn[0]), drawn[1]
     codes, scales, residuals, norms = sketch(rows, rows.shape[1], 64)
@@ -52,7 +73,9 @@ def test_a_score_made_of_codes_is_never_further_off_than_its_margin(drawn):
 def test_residuals_and_norms_are_upper_bounds_whether_rows_are_sketched_alone_or_together(row):
     together = [values[0] for values in sketch(row[None], len(row), 64)]
     for codes, scale, residual, norm in (together, sketch_one(row, 64)):
-        rest = [float(x) - float(scale) * int(c) for x, c in zip(row, codes, strict=False)]  # each product and difference is exact enough for hypot
+        rest = [
+            float(x) - float(scale) * int(c) for x, c in zip(row, codes, strict=False)
+        ]  # each product and difference is exact enough for hypot
         assert math.hypot(*rest) <= float(residual) and math.hypot(*map(float, row)) <= float(norm)
         assert np.array_equal(codes, together[0]) and scale == together[1]
 
@@ -71,8 +94,14 @@ def index(tmp_path):
 
 
 def fill(index, rows, seconds):
-    index.apply([VectorPut("mem", number + 1, created(second), "a", "", "", None, "m", row)
-                 for number, (row, second) in enumerate(zip(rows, seconds, strict=True))], (), following(index.generation))
+    index.apply(
+        [
+            VectorPut("mem", number + 1, created(second), "a", "", "", None, "m", row)
+            for number, (row, second) in enumerate(zip(rows, seconds, strict=True))
+        ],
+        (),
+        following(index.generation),
+    )
     return index.view
 
 
@@ -110,16 +139,29 @@ def crowd(rng, width, count):
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-@given(seed=st.integers(0, 2**32 - 1), width=st.sampled_from([1, 2, 24, 64, 100, 384]), count=st.sampled_from([1, 5, 60, 700]))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    width=st.sampled_from([1, 2, 24, 64, 100, 384]),
+    count=st.sampled_from([1, 5, 60, 700]),
+)
 def test_every_first_pass_gives_the_answer_of_the_plain_scan(first_pass, seed, width, count):
     rng = np.random.default_rng(seed)
     rows, base = crowd(rng, width, count)
     with tempfile.TemporaryDirectory() as directory:
-        view = fill(Index("mem", directory + "/x.vec", b"s" * 16, NOTHING), rows, np.sort(rng.integers(0, max(2, count // 3), count)))
+        view = fill(
+            Index("mem", directory + "/x.vec", b"s" * 16, NOTHING),
+            rows,
+            np.sort(rng.integers(0, max(2, count // 3), count)),
+        )
         everything = np.arange(count)
         for query in (base[0], base[1], rows[rng.integers(count)], unit(rng.normal(size=width))):
             scores = scored(view, everything, query)
-            for slots in (everything, everything[count // 4:3 * count // 4 + 1], np.flatnonzero(rng.random(count) < 0.7), np.flatnonzero(rng.random(count) < 0.1)):
+            for slots in (
+                everything,
+                everything[count // 4 : 3 * count // 4 + 1],
+                np.flatnonzero(rng.random(count) < 0.7),
+                np.flatnonzero(rng.random(count) < 0.1),
+            ):
                 for k in (1, 3, 40):
                     for floor in (-2.0, float(rng.choice(scores)), float(np.nextafter(rng.choice(scores), 2)), 0.3):
                         assert best(view, slots, query, floor, k, first_pass) == plain(view, slots, query, floor, k)
@@ -128,12 +170,16 @@ def test_every_first_pass_gives_the_answer_of_the_plain_scan(first_pass, seed, w
 @pytest.mark.parametrize("width", [3, 768])
 def test_huge_and_tiny_vectors_do_not_mislead_a_first_pass(index, first_pass, width):
     rng = np.random.default_rng(width)
-    rows = rng.normal(size=(120, width)).astype(np.float32) * (np.float32(10.0) ** rng.integers(-44, 38, (120, 1)).astype(np.float32))
+    rows = rng.normal(size=(120, width)).astype(np.float32) * (
+        np.float32(10.0) ** rng.integers(-44, 38, (120, 1)).astype(np.float32)
+    )
     rows = rows[np.isfinite(rows).all(axis=1) & rows.any(axis=1)]
     view = fill(index, rows, range(len(rows)))
     for query in (unit(rng.normal(size=width)), rows[5], rows[40]):
         for k in (1, 30, 200):
-            assert best(view, np.arange(len(rows)), query, -np.inf, k, first_pass) == plain(view, np.arange(len(rows)), query, -np.inf, k)
+            assert best(view, np.arange(len(rows)), query, -np.inf, k, first_pass) == plain(
+                view, np.arange(len(rows)), query, -np.inf, k
+            )
 
 
 def test_only_rows_that_the_bound_cannot_exclude_are_read_as_float32(tmp_path, monkeypatch):
@@ -175,7 +221,11 @@ def test_without_the_simd_package_the_answers_are_the_same(tmp_path, monkeypatch
 def test_a_kernel_that_multiplies_wrongly_is_not_used(monkeypatch):
     def saturating(a, b, metric, *, out_dtype):
         pairs = a[:, None].astype(np.int16) * b.astype(np.int16)
-        return np.clip(pairs.reshape(*pairs.shape[:2], -1, 2).sum(axis=3, dtype=np.int64), -2**14, 2**14).sum(axis=2).astype(out_dtype)
+        return (
+            np.clip(pairs.reshape(*pairs.shape[:2], -1, 2).sum(axis=3, dtype=np.int64), -(2**14), 2**14)
+            .sum(axis=2)
+            .astype(out_dtype)
+        )
 
     monkeypatch.setitem(sys.modules, "simsimd", SimpleNamespace(cdist=saturating))
     assert simd.first_pass() is float32_scan

@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+from vector_kit import following
 
 from cpersona_daemon.storage.generations import NOTHING
 from cpersona_daemon.storage.scope import Scope
@@ -10,15 +11,19 @@ from cpersona_daemon.vectors import window as window_module
 from cpersona_daemon.vectors.changes import VectorPut
 from cpersona_daemon.vectors.index import Index
 from cpersona_daemon.vectors.window import window
-from vector_kit import following
 
 
 def test_the_window_begins_at_the_instant_and_late_rows_obey_it_too(tmp_path):
     index = Index("mem", str(tmp_path / "m.vec"), b"s" * 16, NOTHING)
     days = [1, 2, 3, 5, 6, 4]  # the last one comes late
-    puts = [VectorPut("mem", n, f"2026-01-{day:02d} 00:00:00", "a", "", "", None, "", np.ones(4, np.float32)) for n, day in enumerate(days, 1)]
+    puts = [
+        VectorPut("mem", n, f"2026-01-{day:02d} 00:00:00", "a", "", "", None, "", np.ones(4, np.float32))
+        for n, day in enumerate(days, 1)
+    ]
     index.apply(puts, [], following(NOTHING))
-    ids = lambda stop, as_of: sorted(index.view.columns.id[window(index.view, Scope("a", as_of=as_of), 0, stop)].tolist())  # noqa: E731
+    ids = lambda stop, as_of: sorted(
+        index.view.columns.id[window(index.view, Scope("a", as_of=as_of), 0, stop)].tolist()
+    )  # noqa: E731
     assert ids(2, "") == [4, 5]
     assert ids(2, "2026-01-04 00:00:00") == [3, 6]
     assert ids(2, "2026-01-03 23:59:59") == [2, 3]
@@ -34,10 +39,26 @@ def test_any_window_over_rows_that_mostly_came_late_is_the_newest_by_created_and
     reached = NOTHING
     for generation in range(1, 41):
         # Every stretch is younger than the one before, and within it rows come in any order; some seconds are shared.
-        fresh = [(1000 * generation + n, generation * 20 + pick.randrange(40), pick.choice("aab")) for n in range(pick.randrange(1, 15))]
+        fresh = [
+            (1000 * generation + n, generation * 20 + pick.randrange(40), pick.choice("aab"))
+            for n in range(pick.randrange(1, 15))
+        ]
         rows |= {row_id: (second, agent) for row_id, second, agent in fresh}
         dead = [row_id for row_id in pick.sample(sorted(rows), 1) if row_id not in {new for new, _, _ in fresh}]
-        puts = [VectorPut("mem", row_id, f"2026-01-01 00:{second // 60:02d}:{second % 60:02d}", agent, "", "", None, "", np.ones(4, np.float32)) for row_id, second, agent in fresh]
+        puts = [
+            VectorPut(
+                "mem",
+                row_id,
+                f"2026-01-01 00:{second // 60:02d}:{second % 60:02d}",
+                agent,
+                "",
+                "",
+                None,
+                "",
+                np.ones(4, np.float32),
+            )
+            for row_id, second, agent in fresh
+        ]
         reached = following(reached)
         index.apply(puts, [*(row_id for row_id, _, _ in fresh), *dead], reached)
         for row_id in dead:
@@ -50,6 +71,11 @@ def test_any_window_over_rows_that_mostly_came_late_is_the_newest_by_created_and
                 stop = start + pick.randrange(1, 60)
                 found = window(index.view, Scope(agent), start, stop)
                 assert list(found) == sorted(found)
-                assert set(index.view.columns.id[found].tolist()) == set(order[start:stop]), (generation, agent, start, stop)
+                assert set(index.view.columns.id[found].tolist()) == set(order[start:stop]), (
+                    generation,
+                    agent,
+                    start,
+                    stop,
+                )
     assert len(index.view.late) > 100
     index.close()

@@ -52,7 +52,9 @@ class House:
 
     def __init__(self, directory, background=False):
         self.path = str(directory / "d.db")
-        self.places = SimpleNamespace(memory_vectors=self.path + ".memories.vec", episode_vectors=self.path + ".episodes.vec")
+        self.places = SimpleNamespace(
+            memory_vectors=self.path + ".memories.vec", episode_vectors=self.path + ".episodes.vec"
+        )
         self.rows: dict[tuple[str, int], Row] = {}
         self.serial = 0
         self.start(background)
@@ -84,7 +86,15 @@ class House:
         if row.kind == MEMORY:
             cursor = tx.execute(
                 "INSERT INTO memories (agent_id, project_id, channel, source_id, created_at, content_key, content) VALUES (?,?,?,?,?,?,?) RETURNING id",
-                (row.agent, row.project, row.channel, row.source, created(row.second), hashlib.md5(b"%d" % self.serial).digest(), str(self.serial)),
+                (
+                    row.agent,
+                    row.project,
+                    row.channel,
+                    row.source,
+                    created(row.second),
+                    hashlib.md5(b"%d" % self.serial).digest(),
+                    str(self.serial),
+                ),
             )
         else:
             cursor = tx.execute(
@@ -96,9 +106,24 @@ class House:
         return row_id
 
     def _put(self, tx, row: Row, row_id: int) -> None:
-        tx.execute(f"INSERT OR REPLACE INTO {TABLES[row.kind][1]} VALUES (?, ?, ?)", (row_id, row.model, row.vector.astype("<f4").tobytes()))
+        tx.execute(
+            f"INSERT OR REPLACE INTO {TABLES[row.kind][1]} VALUES (?, ?, ?)",
+            (row_id, row.model, row.vector.astype("<f4").tobytes()),
+        )
         source = row.source if row.kind == MEMORY else None
-        tx.changes.append(VectorPut(row.kind, row_id, created(row.second), row.agent, row.project, row.channel, source, row.model, row.vector))
+        tx.changes.append(
+            VectorPut(
+                row.kind,
+                row_id,
+                created(row.second),
+                row.agent,
+                row.project,
+                row.channel,
+                source,
+                row.model,
+                row.vector,
+            )
+        )
 
     def update(self, rid, vector, model="m"):
         """Give a row another vector, as update_memory and reindex do."""
@@ -132,7 +157,10 @@ class House:
         return found
 
     def search(self, query, kind=MEMORY, scope=None, start=0, stop=10_000, floor=-2.0, k=10, model="m"):
-        return [(hit.id, hit.score) for hit in self.store.search(query, kind, scope or Scope("a"), start, stop, floor, k, model)]
+        return [
+            (hit.id, hit.score)
+            for hit in self.store.search(query, kind, scope or Scope("a"), start, stop, floor, k, model)
+        ]
 
     def expected(self, query, kind=MEMORY, scope=None, start=0, stop=10_000, floor=-2.0, k=10, model="m"):
         return reference(self.rows, query, kind, scope or Scope("a"), start, stop, floor, k, model)
@@ -158,7 +186,11 @@ def reference(rows, query, kind, scope, start, stop, floor, k, model):
         if kind == MEMORY and scope.source_id:
             if row.source is None:
                 continue
-            if not (row.source == scope.source_id if scope.source_id[-1].isalnum() else row.source.startswith(scope.source_id)):
+            if not (
+                row.source == scope.source_id
+                if scope.source_id[-1].isalnum()
+                else row.source.startswith(scope.source_id)
+            ):
                 continue
         if np.isfinite(row.vector).all() and row.vector.any():
             seen.append((-row.second, row_id, row))

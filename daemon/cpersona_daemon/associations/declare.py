@@ -25,7 +25,14 @@ class _Bad(Exception):
 
 
 def declare(
-    tx: Transaction, agent_id: str, project_id: str, channel: str, spec: Any, anchor_ref: Any = None, declared_by: str = "", retract: Any = None
+    tx: Transaction,
+    agent_id: str,
+    project_id: str,
+    channel: str,
+    spec: Any,
+    anchor_ref: Any = None,
+    declared_by: str = "",
+    retract: Any = None,
 ) -> dict:
     """Take back what ``retract`` names, then register what ``spec`` names, and return declare_associations' answer.
 
@@ -44,7 +51,12 @@ def declare(
             table.insert_mention(tx, entity_id, work.anchor, declared_by)
         mentions = table.count_mentions(tx.conn, work.named, work.anchor)
     answer = {
-        "ok": True, "result": "declared", "entities": work.entities, "mentions": mentions, "relations": list(work.relations), "dropped": work.dropped,
+        "ok": True,
+        "result": "declared",
+        "entities": work.entities,
+        "mentions": mentions,
+        "relations": list(work.relations),
+        "dropped": work.dropped,
     }
     if retracted is not None:
         answer["retracted"] = retracted
@@ -55,7 +67,13 @@ class _Declaration:
     """One call at work: where it declares, what it has named so far, and what it had to drop."""
 
     def __init__(self, tx: Transaction, agent_id: str, project_id: str, channel: str, declared_by: str):
-        self.tx, self.agent_id, self.project_id, self.channel, self.declared_by = tx, agent_id, project_id, channel, declared_by
+        self.tx, self.agent_id, self.project_id, self.channel, self.declared_by = (
+            tx,
+            agent_id,
+            project_id,
+            channel,
+            declared_by,
+        )
         self.anchor: Node | None = None
         self.anchor_ref: str | None = None
         self.entities: list[dict] = []
@@ -107,7 +125,10 @@ class _Declaration:
         for i in range(limit, min(len(value), limit + MAX_REPORTED_EXCESS)):
             self.drop(f"{what}[{i}]", f"one call takes at most {limit} of these")
         if len(value) > limit + MAX_REPORTED_EXCESS:
-            self.drop(f"{what}[{limit + MAX_REPORTED_EXCESS}:]", f"one call takes at most {limit} of these; {len(value)} were sent")
+            self.drop(
+                f"{what}[{limit + MAX_REPORTED_EXCESS}:]",
+                f"one call takes at most {limit} of these; {len(value)} were sent",
+            )
         return [(f"{what}[{i}]", item) for i, item in enumerate(value[:limit])]
 
     def _declare_entity(self, place: str, item: Any) -> None:
@@ -132,8 +153,10 @@ class _Declaration:
         if parse_ref(written) is not None:
             raise _Bad(f"{written} is the ref of a record, not a name")
         # The alias will live in the entity's bucket, so nobody may bear it there, nor where this call looks names up.
-        bearers = (table.resolve(self.tx.conn, self.agent_id, self.project_id, self.channel, normalized),
-                   table.bearer_in_bucket(self.tx.conn, entity_id, normalized))
+        bearers = (
+            table.resolve(self.tx.conn, self.agent_id, self.project_id, self.channel, normalized),
+            table.bearer_in_bucket(self.tx.conn, entity_id, normalized),
+        )
         for bearer in bearers:
             if bearer is not None and bearer != entity_id:
                 raise _Bad(f"{shortened(written)!r} names entity {bearer} already")
@@ -158,7 +181,15 @@ class _Declaration:
             if end[0] == ENTITY and entity_id not in self.named:
                 self._list(entity_id, end[1], created)
         relation_id = table.put_relation(
-            self.tx, self.agent_id, self.project_id, self.channel, nodes[0], predicate, nodes[1], self.anchor_ref, self.declared_by
+            self.tx,
+            self.agent_id,
+            self.project_id,
+            self.channel,
+            nodes[0],
+            predicate,
+            nodes[1],
+            self.anchor_ref,
+            self.declared_by,
         )
         self.relations[relation_id] = None
 
@@ -172,7 +203,9 @@ class _Declaration:
         known = table.resolve(self.tx.conn, self.agent_id, self.project_id, self.channel, normalized)
         if known is not None:
             return known, False
-        return table.insert_entity(self.tx, self.agent_id, self.project_id, self.channel, written, normalized, self.declared_by), True
+        return table.insert_entity(
+            self.tx, self.agent_id, self.project_id, self.channel, written, normalized, self.declared_by
+        ), True
 
     def _list(self, entity_id: int, written: str, created: bool) -> None:
         self.entities.append({"id": entity_id, "name": written, "created": created})
@@ -191,7 +224,12 @@ class _Declaration:
     def retract(self, given: Any) -> dict:
         keys = ("relations", "mentions", "entities", "aliases")
         parts = self._parts(given, "retract", keys)
-        actions = {"relations": self._retract_relation, "mentions": self._retract_mention, "entities": self._retract_entity, "aliases": self._retract_alias}
+        actions = {
+            "relations": self._retract_relation,
+            "mentions": self._retract_mention,
+            "entities": self._retract_entity,
+            "aliases": self._retract_alias,
+        }
         counts = {"relations": 0, "mentions": 0}
         for key in keys:
             for place, item in self._items(parts.get(key), f"retract.{key}", MAX_RETRACTIONS):

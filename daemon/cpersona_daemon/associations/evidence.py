@@ -34,7 +34,9 @@ class Found:
     omitted: set[str]
 
 
-def gather(conn: apsw.Connection, scope: Scope, bundles: list[Bundle], candidates: list[Rid], max_hops: int, max_evidence: int) -> Found:
+def gather(
+    conn: apsw.Connection, scope: Scope, bundles: list[Bundle], candidates: list[Rid], max_hops: int, max_evidence: int
+) -> Found:
     """Walk from each item in turn and return its evidence: fewest hops, then newest relation, then lowest id.
 
     A candidate is never evidence, and a record is evidence once in a response; so what an item gets depends on

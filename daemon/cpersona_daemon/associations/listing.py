@@ -23,15 +23,21 @@ def list_associations(conn: apsw.Connection, scope: Scope, limit: int, after: in
     entities, more_entities = table.entities_page(conn, scope, after, limit)
     relations, more_relations = table.relations_page(conn, scope, after_relation, limit)
     ids = [entity.id for entity in entities]
-    ends = {node[1] for relation in relations for node in (relation.subject, relation.object) if node[0] == table.ENTITY}
+    ends = {
+        node[1] for relation in relations for node in (relation.subject, relation.object) if node[0] == table.ENTITY
+    }
     names, end_names = table.names_of(conn, ids), table.entities(conn, scope, sorted(ends))
     mentions = table.mentions_of(conn, scope, ids, MENTIONS_SHOWN)
     shown = []
     for entity in entities:
         entry: dict[str, Any] = {
-            "id": entity.id, "name": entity.name, "project_id": entity.project_id, "channel": entity.channel,
+            "id": entity.id,
+            "name": entity.name,
+            "project_id": entity.project_id,
+            "channel": entity.channel,
             "aliases": [name.written for name in names.get(entity.id, ()) if not name.is_name],
-            "declared_by": entity.declared_by, "created_at": entity.created_at,
+            "declared_by": entity.declared_by,
+            "created_at": entity.created_at,
         }
         rids, total = mentions.get(entity.id, ([], 0))
         entry["mentions"] = [f"{kind}:{i}" for kind, i in rids]

@@ -54,7 +54,9 @@ class Question:
             for text in self._texts:
                 for term in self.held(text):
                     df[term] += 1
-            self._weights = {term: math.log(1 + (n - count + 0.5) / (count + 0.5)) for term, count in sorted(df.items())}
+            self._weights = {
+                term: math.log(1 + (n - count + 0.5) / (count + 0.5)) for term, count in sorted(df.items())
+            }
             self._total = sum(self._weights.values())
         return self._weights
 
@@ -95,7 +97,9 @@ def passages(text: str) -> list[tuple[int, int]]:
     out = []
     for line in _LINE.finditer(text):
         at = line.start()
-        for cut in [m.span() for m in _SENTENCE_END.finditer(text, line.start(), line.end())] + [(line.end(), line.end())]:
+        for cut in [m.span() for m in _SENTENCE_END.finditer(text, line.start(), line.end())] + [
+            (line.end(), line.end())
+        ]:
             end = cut[0] if cut[0] == cut[1] else cut[1]
             piece = text[at:end]
             start, stop = at + len(piece) - len(piece.lstrip()), at + len(piece.rstrip())
@@ -119,9 +123,13 @@ def quote(text: str, limit: int, question: Question) -> Quote:
         start, end = _window(text, *best, limit, question)
         return Quote(text[start:end], False)
     chosen = _fill(spans, order, limit)
-    parts = [text[spans[chosen[0]][0]: spans[chosen[0]][1]]]
+    parts = [text[spans[chosen[0]][0] : spans[chosen[0]][1]]]
     for before, after in zip(chosen, chosen[1:], strict=False):
-        parts.append(text[spans[before][1]: spans[after][1]] if after == before + 1 else GAP + text[spans[after][0]: spans[after][1]])
+        parts.append(
+            text[spans[before][1] : spans[after][1]]
+            if after == before + 1
+            else GAP + text[spans[after][0] : spans[after][1]]
+        )
     return Quote("".join(parts), False)
 
 
@@ -132,7 +140,7 @@ def _preference(scores: list[float]) -> list[int]:
 
     def distance(i: int) -> int:
         at = bisect_left(places, i)
-        return min((abs(i - place) for place in places[max(0, at - 1): at + 1]), default=0)
+        return min((abs(i - place) for place in places[max(0, at - 1) : at + 1]), default=0)
 
     return matching + sorted((i for i, score in enumerate(scores) if score <= 0), key=lambda i: (distance(i), i))
 
@@ -183,7 +191,10 @@ def _window(text: str, start: int, end: int, limit: int, question: Question) -> 
 def _places(text: str, start: int, end: int, question: Question) -> list[tuple[int, str]]:
     """Return where the terms of a question stand in a passage, as (position, term) in text order."""
     out = [
-        (m.start(), term) for m in _WORD.finditer(text, start, end) for term in (stem(fold(m.group())),) if term in question.weights
+        (m.start(), term)
+        for m in _WORD.finditer(text, start, end)
+        for term in (stem(fold(m.group())),)
+        if term in question.weights
     ]
     # Lower case may change a text's length in rare alphabets; a place a little off moves the window, never the quotation's letters.
     lowered = text[start:end].lower()

@@ -49,9 +49,19 @@ async def reconstruct(ctx: Context, settings: Settings, ask: Ask) -> tuple[dict,
     if ask.count == 0:
         return {"items": [], "effective_count": 0, "returned_count": 0, "shortfall_reason": "count_zero"}, []
     found, others = await ctx.db.read(_names_in_question, ask)
-    result = await recall(ctx, settings, Query(
-        text=ask.text, scope=ask.scope, limit=ask.top_k, deep=ask.deep, also_lexical=others, wait_seconds=ask.wait_seconds, trace=ask.trace,
-    ))
+    result = await recall(
+        ctx,
+        settings,
+        Query(
+            text=ask.text,
+            scope=ask.scope,
+            limit=ask.top_k,
+            deep=ask.deep,
+            also_lexical=others,
+            wait_seconds=ask.wait_seconds,
+            trace=ask.trace,
+        ),
+    )
     return await ctx.db.read(_compose, settings, ask, result, found, others), result.advice
 
 
@@ -64,7 +74,9 @@ def _names_in_question(conn: apsw.Connection, ask: Ask) -> tuple[list[Name], tup
     return found, other_names(found, table.names_of(conn, sorted({name.entity_id for name in found})))
 
 
-def _compose(conn: apsw.Connection, settings: Settings, ask: Ask, result: Result, found: list[Name], others: tuple[str, ...]) -> dict:
+def _compose(
+    conn: apsw.Connection, settings: Settings, ask: Ask, result: Result, found: list[Name], others: tuple[str, ...]
+) -> dict:
     candidates = [records.of_row(row.record) for row in result.rows if row.record is not None]
     rids = [record.rid for record in candidates]
     relations = table.record_relations(conn, ask.scope, rids)
@@ -78,26 +90,46 @@ def _compose(conn: apsw.Connection, settings: Settings, ask: Ask, result: Result
         relations = table.record_relations(conn, ask.scope, [*rids, *known])
 
     sizes = layout.Sizes(
-        settings.reconstruct_quote_chars, settings.reconstruct_full_quotes, settings.reconstruct_tail_quote_chars, settings.recall_preview_chars
+        settings.reconstruct_quote_chars,
+        settings.reconstruct_full_quotes,
+        settings.reconstruct_tail_quote_chars,
+        settings.recall_preview_chars,
     )
     budget = layout.default_budget(len(items), sizes) if ask.budget is None else ask.budget
     question = Question(ask.text, [record.text for record in candidates])
     laid = layout.lay_out(
-        [(item.head, [*item.records[1:], *(record for _, record in extra)]) for item, extra in zip(items, evidences, strict=True)], budget, sizes, question
+        [
+            (item.head, [*item.records[1:], *(record for _, record in extra)])
+            for item, extra in zip(items, evidences, strict=True)
+        ],
+        budget,
+        sizes,
+        question,
     )
     shown = [
-        {"content": entry.pop("content"), "head_ref": item.head.ref, "claims": roles.claims(item.records, item.why, extra, relations), **entry}
+        {
+            "content": entry.pop("content"),
+            "head_ref": item.head.ref,
+            "claims": roles.claims(item.records, item.why, extra, relations),
+            **entry,
+        }
         for entry, item, extra in zip(laid.items, items, evidences, strict=False)
     ]
     answer: dict[str, Any] = {"items": shown, "effective_count": ask.count, "returned_count": len(shown)}
     reason = _shortfall(ask, result, shown, laid)
     if reason:
         answer["shortfall_reason"] = reason
-    omitted = [name for name, left in (
-        ("count", len(all_items) > len(items)), ("max_hops", "max_hops" in walked.omitted), ("max_evidence", "max_evidence" in walked.omitted),
-        ("relations", "relations" in walked.omitted),
-        ("budget", laid.heads_left_out + laid.excerpts_left_out > 0),
-    ) if left]
+    omitted = [
+        name
+        for name, left in (
+            ("count", len(all_items) > len(items)),
+            ("max_hops", "max_hops" in walked.omitted),
+            ("max_evidence", "max_evidence" in walked.omitted),
+            ("relations", "relations" in walked.omitted),
+            ("budget", laid.heads_left_out + laid.excerpts_left_out > 0),
+        )
+        if left
+    ]
     if omitted:
         answer["bounds"] = {"omitted": omitted}
     if result.left_out or without:
@@ -121,7 +153,13 @@ def _shortfall(ask: Ask, result: Result, shown: list[dict], laid: layout.Layout)
 
 
 def _trace(
-    result: Result, found: list[Name], others: tuple[str, ...], items: list[bundles.Bundle], walked: evidence.Found, laid: layout.Layout, budget: int
+    result: Result,
+    found: list[Name],
+    others: tuple[str, ...],
+    items: list[bundles.Bundle],
+    walked: evidence.Found,
+    laid: layout.Layout,
+    budget: int,
 ) -> dict:
     def ref(rid: tuple[str, int]) -> str:
         return f"{rid[0]}:{rid[1]}"
@@ -131,9 +169,17 @@ def _trace(
         "names": [{"entity": name.entity_id, "name": name.written} for name in found],
         "also_searched": list(others),
         "bundles": [
-            {"refs": [record.ref for record in item.records], "links": [{"from": ref(k.first), "to": ref(k.second), "why": k.why} for k in item.links]}
+            {
+                "refs": [record.ref for record in item.records],
+                "links": [{"from": ref(k.first), "to": ref(k.second), "why": k.why} for k in item.links],
+            }
             for item in items
         ],
         "evidence": [[{"ref": ref(e.rid), "why": e.why, "hops": e.hops} for e in item] for item in walked.items],
-        "budget": {"characters": budget, "used": laid.used, "heads_left_out": laid.heads_left_out, "excerpts_left_out": laid.excerpts_left_out},
+        "budget": {
+            "characters": budget,
+            "used": laid.used,
+            "heads_left_out": laid.heads_left_out,
+            "excerpts_left_out": laid.excerpts_left_out,
+        },
     }

@@ -55,11 +55,24 @@ def of_row(row: Memory | Episode) -> Record:
         as_of = episode_timestamp(row)
         start, end = parse_instant(row.start_time), parse_instant(row.end_time)
         span = (start, end) if start is not None and end is not None else None
-        return Record((EPISODE, row.id), episode_text(row), as_of, _order(as_of, row.created_at), (row.project_id, row.channel), span=span)
+        return Record(
+            (EPISODE, row.id),
+            episode_text(row),
+            as_of,
+            _order(as_of, row.created_at),
+            (row.project_id, row.channel),
+            span=span,
+        )
     as_of = row.timestamp or row.created_at
     return Record(
-        (MEMORY, row.id), row.content, as_of, _order(as_of, row.created_at), (row.project_id, row.channel),
-        instant=row.instant, message=row.msg_id, source=_source_key(row.source),
+        (MEMORY, row.id),
+        row.content,
+        as_of,
+        _order(as_of, row.created_at),
+        (row.project_id, row.channel),
+        instant=row.instant,
+        message=row.msg_id,
+        source=_source_key(row.source),
     )
 
 

@@ -34,7 +34,7 @@ def roles(records: Iterable[Record], relations: Iterable[Relation]) -> dict[Rid,
             out[rid].append(entry)
 
     for at, newer in enumerate(members):
-        for older in members[at + 1:]:
+        for older in members[at + 1 :]:
             if newer.message and newer.message == older.message:
                 give(older.rid, newer, SUPERSEDES)
     for episode in members:
@@ -47,7 +47,12 @@ def roles(records: Iterable[Record], relations: Iterable[Relation]) -> dict[Rid,
     return out
 
 
-def claims(candidates: Iterable[Record], why: dict[Rid, str], evidence: Iterable[tuple[Evidence, Record]], relations: Iterable[Relation]) -> list[dict]:
+def claims(
+    candidates: Iterable[Record],
+    why: dict[Rid, str],
+    evidence: Iterable[tuple[Evidence, Record]],
+    relations: Iterable[Relation],
+) -> list[dict]:
     """Return an item's claims newest first: `{ref, as_of, why?, hops?, roles?}`."""
     said: dict[Rid, dict[str, Any]] = {}
     records = list(candidates)

@@ -22,7 +22,8 @@ MENTIONS_SHOWN = 20
 def walk_from(conn: apsw.Connection, scope: Scope, starts: list[int], max_hops: int) -> Walk:
     """Walk the relations that are visible in a scope from some entities."""
     return walk(
-        starts, max_hops,
+        starts,
+        max_hops,
         relations_of=lambda ids: table.entity_relations(conn, scope, ids),
         visible=lambda ids: table.entities(conn, scope, sorted(ids)),
     )
@@ -73,8 +74,12 @@ def traverse(conn: apsw.Connection, scope: Scope, entity: str, max_hops: int, li
 def relation_entry(relation: Relation) -> dict:
     """Return a relation as answers show it; an entity stands as its id, a record as its ref."""
     entry = {
-        "id": relation.id, "subject": _end(relation.subject), "predicate": relation.predicate, "object": _end(relation.object),
-        "declared_by": relation.declared_by, "declared_at": relation.declared_at,
+        "id": relation.id,
+        "subject": _end(relation.subject),
+        "predicate": relation.predicate,
+        "object": _end(relation.object),
+        "declared_by": relation.declared_by,
+        "declared_at": relation.declared_at,
     }
     if relation.anchor_ref:
         entry["anchor_ref"] = relation.anchor_ref

@@ -36,7 +36,10 @@ class Walk:
 
 
 def walk(
-    starts: Iterable[int], max_hops: int, relations_of: Callable[[list[int]], list[Relation]], visible: Callable[[set[int]], Iterable[int]]
+    starts: Iterable[int],
+    max_hops: int,
+    relations_of: Callable[[list[int]], list[Relation]],
+    visible: Callable[[set[int]], Iterable[int]],
 ) -> Walk:
     """Return every entity within ``max_hops`` of the starts, ordered by hops, then newest relation that reached it, then id.
 

@@ -76,7 +76,14 @@ async def declare_associations(call: Call) -> dict:
 
     def job(tx) -> dict:
         return declare.declare(
-            tx, p.agent_id, project_id, channel, p.associations, anchor_ref=p.anchor_ref, declared_by=call.caller.client_id, retract=p.retract
+            tx,
+            p.agent_id,
+            project_id,
+            channel,
+            p.associations,
+            anchor_ref=p.anchor_ref,
+            declared_by=call.caller.client_id,
+            retract=p.retract,
         )
 
     return await call.ctx.db.write(job, call.key)
@@ -85,26 +92,43 @@ async def declare_associations(call: Call) -> dict:
 async def list_associations(call: Call) -> dict:
     p = call.params
     return await call.ctx.db.read(
-        listing.list_associations, scope_of(p), bounded(p.limit, 100, 1, 500), bounded(p.after, 0, 0, LARGEST_ID), bounded(p.after_relation, 0, 0, LARGEST_ID)
+        listing.list_associations,
+        scope_of(p),
+        bounded(p.limit, 100, 1, 500),
+        bounded(p.after, 0, 0, LARGEST_ID),
+        bounded(p.after_relation, 0, 0, LARGEST_ID),
     )
 
 
 async def traverse_entities(call: Call) -> dict:
     p = call.params
-    return await call.ctx.db.read(traverse.traverse, scope_of(p), p.entity, bounded(p.max_hops, 1, 0, 5), bounded(p.limit, 20, 1, 100))
+    return await call.ctx.db.read(
+        traverse.traverse, scope_of(p), p.entity, bounded(p.max_hops, 1, 0, 5), bounded(p.limit, 20, 1, 100)
+    )
 
 
 async def reconstruct_items(call: Call) -> dict:
     p = call.params
     if len(p.query) > MAX_QUERY_LENGTH:
-        raise InvalidParams(f"the query has {len(p.query)} characters, at most {MAX_QUERY_LENGTH} are taken; ask for less at a time")
+        raise InvalidParams(
+            f"the query has {len(p.query)} characters, at most {MAX_QUERY_LENGTH} are taken; ask for less at a time"
+        )
     if "\0" in p.query:
         raise InvalidParams("the query holds a NUL character; remove it")
     asked = p.count if isinstance(p.count, int) and not isinstance(p.count, bool) else None
-    budget = bounded(p.budget, 0, 1, MOST_BUDGET) if isinstance(p.budget, int) and not isinstance(p.budget, bool) else None
+    budget = (
+        bounded(p.budget, 0, 1, MOST_BUDGET) if isinstance(p.budget, int) and not isinstance(p.budget, bool) else None
+    )
     ask = reconstruct.Ask(
-        text=p.query, scope=scope_of(p), count=reconstruct.effective_count(call.settings, asked), top_k=bounded(p.top_k, 20, 1, 100),
-        max_hops=bounded(p.max_hops, 2, 0, 5), max_evidence=bounded(p.max_evidence, 40, 1, 100), budget=budget, deep=p.deep, trace=p.trace,
+        text=p.query,
+        scope=scope_of(p),
+        count=reconstruct.effective_count(call.settings, asked),
+        top_k=bounded(p.top_k, 20, 1, 100),
+        max_hops=bounded(p.max_hops, 2, 0, 5),
+        max_evidence=bounded(p.max_evidence, 40, 1, 100),
+        budget=budget,
+        deep=p.deep,
+        trace=p.trace,
         wait_seconds=0.0 if p.no_wait else WAIT_SECONDS,
     )
     answer, advice = await reconstruct.reconstruct(call.ctx, call.settings, ask)
@@ -115,7 +139,9 @@ async def reconstruct_items(call: Call) -> dict:
 
 METHODS = {
     "declare_associations": Method(
-        DeclareParams, declare_associations, paused(ok=True, result="declared", entities=[], mentions=0, relations=[], dropped=[])
+        DeclareParams,
+        declare_associations,
+        paused(ok=True, result="declared", entities=[], mentions=0, relations=[], dropped=[]),
     ),
     "list_associations": Method(ListParams, list_associations),
     "traverse": Method(TraverseParams, traverse_entities),

@@ -25,8 +25,11 @@ async def backup_database(call: Call) -> dict:
     target = paths.output_file(call.params.output_path, call.settings, ctx.places)
     stop = threading.Event()
     with ctx.status.at_work("backup"):
-        work = asyncio.create_task(asyncio.to_thread(
-            backup.make, ctx.places, ctx.settings, target, ctx.clock.now(), from_any_thread(call.progress), stop))
+        work = asyncio.create_task(
+            asyncio.to_thread(
+                backup.make, ctx.places, ctx.settings, target, ctx.clock.now(), from_any_thread(call.progress), stop
+            )
+        )
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:

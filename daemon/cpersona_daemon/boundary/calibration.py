@@ -62,9 +62,14 @@ async def _roll_back(call: Call, agent: str, compare: run.Compare) -> dict:
             before, after = await asyncio.to_thread(ctx.calibration.roll_back, agent)
     returned = replace(ctx, calibration=after)
     return {
-        "ok": True, "rolled_back": not call.params.dry_run, "scope": "per_agent" if agent else "global", "agent_id": agent,
+        "ok": True,
+        "rolled_back": not call.params.dry_run,
+        "scope": "per_agent" if agent else "global",
+        "agent_id": agent,
         "old_threshold": run.in_force(replace(ctx, calibration=before), call.settings, agent),
-        "new_threshold": run.in_force(returned, call.settings, agent), "gates": run.gates_in_force(returned, call.settings, agent), **changes,
+        "new_threshold": run.in_force(returned, call.settings, agent),
+        "gates": run.gates_in_force(returned, call.settings, agent),
+        **changes,
         **({"dry_run": True} if call.params.dry_run else {}),
     }
 

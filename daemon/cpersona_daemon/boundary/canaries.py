@@ -89,7 +89,10 @@ async def add_canary(call: Call) -> dict:
 async def list_canaries(call: Call) -> dict:
     """Answer `{canaries: [{id, agent_id, query, ref, state, rank?, created_at, ran_at?, project_id?, channel?}], count}`."""
     saved = await call.ctx.db.read(rows.listed, call.params.agent_id)
-    out = [_shown(c, c.state, c.rank) | {"created_at": c.created_at} | ({"ran_at": c.ran_at} if c.ran_at else {}) for c in saved]
+    out = [
+        _shown(c, c.state, c.rank) | {"created_at": c.created_at} | ({"ran_at": c.ran_at} if c.ran_at else {})
+        for c in saved
+    ]
     return {"canaries": out, "count": len(out)}
 
 
@@ -97,7 +100,13 @@ async def run_canaries(call: Call) -> dict:
     """Answer `{ok, total, found, lost, canaries}`: `ok` says that they ran; `lost` counts those whose row did not come back."""
     outcomes = await running.run(call.ctx, call.settings, call.params.agent_id)
     found = sum(state == FOUND for _, state, _ in outcomes)
-    return {"ok": True, "total": len(outcomes), "found": found, "lost": len(outcomes) - found, "canaries": [_shown(*outcome) for outcome in outcomes]}
+    return {
+        "ok": True,
+        "total": len(outcomes),
+        "found": found,
+        "lost": len(outcomes) - found,
+        "canaries": [_shown(*outcome) for outcome in outcomes],
+    }
 
 
 async def remove_canary(call: Call) -> dict:
@@ -112,7 +121,13 @@ async def remove_canary(call: Call) -> dict:
 
 
 def _shown(canary: Canary, state: str, rank: int | None) -> dict:
-    out: dict = {"id": canary.id, "agent_id": canary.agent_id, "query": canary.query, "ref": canary.ref, "state": state or "new"}
+    out: dict = {
+        "id": canary.id,
+        "agent_id": canary.agent_id,
+        "query": canary.query,
+        "ref": canary.ref,
+        "state": state or "new",
+    }
     for name, value in (("rank", rank), ("project_id", canary.project_id), ("channel", canary.channel or None)):
         if value is not None:
             out[name] = value

@@ -34,7 +34,9 @@ def bounded(value: Any, default: int, low: int, high: int) -> int:
 def scope_of(params: Any) -> Scope:
     """Return the scope that a read's params name."""
     as_of = stored_at(getattr(params, "as_of", None), "as_of")
-    return Scope(params.agent_id, params.project_id, params.channel or "", getattr(params, "source_id", None) or "", as_of)
+    return Scope(
+        params.agent_id, params.project_id, params.channel or "", getattr(params, "source_id", None) or "", as_of
+    )
 
 
 def stored_at(value: str | None, name: str) -> str:
@@ -51,7 +53,14 @@ def stored_at(value: str | None, name: str) -> str:
 
 
 async def advise_of_history(
-    call: Call, answer: dict, scope: Scope, kinds: tuple[str, ...], *, stored: tuple[str, str] = ("", ""), everyone: bool = False, profile: bool = False
+    call: Call,
+    answer: dict,
+    scope: Scope,
+    kinds: tuple[str, ...],
+    *,
+    stored: tuple[str, str] = ("", ""),
+    everyone: bool = False,
+    profile: bool = False,
 ) -> dict:
     """Add to an answer as of an instant for how many rows it cannot know what they were then, and return it.
 
@@ -63,7 +72,9 @@ async def advise_of_history(
         return answer
 
     def read(conn: apsw.Connection) -> tuple[history.Unknown, bool]:
-        return history.unknown(conn, scope, kinds, stored, everyone), profile and profiles.written_after(conn, scope.agent_id, scope.as_of)
+        return history.unknown(conn, scope, kinds, stored, everyone), profile and profiles.written_after(
+            conn, scope.agent_id, scope.as_of
+        )
 
     found, rewritten = await call.ctx.db.read(read)
     answer["as_of"] = {"at": scope.as_of, "changed_since": found.changed, "deleted_since": found.deleted}
@@ -71,7 +82,9 @@ async def advise_of_history(
         answer["as_of"]["recorded_since"] = found.recorded_since
     said = []
     if found.changed:
-        said.append(f"{_counted(found.changed)} changed since and {'is' if found.changed == 1 else 'are'} shown and searched as today")
+        said.append(
+            f"{_counted(found.changed)} changed since and {'is' if found.changed == 1 else 'are'} shown and searched as today"
+        )
     if found.deleted:
         said.append(f"{_counted(found.deleted)} deleted since" + (", of any source" if scope.source_id else ""))
     if rewritten:
@@ -80,8 +93,11 @@ async def advise_of_history(
         said.append(f"what was changed or deleted before {found.recorded_since} UTC is not recorded")
     if said:
         advisories.add(
-            answer, advisories.HINT, f"what stood here at {scope.as_of} UTC is not fully known: {'; '.join(said)}",
-            f"changed since then: {found.changed}, deleted since then: {found.deleted}", "`cpersona help time` says what an answer as of an instant can know",
+            answer,
+            advisories.HINT,
+            f"what stood here at {scope.as_of} UTC is not fully known: {'; '.join(said)}",
+            f"changed since then: {found.changed}, deleted since then: {found.deleted}",
+            "`cpersona help time` says what an answer as of an instant can know",
         )
     return answer
 

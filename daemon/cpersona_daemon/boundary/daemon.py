@@ -16,7 +16,6 @@ from ..storage import canaries
 from ..wire import fields
 from .registry import Call, Method
 
-
 _NAMED = 5  # clients that are named in one line
 
 
@@ -85,7 +84,13 @@ def _age(seconds: float) -> str:
 
 def _counts(conn: apsw.Connection) -> dict[str, int]:
     names = ("memories", "episodes", "profiles", "entities", "relations")
-    return dict(zip(names, conn.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {n})" for n in names)).fetchone(), strict=True))
+    return dict(
+        zip(
+            names,
+            conn.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {n})" for n in names)).fetchone(),
+            strict=True,
+        )
+    )
 
 
 METHODS = {

@@ -25,8 +25,20 @@ log = logging.getLogger(__name__)
 # Which file of this package holds the handlers of which methods. A file is loaded when it is first asked for, or in the
 # background after a start: numpy and the rooms that few calls enter are no part of the way to the first answer.
 FAMILIES = {
-    "memories": ("store", "update_memory", "delete_memory", "lock_memory", "unlock_memory", "archive_episode", "delete_episode", "update_profile",
-                 "get_profile", "list_memories", "list_episodes", "get_contents"),
+    "memories": (
+        "store",
+        "update_memory",
+        "delete_memory",
+        "lock_memory",
+        "unlock_memory",
+        "archive_episode",
+        "delete_episode",
+        "update_profile",
+        "get_profile",
+        "list_memories",
+        "list_episodes",
+        "get_contents",
+    ),
     "recall": ("recall", "recall_with_context"),
     "existence": ("exists",),
     "axes": ("list_axes",),
@@ -42,9 +54,19 @@ FAMILIES = {
 }
 
 # What needs neither vectors nor embedder nor calibration: a daemon answers it before these are open.
-EARLY = frozenset({
-    "list_memories", "list_episodes", "get_contents", "get_profile", "list_axes", "pause_persistence", "resume_persistence", "persistence_status", "daemon_stop",
-})
+EARLY = frozenset(
+    {
+        "list_memories",
+        "list_episodes",
+        "get_contents",
+        "get_profile",
+        "list_axes",
+        "pause_persistence",
+        "resume_persistence",
+        "persistence_status",
+        "daemon_stop",
+    }
+)
 
 
 class _Methods(Mapping[str, Method]):
@@ -80,7 +102,9 @@ failure = fields.failure
 _AGENT_KEYS = ("agent_id", "source_agent_id", "target_agent_id")
 
 
-async def dispatch(ctx: Context, caller: Any, request: Any, progress: Callable[[dict], None] | None = None) -> tuple[dict, str | None]:
+async def dispatch(
+    ctx: Context, caller: Any, request: Any, progress: Callable[[dict], None] | None = None
+) -> tuple[dict, str | None]:
     """Answer one request: the contract's response and an error code, None on success. Raises only CancelledError."""
     started = ctx.clock.monotonic()
     response, code = await _answer(ctx, caller, request, progress)
@@ -89,7 +113,9 @@ async def dispatch(ctx: Context, caller: Any, request: Any, progress: Callable[[
     return response, code
 
 
-async def _answer(ctx: Context, caller: Any, request: Any, progress: Callable[[dict], None] | None) -> tuple[dict, str | None]:
+async def _answer(
+    ctx: Context, caller: Any, request: Any, progress: Callable[[dict], None] | None
+) -> tuple[dict, str | None]:
     name, params = request.method, request.params
     if name not in METHODS:
         return {"error": f"there is no method {name!r}; `cpersona call --help` lists them"}, "unknown_method"
@@ -102,7 +128,14 @@ async def _answer(ctx: Context, caller: Any, request: Any, progress: Callable[[d
         method = METHODS[name] if METHODS.is_loaded(name) else await asyncio.to_thread(METHODS.__getitem__, name)
         if method.paused is not None and ctx.pauses.is_paused(_session_key(params)):
             return dict(method.paused), None
-        call = Call(ctx, caller, _decode(params, method.params), ctx.settings.with_overrides(request.overrides), _key(caller, request), progress)
+        call = Call(
+            ctx,
+            caller,
+            _decode(params, method.params),
+            ctx.settings.with_overrides(request.overrides),
+            _key(caller, request),
+            progress,
+        )
         response = await method.handler(call)
     except BadValue as error:
         return failure(name, str(error)), "invalid_params"

@@ -32,7 +32,10 @@ async def exists(call: Call) -> dict:
         raise InvalidParams(f"the text has 1 to {MAX_QUERY_LENGTH} characters and no NUL")
 
     def look(conn):
-        if call.settings.fts_enabled and (found := existence.holder(conn, p.text, parse_query(p.text), scope)) is not None:
+        if (
+            call.settings.fts_enabled
+            and (found := existence.holder(conn, p.text, parse_query(p.text), scope)) is not None
+        ):
             return found
         # Signs alone are no words, and without the word index there are none: then the text itself is looked for.
         ids = lexical.keyword_scan(conn, p.text, scope, 1)

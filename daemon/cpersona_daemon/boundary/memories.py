@@ -117,9 +117,19 @@ async def store(call: Call) -> dict:
             raise Refused(f"message has an unknown key {unknown[0]!r}")
         given.update(p.message)
     draft = storing.prepare(
-        agent_id=p.agent_id, content=given["content"], msg_id=_text(given["id"]), source=given["source"], timestamp=_text(given["timestamp"]),
-        metadata=given["metadata"], channel=_text(p.channel), project_id=_text(p.project_id), locked=p.lock, now=call.ctx.clock.now(),
-        settings=settings, cut=p.cut, fail_if_cut=p.fail_if_cut,
+        agent_id=p.agent_id,
+        content=given["content"],
+        msg_id=_text(given["id"]),
+        source=given["source"],
+        timestamp=_text(given["timestamp"]),
+        metadata=given["metadata"],
+        channel=_text(p.channel),
+        project_id=_text(p.project_id),
+        locked=p.lock,
+        now=call.ctx.clock.now(),
+        settings=settings,
+        cut=p.cut,
+        fail_if_cut=p.fail_if_cut,
     )
     found = []
     if (p.check_secrets or "off") != "off":
@@ -129,7 +139,13 @@ async def store(call: Call) -> dict:
         if found and p.check_secrets == "refuse":
             return {**fields.failure("store", secrets.refusal(found)), "secrets": found}
     answer = await storing.store(
-        call.ctx, draft, on_conflict=p.on_conflict, associations=p.associations, declared_by=call.caller.client_id, key=call.key, batch=undo.check_name(p.batch),
+        call.ctx,
+        draft,
+        on_conflict=p.on_conflict,
+        associations=p.associations,
+        declared_by=call.caller.client_id,
+        key=call.key,
+        batch=undo.check_name(p.batch),
     )
     return {**answer, "secrets": found} if found else answer
 
@@ -162,8 +178,14 @@ async def archive_episode(call: Call) -> dict:
     p = call.params
     start, end = archive.history_bounds(p.history)
     new = episodes.NewEpisode(
-        agent_id=p.agent_id, summary=p.summary, keywords=p.keywords or "", project_id=p.project_id or "", channel=p.channel or "",
-        start_time=start, end_time=end, resolved=p.resolved,
+        agent_id=p.agent_id,
+        summary=p.summary,
+        keywords=p.keywords or "",
+        project_id=p.project_id or "",
+        channel=p.channel or "",
+        start_time=start,
+        end_time=end,
+        resolved=p.resolved,
     )
     return await archive.archive(call.ctx, call.settings, new, call.key, p.fail_if_cut)
 
@@ -175,7 +197,9 @@ async def delete_episode(call: Call) -> dict:
 
 async def update_profile(call: Call) -> dict:
     p, cap = call.params, call.settings.max_profile_length
-    return await call.ctx.db.write(lambda tx: archive.put_profile(tx, p.agent_id, p.profile, cap, p.fail_if_cut), call.key)
+    return await call.ctx.db.write(
+        lambda tx: archive.put_profile(tx, p.agent_id, p.profile, cap, p.fail_if_cut), call.key
+    )
 
 
 async def get_profile(call: Call) -> dict:
@@ -184,24 +208,60 @@ async def get_profile(call: Call) -> dict:
 
 async def list_memories(call: Call) -> dict:
     p, scope = call.params, scope_of(call.params)
-    since, until = stored_at(p.since, "since"), min(filter(None, (stored_at(p.until, "until"), scope.as_of)), default="")
-    found = await call.ctx.db.read(memories.newest, p.agent_id, p.project_id, bounded(p.limit, 100, 0, 500), since, until, scope.channel)
-    answer = _listed("memories", MEMORY, found, lambda m: {
-        "id": m.id, "ref": f"mem:{m.id}", "agent_id": m.agent_id, "project_id": m.project_id, "channel": m.channel, "msg_id": m.msg_id,
-        "content": m.content, "source": memories.load_source(m.source), "timestamp": m.timestamp, "metadata": memories.load_json(m.metadata),
-        "created_at": m.created_at, "locked": bool(m.locked), **({"cut": m.cut} if m.cut else {}),
-    })
+    since, until = (
+        stored_at(p.since, "since"),
+        min(filter(None, (stored_at(p.until, "until"), scope.as_of)), default=""),
+    )
+    found = await call.ctx.db.read(
+        memories.newest, p.agent_id, p.project_id, bounded(p.limit, 100, 0, 500), since, until, scope.channel
+    )
+    answer = _listed(
+        "memories",
+        MEMORY,
+        found,
+        lambda m: {
+            "id": m.id,
+            "ref": f"mem:{m.id}",
+            "agent_id": m.agent_id,
+            "project_id": m.project_id,
+            "channel": m.channel,
+            "msg_id": m.msg_id,
+            "content": m.content,
+            "source": memories.load_source(m.source),
+            "timestamp": m.timestamp,
+            "metadata": memories.load_json(m.metadata),
+            "created_at": m.created_at,
+            "locked": bool(m.locked),
+            **({"cut": m.cut} if m.cut else {}),
+        },
+    )
     return await advise_of_history(call, answer, scope, (MEMORY,), stored=(since, until), everyone=not p.agent_id)
 
 
 async def list_episodes(call: Call) -> dict:
     p = call.params
-    found = await call.ctx.db.read(episodes.newest, p.agent_id, p.project_id, bounded(p.limit, 50, 0, 200), p.channel or "")
-    return _listed("episodes", EPISODE, found, lambda e: {
-        "id": e.id, "ref": f"ep:{e.id}", "agent_id": e.agent_id, "project_id": e.project_id, "channel": e.channel, "summary": e.summary,
-        "keywords": e.keywords, "start_time": e.start_time, "end_time": e.end_time, "resolved": bool(e.resolved), "created_at": e.created_at,
-        **({"cut": e.cut} if e.cut else {}),
-    })
+    found = await call.ctx.db.read(
+        episodes.newest, p.agent_id, p.project_id, bounded(p.limit, 50, 0, 200), p.channel or ""
+    )
+    return _listed(
+        "episodes",
+        EPISODE,
+        found,
+        lambda e: {
+            "id": e.id,
+            "ref": f"ep:{e.id}",
+            "agent_id": e.agent_id,
+            "project_id": e.project_id,
+            "channel": e.channel,
+            "summary": e.summary,
+            "keywords": e.keywords,
+            "start_time": e.start_time,
+            "end_time": e.end_time,
+            "resolved": bool(e.resolved),
+            "created_at": e.created_at,
+            **({"cut": e.cut} if e.cut else {}),
+        },
+    )
 
 
 def _listed(name: str, kind: str, found: list, shown: Callable[[Any], dict]) -> dict:

@@ -44,7 +44,9 @@ async def replace_notes(call: Call) -> dict:
         raise InvalidParams(f"notes holds {len(p.notes)} entries; send 1 to {MAX_NOTES}")
     if sum(len(note.replaces) for note in p.notes) > MAX_REPLACED:
         raise InvalidParams(f"replaces names more than {MAX_REPLACED} notes in all; send them in parts")
-    return await library.replace(call.ctx, p.agent_id, p.project_id or "", [_note(call, note) for note in p.notes], call.key)
+    return await library.replace(
+        call.ctx, p.agent_id, p.project_id or "", [_note(call, note) for note in p.notes], call.key
+    )
 
 
 def _note(call: Call, note: NoteParams) -> library.Note:
@@ -53,8 +55,17 @@ def _note(call: Call, note: NoteParams) -> library.Note:
         raise InvalidParams("a note has no id; it is what a later one replaces it by")
     try:
         draft = prepare(
-            agent_id=p.agent_id, content=note.content, msg_id=note.id, source=note.source, timestamp=note.timestamp, metadata=note.metadata,
-            channel=p.channel or "", project_id=p.project_id or "", locked=False, now=call.ctx.clock.now(), settings=call.settings,
+            agent_id=p.agent_id,
+            content=note.content,
+            msg_id=note.id,
+            source=note.source,
+            timestamp=note.timestamp,
+            metadata=note.metadata,
+            channel=p.channel or "",
+            project_id=p.project_id or "",
+            locked=False,
+            now=call.ctx.clock.now(),
+            settings=call.settings,
         )
     except Refused as error:
         return library.Note(None, (), note.id, str(error))

@@ -28,13 +28,20 @@ class Pauses:
         Raises Refused for what is no whole number from 1 on, and when 256 other pauses are live.
         """
         if isinstance(ttl_seconds, bool) or not isinstance(ttl_seconds, int) or ttl_seconds < MIN_TTL_SECONDS:
-            raise Refused(f"ttl_seconds must be a whole number, {MIN_TTL_SECONDS} at least and {MAX_TTL_SECONDS} at most")
+            raise Refused(
+                f"ttl_seconds must be a whole number, {MIN_TTL_SECONDS} at least and {MAX_TTL_SECONDS} at most"
+            )
         ttl_seconds = min(ttl_seconds, MAX_TTL_SECONDS)
         self._forget_expired()
         if session_key not in self._until and len(self._until) >= MAX_PAUSES:
             raise Refused(f"{MAX_PAUSES} pauses are live already; resume one of them first")
         self._until[session_key] = self._clock.monotonic() + ttl_seconds
-        return {"paused": True, "ttl_seconds": ttl_seconds, "expires_at": iso_now(self._clock.now() + ttl_seconds), "scope": _scope(session_key)}
+        return {
+            "paused": True,
+            "ttl_seconds": ttl_seconds,
+            "expires_at": iso_now(self._clock.now() + ttl_seconds),
+            "scope": _scope(session_key),
+        }
 
     def resume(self, session_key: str = "") -> dict:
         """End the pause of one key; without one this changes nothing."""
@@ -44,7 +51,9 @@ class Pauses:
 
     def status(self, session_key: str = "") -> dict:
         """Return whether one key is paused, and for how many whole seconds more (at least 1), or None."""
-        remaining = math.ceil(self._until[session_key] - self._clock.monotonic()) if self.is_paused(session_key) else None
+        remaining = (
+            math.ceil(self._until[session_key] - self._clock.monotonic()) if self.is_paused(session_key) else None
+        )
         return {"paused": remaining is not None, "ttl_remaining_seconds": remaining, "scope": _scope(session_key)}
 
     def is_paused(self, session_key: str = "") -> bool:

@@ -51,7 +51,9 @@ class ContextParams(RecallParams, kw_only=True):
 def _query(call: Call, exclude: list[str]) -> Query:
     p = call.params
     if len(p.query) > MAX_QUERY_LENGTH:
-        raise InvalidParams(f"the query has {len(p.query)} characters, at most {MAX_QUERY_LENGTH} are taken; ask for less at a time")
+        raise InvalidParams(
+            f"the query has {len(p.query)} characters, at most {MAX_QUERY_LENGTH} are taken; ask for less at a time"
+        )
     if "\0" in p.query:
         raise InvalidParams("the query holds a NUL character; remove it")
     if len(exclude) > MAX_ENTRIES:
@@ -62,8 +64,15 @@ def _query(call: Call, exclude: list[str]) -> Query:
         if why_not is None:
             raise InvalidParams(f"why_not names a row as mem:N or ep:N, not {p.why_not!r}")
     return Query(
-        text=p.query, scope=scope_of(p), limit=bounded(p.limit, DEFAULT_LIMIT, 0, MAX_LIMIT), deep=p.deep, exclude=tuple(exclude),
-        wait_seconds=0.0 if p.no_wait else WAIT_SECONDS, trace=p.trace, why_not=why_not, absolute=p.absolute,
+        text=p.query,
+        scope=scope_of(p),
+        limit=bounded(p.limit, DEFAULT_LIMIT, 0, MAX_LIMIT),
+        deep=p.deep,
+        exclude=tuple(exclude),
+        wait_seconds=0.0 if p.no_wait else WAIT_SECONDS,
+        trace=p.trace,
+        why_not=why_not,
+        absolute=p.absolute,
     )
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from ..health.canaries import run_after
 from ..memory import undo
 from ..memory.text import check_axes
-from ..health.canaries import run_after
 from ..portability import export, forget, import_, merge, paths
 from ..wire import fields
 from .common import paused
@@ -67,14 +67,24 @@ def from_any_thread(progress: Callable[[dict], None] | None) -> Callable[[dict],
 async def export_memories(call: Call) -> dict:
     p, ctx = call.params, call.ctx
     target = paths.output_file(p.output_path, call.settings, ctx.places)
-    return await ctx.db.read(export.export, p.agent_id, target, ctx.clock.now(), p.include_embeddings, from_any_thread(call.progress))
+    return await ctx.db.read(
+        export.export, p.agent_id, target, ctx.clock.now(), p.include_embeddings, from_any_thread(call.progress)
+    )
 
 
 async def import_memories(call: Call) -> dict:
     p = call.params
     answer = await import_.import_file(
-        call.ctx, call.settings, p.input_path, dry_run=p.dry_run, target=p.target_agent_id or "", embed=p.embed, batch=undo.check_name(p.batch),
-        fail_if_cut=p.fail_if_cut, progress=call.progress)
+        call.ctx,
+        call.settings,
+        p.input_path,
+        dry_run=p.dry_run,
+        target=p.target_agent_id or "",
+        embed=p.embed,
+        batch=undo.check_name(p.batch),
+        fail_if_cut=p.fail_if_cut,
+        progress=call.progress,
+    )
     if not p.dry_run:
         call.ctx.in_background(run_after(call.ctx, "an import"))
     return answer
@@ -86,7 +96,9 @@ async def merge_memories(call: Call) -> dict:
     check_axes(target_agent_id=p.target_agent_id)
     if p.dry_run:
         return await call.ctx.db.read(merge.dry_run, p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
-    return await merge.merge(call.ctx, p.source_agent_id, p.target_agent_id, p.mode, p.strategy, call.key, call.progress)
+    return await merge.merge(
+        call.ctx, p.source_agent_id, p.target_agent_id, p.mode, p.strategy, call.key, call.progress
+    )
 
 
 async def undo_batch(call: Call) -> dict:
@@ -102,10 +114,35 @@ async def delete_agent_data(call: Call) -> dict:
 
 METHODS = {
     "export_memories": Method(ExportParams, export_memories),
-    "import_memories": Method(ImportParams, import_memories, paused(
-        ok=True, imported_memories=0, skipped_memories=0, imported_episodes=0, skipped_episodes=0, profile_updated=False)),
-    "merge_memories": Method(MergeParams, merge_memories, paused(
-        ok=True, merged_memories=0, skipped_memories=0, merged_episodes=0, skipped_episodes=0, profile_copied=False, skipped_profile=False)),
-    "undo_batch": Method(UndoParams, undo_batch, paused(ok=True, deleted_memories=0, deleted_episodes=0, kept_locked=0)),
-    "delete_agent_data": Method(DeleteParams, delete_agent_data, paused(ok=True, deleted_memories=0, deleted_profiles=0, deleted_episodes=0)),
+    "import_memories": Method(
+        ImportParams,
+        import_memories,
+        paused(
+            ok=True,
+            imported_memories=0,
+            skipped_memories=0,
+            imported_episodes=0,
+            skipped_episodes=0,
+            profile_updated=False,
+        ),
+    ),
+    "merge_memories": Method(
+        MergeParams,
+        merge_memories,
+        paused(
+            ok=True,
+            merged_memories=0,
+            skipped_memories=0,
+            merged_episodes=0,
+            skipped_episodes=0,
+            profile_copied=False,
+            skipped_profile=False,
+        ),
+    ),
+    "undo_batch": Method(
+        UndoParams, undo_batch, paused(ok=True, deleted_memories=0, deleted_episodes=0, kept_locked=0)
+    ),
+    "delete_agent_data": Method(
+        DeleteParams, delete_agent_data, paused(ok=True, deleted_memories=0, deleted_profiles=0, deleted_episodes=0)
+    ),
 }

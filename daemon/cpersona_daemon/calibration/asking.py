@@ -20,7 +20,9 @@ from ..vectors.changes import Rid
 QUERIES_AT_ONCE = 2  # of four readers: the others stay free for requests
 
 
-async def ask(ctx: Context, settings: Settings, queries: Sequence[tuple[Query, np.ndarray | None]]) -> list[list[Candidate]]:
+async def ask(
+    ctx: Context, settings: Settings, queries: Sequence[tuple[Query, np.ndarray | None]]
+) -> list[list[Candidate]]:
     """Put queries, each with its vector, to the live pipeline and return the rows that each found."""
     free = asyncio.Semaphore(QUERIES_AT_ONCE)
 

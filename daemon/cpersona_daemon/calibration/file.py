@@ -86,7 +86,9 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return what of this still holds for a model: everything, or the betas alone when model, dimension or scoring changed."""
         if self.stale(model, dimension, version):
             return Measured(model=model, dimension=dimension, scoring_version=version, betas=self.betas)
-        return msgspec.structs.replace(self, model=model or self.model, dimension=dimension or self.dimension, scoring_version=version)
+        return msgspec.structs.replace(
+            self, model=model or self.model, dimension=dimension or self.dimension, scoring_version=version
+        )
 
     def stale(self, model: str, dimension: int | None, version: str) -> bool:
         """Tell whether this was measured with another model, dimension or scoring. What is unknown ('' or None) is no difference."""
@@ -97,7 +99,13 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def without(self, agent_id: str) -> Measured:
         """Return this without anything about an agent."""
         drop = lambda held: {k: v for k, v in held.items() if k != agent_id}  # noqa: E731
-        return msgspec.structs.replace(self, thresholds=drop(self.thresholds), gates=drop(self.gates), betas=drop(self.betas), counts=drop(self.counts))
+        return msgspec.structs.replace(
+            self,
+            thresholds=drop(self.thresholds),
+            gates=drop(self.gates),
+            betas=drop(self.betas),
+            counts=drop(self.counts),
+        )
 
     def with_threshold(self, agent_id: str, threshold: Threshold, count: int = 0) -> Measured:
         """Return this with an agent's threshold, measured while it had ``count`` memories (0: not known)."""
@@ -113,7 +121,9 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return this with the gates ``found`` for an agent and mode; a signal of ``signals`` that has none any more loses its old one."""
         held = {s: v for s, v in self.gates.get(agent_id, {}).get(mode, {}).items() if s not in signals}
         held.update({signal: {self.model: value} for signal, value in found.items()})
-        return msgspec.structs.replace(self, gates={**self.gates, agent_id: {**self.gates.get(agent_id, {}), mode: held}})
+        return msgspec.structs.replace(
+            self, gates={**self.gates, agent_id: {**self.gates.get(agent_id, {}), mode: held}}
+        )
 
     def with_beta(self, agent_id: str, beta: float | None) -> Measured:
         """Return this with an agent's beta set, or cleared by None."""
@@ -174,8 +184,12 @@ class CalibrationFile:
         """Return what `daemon_status` shows: counts and identities, no agent names."""
         now = self._current
         out = {
-            "measured": self.exists, "model": now.model, "dimension": now.dimension, "scoring_version": now.scoring_version,
-            "thresholds": len(now.thresholds), "gates": sum(len(signals) for modes in now.gates.values() for signals in modes.values()),
+            "measured": self.exists,
+            "model": now.model,
+            "dimension": now.dimension,
+            "scoring_version": now.scoring_version,
+            "thresholds": len(now.thresholds),
+            "gates": sum(len(signals) for modes in now.gates.values() for signals in modes.values()),
             "precisions": len(now.betas),
         }
         if self.problem:
@@ -286,7 +300,13 @@ def _decode(raw: bytes) -> Measured:
     if envelope.checksum != _checksum(msgspec.json.encode(measured, order="sorted")):
         raise ValueError("its checksum differs")
     numbers = [t.value for t in measured.thresholds.values()] + list(measured.betas.values())
-    numbers += [v for modes in measured.gates.values() for signals in modes.values() for models in signals.values() for v in models.values()]
+    numbers += [
+        v
+        for modes in measured.gates.values()
+        for signals in modes.values()
+        for models in signals.values()
+        for v in models.values()
+    ]
     if not all(map(math.isfinite, numbers)):
         raise ValueError("it holds a number that is not finite")
     return measured

@@ -24,10 +24,10 @@ def pair_similarities(vectors: np.ndarray) -> np.ndarray:
     out = np.empty(n * (n - 1) // 2)
     filled = 0
     for start in range(0, n, _BLOCK):
-        block = rows[start:start + _BLOCK] @ rows[start:].T
+        block = rows[start : start + _BLOCK] @ rows[start:].T
         for i, similarities in enumerate(block):
-            tail = similarities[i + 1:]
-            out[filled:filled + len(tail)] = tail
+            tail = similarities[i + 1 :]
+            out[filled : filled + len(tail)] = tail
             filled += len(tail)
     return out
 
@@ -37,10 +37,10 @@ def nearest_similarities(vectors: np.ndarray) -> np.ndarray:
     rows = vectors.astype(np.float64)
     out = np.empty(len(rows))
     for start in range(0, len(rows), _BLOCK):
-        block = rows[start:start + _BLOCK] @ rows.T
+        block = rows[start : start + _BLOCK] @ rows.T
         index = np.arange(len(block))
         block[index, start + index] = -np.inf
-        out[start:start + len(block)] = block.max(axis=1)
+        out[start : start + len(block)] = block.max(axis=1)
     return out
 
 
@@ -63,7 +63,7 @@ def _kept(scores: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """Return how many scores reach each candidate. ``candidates`` ascend."""
     reached = np.zeros(len(candidates) + 1, np.int64)
     for start in range(0, len(scores), 1 << 20):
-        places = np.searchsorted(candidates, scores[start:start + (1 << 20)], side="right")
+        places = np.searchsorted(candidates, scores[start : start + (1 << 20)], side="right")
         reached += np.bincount(places, minlength=len(candidates) + 1)
     # A score at place p reaches the candidates 0 to p - 1.
     return len(scores) - np.cumsum(reached)[:-1]
@@ -93,7 +93,9 @@ def draw_gate(scores: Sequence[float], related: Sequence[bool], beta: float) -> 
     return separation(null, positive, beta)
 
 
-def gate(draws: Sequence[tuple[Sequence[float], Sequence[bool]]], beta: float, least: float, digits: int) -> float | None:
+def gate(
+    draws: Sequence[tuple[Sequence[float], Sequence[bool]]], beta: float, least: float, digits: int
+) -> float | None:
     """Return the median of the draws' gates, at least ``least``, rounded; None when no draw has scores enough."""
     found = [g for scores, related in draws if (g := draw_gate(scores, related, beta)) is not None]
     return round(max(statistics.median(found), least), digits) if found else None

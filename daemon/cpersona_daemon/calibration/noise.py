@@ -43,7 +43,9 @@ def gate_from(noise: float | None, rows: int, asked: bool) -> float | None:
     """
     if noise is None:
         return None
-    usual, follows, (low, high) = (USUAL, FOLLOWS, RANGE) if asked else (USUAL_OPENINGS, FOLLOWS_OPENINGS, RANGE_OPENINGS)
+    usual, follows, (low, high) = (
+        (USUAL, FOLLOWS, RANGE) if asked else (USUAL_OPENINGS, FOLLOWS_OPENINGS, RANGE_OPENINGS)
+    )
     moved = min(max(1 + follows * (noise / usual - 1), low), high)
     return round(blend.GATE * (1 + rows / (rows + PRIOR_ROWS) * (moved - 1)), 4)
 
@@ -58,12 +60,23 @@ def noise_of(best: Sequence[float]) -> float | None:
     return float(np.quantile(best, 0.25)) if len(best) >= LEAST_QUERIES else None
 
 
-def best_unrelated(asked: Sampled, found: Sequence[Candidate], instants: Mapping[Rid, float | None], window: float) -> float:
+def best_unrelated(
+    asked: Sampled, found: Sequence[Candidate], instants: Mapping[Rid, float | None], window: float
+) -> float:
     """Return the best own score among rows that are not the query's memory nor within ``window`` seconds of it; 0 without one."""
-    return max((c.scored.own for c in found if c.rid != (MEMORY, asked.id) and not near(asked.instant, instants.get(c.rid), window)), default=0.0)
+    return max(
+        (
+            c.scored.own
+            for c in found
+            if c.rid != (MEMORY, asked.id) and not near(asked.instant, instants.get(c.rid), window)
+        ),
+        default=0.0,
+    )
 
 
-async def gate_of(ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]], rows: int) -> float | None:
+async def gate_of(
+    ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]], rows: int
+) -> float | None:
     """Return the gate measured on an agent's store of ``rows`` memories; ``openings`` are some of them with their first words."""
     profile = ctx.embedding.profile
     if profile is not None and profile.questions is not None:
@@ -75,7 +88,9 @@ async def _asked(ctx: Context, settings: Settings, agent: str, questions: Questi
     return noise_of_questions(await ask(ctx, settings, _queries(agent, questions.texts, questions.vectors)))
 
 
-async def _openings(ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]]) -> float | None:
+async def _openings(
+    ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]]
+) -> float | None:
     asked = [row for row, text in openings if text]
     texts = [text for _, text in openings if text]
     vectors = await _embedded(ctx, texts, asked)
@@ -85,8 +100,12 @@ async def _openings(ctx: Context, settings: Settings, agent: str, openings: Sequ
     return noise_of([best_unrelated(row, rows, instants, window) for row, rows in zip(asked, found, strict=True)])
 
 
-def _queries(agent: str, texts: Sequence[str], vectors: Sequence[np.ndarray | None]) -> list[tuple[Query, np.ndarray | None]]:
-    return [(Query(text, Scope(agent), 1, count_recalls=False), vector) for text, vector in zip(texts, vectors, strict=True)]
+def _queries(
+    agent: str, texts: Sequence[str], vectors: Sequence[np.ndarray | None]
+) -> list[tuple[Query, np.ndarray | None]]:
+    return [
+        (Query(text, Scope(agent), 1, count_recalls=False), vector) for text, vector in zip(texts, vectors, strict=True)
+    ]
 
 
 async def _embedded(ctx: Context, texts: list[str], rows: Sequence[Sampled]) -> list[np.ndarray | None]:

@@ -38,7 +38,11 @@ class Previous:
     def keep(self, before: Any, after: Any) -> None:
         """Remember what ``before`` held for each agent that ``after`` changes. Raises StorageFailure with nothing changed."""
         maps = _maps(before)
-        same = (before.model, before.dimension, before.scoring_version) == (after.model, after.dimension, after.scoring_version)
+        same = (before.model, before.dimension, before.scoring_version) == (
+            after.model,
+            after.dimension,
+            after.scoring_version,
+        )
         changed = {
             agent
             for name, held in maps.items()
@@ -59,7 +63,9 @@ class Previous:
         if kept is None:
             raise Refused(f"no earlier calibration of {whose} is known; nothing was changed")
         if kept.held and current.stale(kept.model, kept.dimension, kept.scoring_version):
-            raise Refused(f"the earlier calibration of {whose} was measured with another model or scoring; nothing was changed")
+            raise Refused(
+                f"the earlier calibration of {whose} was measured with another model or scoring; nothing was changed"
+            )
         changes = {}
         for name, held in _maps(current).items():
             part = {agent: value for agent, value in held.items() if agent != agent_id}

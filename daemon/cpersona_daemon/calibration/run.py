@@ -77,7 +77,13 @@ class _Drawn:
 
 
 async def calibrate(
-    ctx: Context, settings: Settings, plan: Plan, *, dry_run: bool = False, beta: Callable[[Measured], Measured] | None = None, compare: Compare | None = None
+    ctx: Context,
+    settings: Settings,
+    plan: Plan,
+    *,
+    dry_run: bool = False,
+    beta: Callable[[Measured], Measured] | None = None,
+    compare: Compare | None = None,
 ) -> dict:
     """Measure a threshold, with an agent its gates too, keep both and return the answer of `calibrate_threshold`.
 
@@ -92,7 +98,12 @@ async def calibrate(
 
 
 async def _calibrate(
-    ctx: Context, settings: Settings, plan: Plan, dry_run: bool, beta: Callable[[Measured], Measured], compare: Compare | None
+    ctx: Context,
+    settings: Settings,
+    plan: Plan,
+    dry_run: bool,
+    beta: Callable[[Measured], Measured],
+    compare: Compare | None,
 ) -> dict:
     agent, book = plan.agent_id, ctx.calibration
     forgets = book.forgets(agent)
@@ -120,8 +131,14 @@ async def _calibrate(
         return changed.with_gates(agent, settings.recall_mode, signals, gates) if agent else changed
 
     answer = {
-        "ok": True, "scope": "per_agent" if agent else "global", "agent_id": agent, "method": plan.method,
-        "sampled_embeddings": len(drawn.sample), "old_threshold": in_force(ctx, settings, agent), "new_threshold": value, "gates": gates,
+        "ok": True,
+        "scope": "per_agent" if agent else "global",
+        "agent_id": agent,
+        "method": plan.method,
+        "sampled_embeddings": len(drawn.sample),
+        "old_threshold": in_force(ctx, settings, agent),
+        "new_threshold": value,
+        "gates": gates,
     }
     if proxy is not None:
         answer["proxy_source"] = proxy
@@ -145,14 +162,20 @@ def in_force(ctx: Context, settings: Settings, agent: str) -> float:
     if found is not None:
         return found
     profile = ctx.embedding.profile
-    return settings.vector_min_similarity if profile is None or settings.is_set("vector_min_similarity") else profile.min_similarity
+    return (
+        settings.vector_min_similarity
+        if profile is None or settings.is_set("vector_min_similarity")
+        else profile.min_similarity
+    )
 
 
 def gates_in_force(ctx: Context, settings: Settings, agent: str) -> dict[str, float]:
     """Return an agent's gates by signal: what was measured, and the gate that a blend ships with where none was."""
     mode, book = settings.recall_mode, ctx.calibration
     shipped = {"blend": blend.GATE} if agent and mode == "blend" and not _legacy(settings) else {}
-    found = {signal: book.gate(agent, mode, signal, ctx.embedding.identity) for signal in (*SIGNALS[mode], *LEGACY_SIGNALS)}
+    found = {
+        signal: book.gate(agent, mode, signal, ctx.embedding.identity) for signal in (*SIGNALS[mode], *LEGACY_SIGNALS)
+    }
     return shipped | {signal: value for signal, value in found.items() if value is not None}
 
 
@@ -173,8 +196,13 @@ def _draw(conn: apsw.Connection, plan: Plan, fit: Fit, settings: Settings) -> _D
         queries = settings.fused_gate_sample_queries
         pool = {row.id: row for row in rows.sample(conn, ids, POOL * queries, fit, agent, len(ids), "queries")}
         numbers = np.array(sorted(pool), np.int64)
-        draws = [[pool[i] for i in rows.shuffled(numbers, agent, len(ids), "draw", n)[:queries].tolist()] for n in range(settings.fused_gate_calibration_draws)]
-    return _Drawn(sample, pairs, draws, rows.contents(conn, sorted({row.id for draw in draws for row in draw})), len(ids))
+        draws = [
+            [pool[i] for i in rows.shuffled(numbers, agent, len(ids), "draw", n)[:queries].tolist()]
+            for n in range(settings.fused_gate_calibration_draws)
+        ]
+    return _Drawn(
+        sample, pairs, draws, rows.contents(conn, sorted({row.id for draw in draws for row in draw})), len(ids)
+    )
 
 
 def _threshold(drawn: _Drawn, plan: Plan, settings: Settings) -> tuple[float, str | None]:
@@ -198,7 +226,9 @@ def _threshold(drawn: _Drawn, plan: Plan, settings: Settings) -> tuple[float, st
     return value, proxy
 
 
-async def _gates(ctx: Context, settings: Settings, agent: str, signals: tuple[str, ...], drawn: _Drawn) -> dict[str, float]:
+async def _gates(
+    ctx: Context, settings: Settings, agent: str, signals: tuple[str, ...], drawn: _Drawn
+) -> dict[str, float]:
     """Return the gate of each signal that has scores enough, by running the drawn memories as queries."""
     if signals == SIGNALS["blend"]:
         openings = [(row, opening_words(drawn.texts.get(row.id, ""))) for row in drawn.draws[0]]
@@ -208,24 +238,40 @@ async def _gates(ctx: Context, settings: Settings, agent: str, signals: tuple[st
     # The vector that the row was stored with is the query's vector, so nothing is embedded again.
     # Without an embedder the live pipeline has no vectors, and neither has the measurement.
     queries = [
-        (Query(opening_words(drawn.texts[row.id]), Scope(agent), QUERY_DEPTH, count_recalls=False), None if ctx.embedding.mode == "none" else row.vector)
+        (
+            Query(opening_words(drawn.texts[row.id]), Scope(agent), QUERY_DEPTH, count_recalls=False),
+            None if ctx.embedding.mode == "none" else row.vector,
+        )
         for row in asked.values()
     ]
     found = await ask(ctx, settings, queries)
     instants = await instants_of(ctx, found)
-    return await asyncio.to_thread(_sweep, drawn.draws, dict(zip(asked, found, strict=True)), instants, signals, ctx.calibration.beta(agent), settings)
+    return await asyncio.to_thread(
+        _sweep,
+        drawn.draws,
+        dict(zip(asked, found, strict=True)),
+        instants,
+        signals,
+        ctx.calibration.beta(agent),
+        settings,
+    )
 
 
 def opening_words(text: str) -> str:
     """Return the head of a text, cut between words where there are words."""
-    head = text.strip()[:QUERY_CHARS + 1]
+    head = text.strip()[: QUERY_CHARS + 1]
     if len(head) <= QUERY_CHARS:
         return head
     return head.rsplit(maxsplit=1)[0] if len(head.split()) > 1 else head[:QUERY_CHARS]
 
 
 def _sweep(
-    draws: list[list[Sampled]], found: dict[int, list[Candidate]], instants: dict[Rid, float | None], signals: tuple[str, ...], beta: float, settings: Settings,
+    draws: list[list[Sampled]],
+    found: dict[int, list[Candidate]],
+    instants: dict[Rid, float | None],
+    signals: tuple[str, ...],
+    beta: float,
+    settings: Settings,
 ) -> dict[str, float]:
     """Return the gate of each signal from what the queries of each draw found. A row within the window of its query is related to it."""
     window = settings.calibrate_temporal_window_min * 60
@@ -279,7 +325,9 @@ async def set_precision(ctx: Context, settings: Settings, agent_id: str, precisi
             await calibrate(ctx, settings, plan, beta=lambda held: held.with_beta(agent_id, None))
         except Refused:
             # Too little is left to measure: the gates of the old precision must not outlive it.
-            await asyncio.to_thread(ctx.calibration.update, lambda held: held.with_beta(agent_id, None).without_gates(agent_id))
+            await asyncio.to_thread(
+                ctx.calibration.update, lambda held: held.with_beta(agent_id, None).without_gates(agent_id)
+            )
     return {"ok": True, "agent_id": agent_id, "precision": "default", "beta": BETAS[BALANCED], "cleared": True}
 
 
@@ -296,13 +344,23 @@ async def _with_beta(ctx: Context, settings: Settings, plan: Plan, beta: float) 
 def get_precision(ctx: Context, agent_id: str) -> dict:
     """Return an agent's precision; balanced when none was set."""
     name = ctx.calibration.precision(agent_id)
-    return {"ok": True, "agent_id": agent_id, "precision": name or BALANCED, "beta": ctx.calibration.beta(agent_id), "overridden": name is not None}
+    return {
+        "ok": True,
+        "agent_id": agent_id,
+        "precision": name or BALANCED,
+        "beta": ctx.calibration.beta(agent_id),
+        "overridden": name is not None,
+    }
 
 
 def _plan_of(held: Measured, agent_id: str) -> Plan:
     """Return how an agent was measured last, so that measuring again does not change what a person chose."""
     last = held.thresholds.get(agent_id)
-    return Plan(agent_id) if last is None else Plan(agent_id, last.sample_size, last.method, last.percentile, last.z_factor)
+    return (
+        Plan(agent_id)
+        if last is None
+        else Plan(agent_id, last.sample_size, last.method, last.percentile, last.z_factor)
+    )
 
 
 # -- at start

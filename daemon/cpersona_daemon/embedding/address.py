@@ -19,9 +19,13 @@ def checked(url: str) -> SplitResult:
     except ValueError:  # its text quotes the user name and password
         usable = False
     if not usable:
-        raise SettingsConflict(f"CPERSONA_EMBEDDING_URL is not an http address ({masked_address(url)}); give one like http://localhost:8000/embed")
+        raise SettingsConflict(
+            f"CPERSONA_EMBEDDING_URL is not an http address ({masked_address(url)}); give one like http://localhost:8000/embed"
+        )
     try:
         parts.port  # noqa: B018
     except ValueError:
-        raise SettingsConflict("CPERSONA_EMBEDDING_URL has a port that is no port number; a / ? # or @ in a password is written %2F %3F %23 %40") from None
+        raise SettingsConflict(
+            "CPERSONA_EMBEDDING_URL has a port that is no port number; a / ? # or @ in a password is written %2F %3F %23 %40"
+        ) from None
     return parts

@@ -42,12 +42,12 @@ class BacklogWorker:
         self._task: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self._drained = asyncio.Event()
-        self._pause = 0.0                                # seconds of the current pause after a failure, 0 when all is well
-        self._deferred: set[tuple[str, int]] = set()     # rows that failed alone; others go first
+        self._pause = 0.0  # seconds of the current pause after a failure, 0 when all is well
+        self._deferred: set[tuple[str, int]] = set()  # rows that failed alone; others go first
         self._waiters: dict[asyncio.Future[bool], int] = {}
         self._done = self._failures = 0
-        self._listed = 0                                 # rows listed when the last batch was read, counted up to _COUNTED
-        self._pace = 0.0                                 # seconds that a row took lately, without those in which others went first
+        self._listed = 0  # rows listed when the last batch was read, counted up to _COUNTED
+        self._pace = 0.0  # seconds that a row took lately, without those in which others went first
         self._problem: str | None = None
 
     # -- life
@@ -89,8 +89,13 @@ class BacklogWorker:
 
     async def status(self) -> dict[str, Any]:
         """Return the backlog's part of `daemon status`."""
-        return {"pending": await self.pending(), "done": self._done, "failures": self._failures,
-                "paused_seconds": self._pause, "problem": self._problem}
+        return {
+            "pending": await self.pending(),
+            "done": self._done,
+            "failures": self._failures,
+            "paused_seconds": self._pause,
+            "problem": self._problem,
+        }
 
     def worth_waiting_for(self, limit_rows: int, seconds: float) -> bool:
         """Whether rows are being embedded, and so few that at the pace of the latest ones most of them may be through in that time."""
@@ -132,7 +137,9 @@ class BacklogWorker:
                     await self._embed(batch)
                 else:
                     await self._rest()
-            except Exception as error:  # a worker that died would leave the list as it is, without a word, until a restart
+            except (
+                Exception
+            ) as error:  # a worker that died would leave the list as it is, without a word, until a restart
                 self._failed(batch, error)
                 await asyncio.sleep(self._pause)
 
@@ -144,8 +151,10 @@ class BacklogWorker:
         answer = await self._service.embed_documents([row.text for row in batch], LOAD_WAIT_SECONDS, background=True)
 
         def attach(tx: Transaction) -> int:
-            return sum(rows.attach_vector(tx, row.kind, row.id, answer.model, vector, row.origin)
-                       for row, vector in zip(batch, answer.vectors, strict=True))
+            return sum(
+                rows.attach_vector(tx, row.kind, row.id, answer.model, vector, row.origin)
+                for row, vector in zip(batch, answer.vectors, strict=True)
+            )
 
         self._done += await self._db.write(attach)
         # Who waits for the rows lets them go first, so that what a row was put off for says nothing of how long that takes.

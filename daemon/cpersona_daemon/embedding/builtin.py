@@ -30,7 +30,7 @@ from .wordpiece import WordPiece
 
 _MINILM_WEIGHT, _ENCODER_WEIGHT = 0.7, 0.3
 _MINILM_WIDTH, _ENCODER_WIDTH = 384, 512
-_MINILM_WINDOW = 256   # the positions that the model was trained with, its two marks included
+_MINILM_WINDOW = 256  # the positions that the model was trained with, its two marks included
 _ENCODER_WINDOW = 256  # it has no limit of its own; a bound keeps memory flat and long notes comparable
 # Part of the identity: raise it whenever the same text would get another vector.
 _RECIPE = "windows-1"
@@ -67,7 +67,9 @@ class _MiniLM:
 
     def embed(self, text: str, piece: Piece = at_once) -> np.ndarray:
         ids = piece("pieces of words", lambda stop: self._tokenizer.ids(text))
-        return embed_windows(ids, _MINILM_WINDOW - 2, lambda window: piece("window", lambda stop: self._window(window, stop)))
+        return embed_windows(
+            ids, _MINILM_WINDOW - 2, lambda window: piece("window", lambda stop: self._window(window, stop))
+        )
 
     def _window(self, ids: list[int], stop: Stop | None = None) -> np.ndarray:
         tokens = np.array([[self._tokenizer.cls, *ids, self._tokenizer.sep]], dtype=np.int64)
@@ -111,11 +113,13 @@ class _Multilingual:
             self._one_thread = OneThread.of_this_process()
         except ImportError:
             raise model_parts.missing("threadpoolctl") from None
-        self._begin, self._end = self._tokenizer.encode("", add_bos=True, add_eos=True)[:: 2]
+        self._begin, self._end = self._tokenizer.encode("", add_bos=True, add_eos=True)[::2]
 
     def embed(self, text: str, piece: Piece = at_once) -> np.ndarray:
         ids = piece("pieces of text", lambda stop: self._tokenizer.encode(text, add_bos=False, add_eos=False))
-        return embed_windows(ids, _ENCODER_WINDOW - 2, lambda window: piece("encoder window", lambda stop: self._window(window)))
+        return embed_windows(
+            ids, _ENCODER_WINDOW - 2, lambda window: piece("encoder window", lambda stop: self._window(window))
+        )
 
     def _window(self, ids: list[int]) -> np.ndarray:
         with self._one_thread:
@@ -127,8 +131,13 @@ class BuiltinEmbedder:
 
     name = "builtin"
     profile = Profile(
-        admission=0.26, min_similarity=0.20, cosine_floor=0.10, cosine_ceil=0.60, background=0.12,
-        part=Part(_MINILM_WIDTH, _MINILM_WIDTH + _ENCODER_WIDTH, _ENCODER_WEIGHT), questions=_questions(),
+        admission=0.26,
+        min_similarity=0.20,
+        cosine_floor=0.10,
+        cosine_ceil=0.60,
+        background=0.12,
+        part=Part(_MINILM_WIDTH, _MINILM_WIDTH + _ENCODER_WIDTH, _ENCODER_WEIGHT),
+        questions=_questions(),
     )
     resident = True
     slice_size = 1

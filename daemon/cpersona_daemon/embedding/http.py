@@ -53,7 +53,9 @@ class HttpEmbedder:
     def __init__(self, url: str, timeout: float):
         parts = checked(url)
         self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
-        self._path = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe="/?&=%:+,;@!$'()*~-._")
+        self._path = quote(
+            (parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe="/?&=%:+,;@!$'()*~-._"
+        )
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if parts.username is not None:
             secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -105,10 +107,12 @@ class HttpEmbedder:
         model: str | None = None
         rows: list[np.ndarray] = []
         for start in range(0, len(texts), TEXTS_PER_REQUEST):
-            some = texts[start:start + TEXTS_PER_REQUEST]
+            some = texts[start : start + TEXTS_PER_REQUEST]
             part, answered = piece("request", lambda stop: self._request(some))  # noqa: B023
             if rows and (answered != model or part.shape[1] != rows[0].shape[1]):
-                raise EmbeddingFailure(f"the embedding service at {self.place} changed its model in the middle of a batch")
+                raise EmbeddingFailure(
+                    f"the embedding service at {self.place} changed its model in the middle of a batch"
+                )
             rows.append(part)
             model = answered
         if not rows:
@@ -143,7 +147,8 @@ class HttpEmbedder:
             known = self._known
             if known is not None and known[1] != width and not may_change_width(known[0], model):
                 raise self._refused(
-                    f"has vectors of {width} numbers, the database's have {known[1]}; configure the service that the memories were embedded with, or reindex")
+                    f"has vectors of {width} numbers, the database's have {known[1]}; configure the service that the memories were embedded with, or reindex"
+                )
             # A service that leaves its name out once is still the model that it named before.
             same = known is not None and not model and not may_change_width(known[0], model)
             self._known = (known[0] if same else model, width)
@@ -163,7 +168,11 @@ class HttpEmbedder:
                 status, data, keep = self._exchange(connection, body, deadline)
             except (http.client.HTTPException, OSError) as error:
                 self._put(connection, keep=False)
-                if reused and generation == self._generation and isinstance(error, (BrokenPipeError, ConnectionResetError)):
+                if (
+                    reused
+                    and generation == self._generation
+                    and isinstance(error, (BrokenPipeError, ConnectionResetError))
+                ):
                     continue  # the service closed an idle connection; nothing was answered, so asking again is safe
                 raise self._unreachable(error) from error
             except BaseException:
@@ -172,7 +181,9 @@ class HttpEmbedder:
             self._put(connection, keep)
             return status, data
 
-    def _exchange(self, connection: http.client.HTTPConnection, body: bytes, deadline: float) -> tuple[int, bytes, bool]:
+    def _exchange(
+        self, connection: http.client.HTTPConnection, body: bytes, deadline: float
+    ) -> tuple[int, bytes, bool]:
         if connection.sock is None:
             connection.connect()
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -209,7 +220,9 @@ class HttpEmbedder:
         if isinstance(error, OSError):
             return EmbeddingFailure(f"the embedding service at {self.place} failed ({type(error).__name__}: {error})")
         # What these quote is what the service sent, which may be what we sent it.
-        return EmbeddingFailure(f"the embedding service at {self.place} sends what is no answer in HTTP ({type(error).__name__})")
+        return EmbeddingFailure(
+            f"the embedding service at {self.place} sends what is no answer in HTTP ({type(error).__name__})"
+        )
 
     def _take(self) -> tuple[http.client.HTTPConnection, bool]:
         with self._guard:

@@ -52,7 +52,9 @@ def read_verified(path: str, sha256: str) -> bytes:
     except OSError as error:
         raise EmbeddingFailure(f"a part of the builtin model is missing: {path} ({error.strerror}); {_MEND}") from error
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise EmbeddingFailure(f"a part of the builtin model is damaged or of another version: {path} has the wrong checksum; {_MEND}")
+        raise EmbeddingFailure(
+            f"a part of the builtin model is damaged or of another version: {path} has the wrong checksum; {_MEND}"
+        )
     return data
 
 

@@ -74,7 +74,9 @@ class EmbeddingService:
         self._tried_loading = self._used = clock.monotonic()
         self._timer: asyncio.TimerHandle | None = None
         self._active = self._storing = 0
-        self._storing_seconds = self._background_seconds = 0.0  # what a text took lately: of a store, of a slice of the background
+        self._storing_seconds = self._background_seconds = (
+            0.0  # what a text took lately: of a store, of a slice of the background
+        )
         self._asked = float("-inf")
         self.turns = Turns()
         self._aside = Aside(self.turns, self._check_open)
@@ -119,25 +121,51 @@ class EmbeddingService:
         model cannot be loaded and from the second failed query in a row on.
         """
         if failure is None:
-            return Advice("hint", "no embedder is configured, so recall is lexical only", "CPERSONA_EMBEDDING_MODE=none",
-                          "set CPERSONA_EMBEDDING_MODE to builtin or http and run `cpersona daemon restart`")
+            return Advice(
+                "hint",
+                "no embedder is configured, so recall is lexical only",
+                "CPERSONA_EMBEDDING_MODE=none",
+                "set CPERSONA_EMBEDDING_MODE to builtin or http and run `cpersona daemon restart`",
+            )
         if self.state == FAILED:
-            return Advice("fault", "the embedding model cannot be loaded, so recall is lexical only", self.problem or "",
-                          "mend what the evidence names; loading is tried again every minute, `cpersona daemon restart` tries at once")
+            return Advice(
+                "fault",
+                "the embedding model cannot be loaded, so recall is lexical only",
+                self.problem or "",
+                "mend what the evidence names; loading is tried again every minute, `cpersona daemon restart` tries at once",
+            )
         if self._failures >= FAULT_AFTER:
-            return Advice("fault", "query embedding fails, so recall is lexical only",
-                          f"{self._failures} query embeddings in a row failed; the last one: {self.problem}",
-                          "check the embedding backend with `cpersona daemon status`; the next query that can be embedded clears this")
+            return Advice(
+                "fault",
+                "query embedding fails, so recall is lexical only",
+                f"{self._failures} query embeddings in a row failed; the last one: {self.problem}",
+                "check the embedding backend with `cpersona daemon status`; the next query that can be embedded clears this",
+            )
         if self.state == LOADING:
-            return Advice("hint", "the embedding model is still loading, so this recall was lexical only", f"state: {self.state}",
-                          "ask again in a moment; a recall waits up to 5 s for the model unless it is told --no-wait")
-        return Advice("hint", "this question could not be embedded, so rows were found by words alone", str(failure),
-                      "ask again; if it stays, `cpersona daemon status` shows what the embedding backend lacks")
+            return Advice(
+                "hint",
+                "the embedding model is still loading, so this recall was lexical only",
+                f"state: {self.state}",
+                "ask again in a moment; a recall waits up to 5 s for the model unless it is told --no-wait",
+            )
+        return Advice(
+            "hint",
+            "this question could not be embedded, so rows were found by words alone",
+            str(failure),
+            "ask again; if it stays, `cpersona daemon status` shows what the embedding backend lacks",
+        )
 
     def status(self) -> dict[str, Any]:
         """Return the embedder's part of `daemon status`."""
-        return {"mode": self.mode, "state": self.state, "problem": self.problem, "identity": self.identity,
-                "dimension": self.dimension, "consecutive_failures": self._failures, **self._counts}
+        return {
+            "mode": self.mode,
+            "state": self.state,
+            "problem": self.problem,
+            "identity": self.identity,
+            "dimension": self.dimension,
+            "consecutive_failures": self._failures,
+            **self._counts,
+        }
 
     # -- life
 
@@ -253,7 +281,9 @@ class EmbeddingService:
             await self._ready(wait_seconds)
             try:
                 with self.turns.claim(QUESTION):
-                    batch = await asyncio.wait_for(self._call(self._query_lane, lambda: self._embedder.embed([text])), limit_seconds)
+                    batch = await asyncio.wait_for(
+                        self._call(self._query_lane, lambda: self._embedder.embed([text])), limit_seconds
+                    )
             except TimeoutError:
                 raise EmbeddingFailure(f"the embedder did not answer within {limit_seconds:.3g} s") from None
         except EmbeddingFailure as error:
@@ -286,7 +316,7 @@ class EmbeddingService:
         parts: list[Batch] = []
         start = 0
         while start < len(texts):
-            some = texts[start:start + (self._background_slice() if background else self.slice_size)]
+            some = texts[start : start + (self._background_slice() if background else self.slice_size)]
             parts.append(await (self._in_background(some) if background else self._for_store(some)))
             start += len(some)
         if not parts:
@@ -318,7 +348,9 @@ class EmbeddingService:
             def timed(stop: Stop | None) -> Any:
                 started = time.perf_counter()
                 result = work(stop)
-                self._background_seconds = _smoothed(self._background_seconds, (time.perf_counter() - started) / len(texts))
+                self._background_seconds = _smoothed(
+                    self._background_seconds, (time.perf_counter() - started) / len(texts)
+                )
                 return result
 
             return self._aside.piece(kind, timed)
@@ -329,7 +361,11 @@ class EmbeddingService:
         """Return how many texts the next request of the background may have."""
         if self._clock.monotonic() - self._asked > _ASKED_LATELY_SECONDS:
             return self.slice_size
-        return min(max(int(SLICE_SECONDS / self._background_seconds), 1), self.slice_size) if self._background_seconds else 1
+        return (
+            min(max(int(SLICE_SECONDS / self._background_seconds), 1), self.slice_size)
+            if self._background_seconds
+            else 1
+        )
 
     def _check_open(self) -> None:
         if self._closing:

@@ -51,7 +51,9 @@ async def run(ctx: Context, settings: Settings, agent_id: str = "") -> list[tupl
     results = await _asked(ctx, [(query_of(canary), settings) for canary in saved])
     failures = [result.failure for result in results if result.failure is not None]
     if failures:
-        raise EmbeddingFailure(f"{len(failures)} of {len(saved)} saved questions could not be embedded, so nothing is known of their rows: {failures[0]}")
+        raise EmbeddingFailure(
+            f"{len(failures)} of {len(saved)} saved questions could not be embedded, so nothing is known of their rows: {failures[0]}"
+        )
     answers = [_refs(result) for result in results]
     outcomes = []
     for canary, refs in zip(saved, answers, strict=True):
@@ -85,19 +87,30 @@ def _refs(result: Result) -> list[str]:
 
 def comparison(ctx: Context, settings: Settings, agent_id: str) -> Callable[[Measured, Measured], Awaitable[dict]]:
     """Return what `calibrate` asks before it keeps anything: the saved and the recent questions under both calibrations."""
+
     async def compare(before: Measured, after: Measured) -> dict:
         saved = await ctx.db.read(rows.listed, agent_id)
         canaries = [(query_of(canary), settings) for canary in saved]
         questions = [*canaries, *ctx.recent.of(agent_id)]
         old, new = [await _asked(replace(ctx, calibration=held), questions) for held in (before, after)]
         # One that lacked its vector under either calibration tells nothing about the calibrations.
-        told = [None if was.failure or now.failure else (_refs(was), _refs(now)) for was, now in zip(old, new, strict=True)]
-        held = [(canary, canary.ref in pair[0], canary.ref in pair[1]) for canary, pair in zip(saved, told, strict=False) if pair is not None]
-        recent = [pair for pair in told[len(saved):] if pair is not None]
+        told = [
+            None if was.failure or now.failure else (_refs(was), _refs(now)) for was, now in zip(old, new, strict=True)
+        ]
+        held = [
+            (canary, canary.ref in pair[0], canary.ref in pair[1])
+            for canary, pair in zip(saved, told, strict=False)
+            if pair is not None
+        ]
+        recent = [pair for pair in told[len(saved) :] if pair is not None]
         answer = {
             "old_gates": gates_in_force(replace(ctx, calibration=before), settings, agent_id),
-            "canaries": {"total": len(held), "changed": sum(was != now for _, was, now in held), "lost": sum(not now for *_, now in held),
-                         "newly_lost": [{"id": canary.id, "ref": canary.ref} for canary, was, now in held if was and not now]},
+            "canaries": {
+                "total": len(held),
+                "changed": sum(was != now for _, was, now in held),
+                "lost": sum(not now for *_, now in held),
+                "newly_lost": [{"id": canary.id, "ref": canary.ref} for canary, was, now in held if was and not now],
+            },
             "recent_recalls": {"total": len(recent), "changed": sum(was != now for was, now in recent)},
         }
         if None in told:

@@ -67,7 +67,11 @@ def sqlite_integrity(view: View) -> list[Issue]:
 def schema(view: View) -> list[Issue]:
     """The recorded migrations are this program's, and every row has its owner."""
     recorded, known = health.schema_versions(view.conn)
-    out = [] if recorded == known else [_issue(CRITICAL, f"the database records the migrations {recorded}, this program has {known}")]
+    out = (
+        []
+        if recorded == known
+        else [_issue(CRITICAL, f"the database records the migrations {recorded}, this program has {known}")]
+    )
     for table, count in health.foreign_key_violations(view.conn).items():
         out.append(_issue(WARN, f"{count} rows of {table} belong to rows that are gone", count=count, table=table))
     return out
@@ -83,7 +87,11 @@ def wal(view: View) -> list[Issue]:
     if size <= WAL_BYTES:
         return []
     others = ", ".join(f"{program} (pid {pid})" for pid, program in holders(view.ctx.places.db))
-    what = f"{others} has the database open, end its read" if others else f"a backup or an export of this daemon, which ends by itself, or what `lsof {view.ctx.places.db}` names"
+    what = (
+        f"{others} has the database open, end its read"
+        if others
+        else f"a backup or an export of this daemon, which ends by itself, or what `lsof {view.ctx.places.db}` names"
+    )
     message = f"{path} has grown to {size / 1e6:.0f} MB, because a reader keeps an older state in use: {what}; the next writes then cut the file back"
     return [_issue(WARN, message, bytes=size)]
 
@@ -113,7 +121,10 @@ def lexical_index(view: View) -> list[Issue]:
         if damage is not None:
             out.append(_issue(CRITICAL, f"the word index of the {name} is damaged: {damage}", kind=kind))
             continue
-        for found, what in ((health.rows_without_postings, f"{name} are not in the word index"), (health.postings_without_row, f"entries of the word index have no {name}")):
+        for found, what in (
+            (health.rows_without_postings, f"{name} are not in the word index"),
+            (health.postings_without_row, f"entries of the word index have no {name}"),
+        ):
             count = len(found(view.conn, kind))
             if count:
                 out.append(_issue(WARN, f"{count} {what}", count=count, kind=kind))
@@ -131,17 +142,44 @@ def vector_index(view: View) -> list[Issue]:
     for kind, status in view.ctx.vectors.status().items():
         name = dict(KINDS)[kind]
         for aside in status.get("moved_aside", ()):
-            out.append(_issue(INFO, f"what stood in the place of the vector index of the {name} is now {aside}", kind=kind, path=aside))
+            out.append(
+                _issue(
+                    INFO,
+                    f"what stood in the place of the vector index of the {name} is now {aside}",
+                    kind=kind,
+                    path=aside,
+                )
+            )
         if status["state"] == "rebuilding":
-            out.append(_issue(INFO, f"the vector index of the {name} is being rebuilt; recall scans the database meanwhile", kind=kind))
+            out.append(
+                _issue(
+                    INFO,
+                    f"the vector index of the {name} is being rebuilt; recall scans the database meanwhile",
+                    kind=kind,
+                )
+            )
         elif status["state"] != "ready":
-            out.append(_issue(WARN, f"the vector index of the {name} is not in use ({status.get('reason', 'unknown reason')}); recall scans the database", kind=kind))
+            out.append(
+                _issue(
+                    WARN,
+                    f"the vector index of the {name} is not in use ({status.get('reason', 'unknown reason')}); recall scans the database",
+                    kind=kind,
+                )
+            )
         elif "reason" in status:
             out.append(_issue(WARN, f"the vector index of the {name} is in use, but {status['reason']}", kind=kind))
-        elif status.get("generation") == generation.number:  # else a commit came in between and the numbers cannot be compared
+        elif (
+            status.get("generation") == generation.number
+        ):  # else a commit came in between and the numbers cannot be compared
             stored = health.usable_vectors(view.conn, kind)
             if stored != status["rows"]:
-                out.append(_issue(CRITICAL, f"the vector index of the {name} holds {status['rows']} vectors, the database {stored}", kind=kind))
+                out.append(
+                    _issue(
+                        CRITICAL,
+                        f"the vector index of the {name} holds {status['rows']} vectors, the database {stored}",
+                        kind=kind,
+                    )
+                )
     return out
 
 
@@ -153,7 +191,9 @@ def missing_vectors(view: View) -> list[Issue]:
     for kind, name in KINDS:
         listed, forgotten = health.without_vector(view.conn, kind, view.agent_id)
         if forgotten:
-            out.append(_issue(WARN, f"{forgotten} {name} have no vector and do not wait for one", count=forgotten, kind=kind))
+            out.append(
+                _issue(WARN, f"{forgotten} {name} have no vector and do not wait for one", count=forgotten, kind=kind)
+            )
         if listed:
             out.append(_issue(INFO, f"{listed} {name} wait for their vector", count=listed, kind=kind))
     return out
@@ -167,9 +207,20 @@ def foreign_vectors(view: View) -> list[Issue]:
     for kind, name in KINDS:
         listed, others = health.foreign_vectors(view.conn, kind, embedding.identity, embedding.dimension, view.agent_id)
         if others:
-            out.append(_issue(WARN, f"{others} {name} have a vector of another model, which recall passes over; reindex embeds them anew", count=others, kind=kind))
+            out.append(
+                _issue(
+                    WARN,
+                    f"{others} {name} have a vector of another model, which recall passes over; reindex embeds them anew",
+                    count=others,
+                    kind=kind,
+                )
+            )
         if listed:
-            out.append(_issue(INFO, f"{listed} {name} with a vector of another model wait for a new one", count=listed, kind=kind))
+            out.append(
+                _issue(
+                    INFO, f"{listed} {name} with a vector of another model wait for a new one", count=listed, kind=kind
+                )
+            )
     return out
 
 
@@ -179,7 +230,14 @@ def damaged_vectors(view: View) -> list[Issue]:
     for kind, name in KINDS:
         count = len(damaged(view.conn, kind, view.deep, view.agent_id))
         if count:
-            out.append(_issue(WARN, f"{count} {name} have a vector that is none (wrong length, not finite or zero)", count=count, kind=kind))
+            out.append(
+                _issue(
+                    WARN,
+                    f"{count} {name} have a vector that is none (wrong length, not finite or zero)",
+                    count=count,
+                    kind=kind,
+                )
+            )
     return out
 
 
@@ -187,7 +245,11 @@ def damaged(conn: apsw.Connection, kind: str, deep: bool, agent_id: str = "") ->
     """Return the ids of stored vectors that count as none."""
     found = health.broken_vectors(conn, kind, agent_id)
     if deep:
-        found += [row_id for row_id, data in health.vectors_of(conn, kind, agent_id) if data and len(data) % 4 == 0 and not _is_usable(data)]
+        found += [
+            row_id
+            for row_id, data in health.vectors_of(conn, kind, agent_id)
+            if data and len(data) % 4 == 0 and not _is_usable(data)
+        ]
     return found
 
 
@@ -205,11 +267,24 @@ def contents(view: View) -> list[Issue]:
         for ids, severity, what in (
             (unreadable, CRITICAL, "hold bytes that are no text (not valid UTF-8), so lists and recall leave them out"),
             (changed, CRITICAL, "hold another text than was stored: a disk or another program changed it"),
-            ([row_id for row_id, _ in uncarried], WARN, "are too large or nest too deeply for any answer, so lists and recall leave them out"),
+            (
+                [row_id for row_id, _ in uncarried],
+                WARN,
+                "are too large or nest too deeply for any answer, so lists and recall leave them out",
+            ),
         ):
             if ids:
-                named = ", ".join(f"{kind}:{row_id}" for row_id in ids[:MOST_MESSAGES]) + (", …" if len(ids) > MOST_MESSAGES else "")
-                out.append(_issue(severity, f"{len(ids)} {name} {what} ({named}); restore a backup, or delete them and store them anew", count=len(ids), kind=kind))
+                named = ", ".join(f"{kind}:{row_id}" for row_id in ids[:MOST_MESSAGES]) + (
+                    ", …" if len(ids) > MOST_MESSAGES else ""
+                )
+                out.append(
+                    _issue(
+                        severity,
+                        f"{len(ids)} {name} {what} ({named}); restore a backup, or delete them and store them anew",
+                        count=len(ids),
+                        kind=kind,
+                    )
+                )
     return out
 
 
@@ -221,7 +296,13 @@ def permissions(view: View) -> list[Issue]:
     directory = os.path.dirname(view.ctx.places.db)
     mode = stat.S_IMODE(os.stat(directory).st_mode)
     if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
-        out.append(_issue(WARN, f"others can write into {directory} (mode {mode:04o}); close it, or move the database into a directory of its own", path=directory))
+        out.append(
+            _issue(
+                WARN,
+                f"others can write into {directory} (mode {mode:04o}); close it, or move the database into a directory of its own",
+                path=directory,
+            )
+        )
     elif mode & (stat.S_IRWXG | stat.S_IRWXO):
         out.append(_issue(INFO, f"others can enter {directory} (mode {mode:04o})", path=directory))
     return out
@@ -247,7 +328,9 @@ def duplicates(view: View) -> list[Issue]:
     out = []
     count = health.duplicate_memories(view.conn, view.agent_id)
     if count:
-        out.append(_issue(INFO, f"{count} memories repeat the content of a wider project or channel", count=count, kind=MEMORY))
+        out.append(
+            _issue(INFO, f"{count} memories repeat the content of a wider project or channel", count=count, kind=MEMORY)
+        )
     count = health.duplicate_episodes(view.conn, view.agent_id)
     if count:
         out.append(_issue(INFO, f"{count} episodes repeat the summary of another one", count=count, kind=EPISODE))
@@ -261,7 +344,11 @@ def contamination(view: View) -> list[Issue]:
         return []
     locked = sum(locked for _, locked, _ in found)
     more = f"; {locked} of them are locked and stay as they are" if locked else ""
-    return [_issue(WARN, f"{len(found)} memories hold the mark of a recalled memory ([Memory from …]){more}", count=len(found))]
+    return [
+        _issue(
+            WARN, f"{len(found)} memories hold the mark of a recalled memory ([Memory from …]){more}", count=len(found)
+        )
+    ]
 
 
 def echoed(conn: apsw.Connection, agent_id: str = "") -> list[tuple[int, bool, str]]:
@@ -275,19 +362,43 @@ def timestamps(view: View) -> list[Issue]:
     out, allowed = [], view.ctx.clock.now() + CLOCK_ALLOWANCE_SECONDS
     unread, ahead = health.stamps(view.conn, view.agent_id, allowed)
     if unread:
-        out.append(_issue(INFO, f"{unread} memories have a timestamp that names no instant; their age counts as unknown", count=unread))
+        out.append(
+            _issue(
+                INFO,
+                f"{unread} memories have a timestamp that names no instant; their age counts as unknown",
+                count=unread,
+            )
+        )
     if ahead:
-        out.append(_issue(INFO, f"{ahead} memories have a timestamp ahead of the clock; the prior takes the newest of them for now", count=ahead))
+        out.append(
+            _issue(
+                INFO,
+                f"{ahead} memories have a timestamp ahead of the clock; the prior takes the newest of them for now",
+                count=ahead,
+            )
+        )
     if odd := health.odd_created(view.conn, view.agent_id):
-        out.append(_issue(WARN, f"{odd} rows have a created_at of another form, which puts them in a wrong place of the window", count=odd))
+        out.append(
+            _issue(
+                WARN,
+                f"{odd} rows have a created_at of another form, which puts them in a wrong place of the window",
+                count=odd,
+            )
+        )
     if view.deep and (wrong := len(misread(view.conn, view.agent_id))):
-        out.append(_issue(WARN, f"{wrong} memories are filed under another instant than their timestamp names", count=wrong))
+        out.append(
+            _issue(WARN, f"{wrong} memories are filed under another instant than their timestamp names", count=wrong)
+        )
     return out
 
 
 def misread(conn: apsw.Connection, agent_id: str = "") -> list[tuple[int, float | None]]:
     """Return (id, instant) of memories whose timestamp names another instant than the one recorded."""
-    return [(row_id, named) for row_id, text, recorded in health.timestamps(conn, agent_id) if (named := parse_instant(text)) != recorded]
+    return [
+        (row_id, named)
+        for row_id, text, recorded in health.timestamps(conn, agent_id)
+        if (named := parse_instant(text)) != recorded
+    ]
 
 
 def associations(view: View) -> list[Issue]:
@@ -295,7 +406,13 @@ def associations(view: View) -> list[Issue]:
     mentions, relations = health.dangling_associations(view.conn, view.agent_id)
     if not mentions and not relations:
         return []
-    return [_issue(WARN, f"{mentions} mentions and {relations} relations name something that is gone", count=mentions + relations)]
+    return [
+        _issue(
+            WARN,
+            f"{mentions} mentions and {relations} relations name something that is gone",
+            count=mentions + relations,
+        )
+    ]
 
 
 def embedder(view: View) -> list[Issue]:
@@ -306,7 +423,11 @@ def embedder(view: View) -> list[Issue]:
     if status["consecutive_failures"] >= FAULT_AFTER:
         return [_issue(WARN, f"the last {status['consecutive_failures']} query embeddings failed: {status['problem']}")]
     waiting = backlog.count(view.conn, 1) if status["mode"] == "none" else 0
-    return [_issue(INFO, "rows are listed for embedding, and there is no embedder (CPERSONA_EMBEDDING_MODE=none)")] if waiting else []
+    return (
+        [_issue(INFO, "rows are listed for embedding, and there is no embedder (CPERSONA_EMBEDDING_MODE=none)")]
+        if waiting
+        else []
+    )
 
 
 def calibration(view: View) -> list[Issue]:
@@ -317,19 +438,37 @@ def calibration(view: View) -> list[Issue]:
     if embedding.mode == "none" or not book.exists:
         return []
     if book.current.stale(embedding.identity, embedding.dimension, scoring_version(view.ctx.settings)):
-        return [_issue(WARN, "the thresholds were measured with another model or scoring and are not used; `cpersona calibrate` measures them again")]
+        return [
+            _issue(
+                WARN,
+                "the thresholds were measured with another model or scoring and are not used; `cpersona calibrate` measures them again",
+            )
+        ]
     try:
         days = (view.ctx.clock.now() - os.stat(book.path).st_mtime) / 86_400
     except FileNotFoundError:
         return [_issue(WARN, "the calibration file was removed; `cpersona calibrate` writes it again")]
-    return [_issue(INFO, f"the last calibration is {days:.0f} days old; `cpersona calibrate` measures again", days=round(days))] if days > OLD_DAYS else []
+    return (
+        [
+            _issue(
+                INFO,
+                f"the last calibration is {days:.0f} days old; `cpersona calibrate` measures again",
+                days=round(days),
+            )
+        ]
+        if days > OLD_DAYS
+        else []
+    )
 
 
 def canaries(view: View) -> list[Issue]:
     """Every saved question still finds its row. ``check_health`` runs them before it looks."""
     lost = [c for c in saved.listed(view.conn, view.agent_id) if c.state in (saved.LOST, saved.GONE)]
     why = {saved.LOST: "does not come back", saved.GONE: "is gone"}
-    out = [_issue(WARN, f"canary {c.id} is lost: {c.ref} {why[c.state]}", canary=c.id, ref=c.ref) for c in lost[:MOST_MESSAGES]]
+    out = [
+        _issue(WARN, f"canary {c.id} is lost: {c.ref} {why[c.state]}", canary=c.id, ref=c.ref)
+        for c in lost[:MOST_MESSAGES]
+    ]
     if len(lost) > MOST_MESSAGES:
         out.append(_issue(WARN, f"{len(lost) - MOST_MESSAGES} more canaries are lost", count=len(lost) - MOST_MESSAGES))
     return out
@@ -340,7 +479,13 @@ def spool(view: View) -> list[Issue]:
     directory, out = view.ctx.places.spool, []
     failed, waiting = _files(os.path.join(directory, "failed")), _files(directory)
     if failed:
-        out.append(_issue(WARN, f"{failed} queued stores were refused; they and the reasons lie in {os.path.join(directory, 'failed')}", count=failed))
+        out.append(
+            _issue(
+                WARN,
+                f"{failed} queued stores were refused; they and the reasons lie in {os.path.join(directory, 'failed')}",
+                count=failed,
+            )
+        )
     if waiting:
         out.append(_issue(INFO, f"{waiting} queued stores wait in {directory}", count=waiting))
     return out
@@ -378,6 +523,16 @@ CHECKS: dict[str, Check] = {
 
 # What concerns the rows of one agent, asked for that agent alone. The others tell of the store as a whole: how much of it
 # there is, where it lies, and who uses it.
-OF_AN_AGENT = frozenset({
-    "missing_vectors", "foreign_vectors", "damaged_vectors", "contents", "duplicates", "contamination", "timestamps", "associations", "canaries",
-})
+OF_AN_AGENT = frozenset(
+    {
+        "missing_vectors",
+        "foreign_vectors",
+        "damaged_vectors",
+        "contents",
+        "duplicates",
+        "contamination",
+        "timestamps",
+        "associations",
+        "canaries",
+    }
+)

@@ -34,7 +34,11 @@ class RecentRecalls:
 
     def of(self, agent_id: str = "") -> list[tuple[Query, Settings]]:
         """Return the questions of an agent ('' = all), the newest last."""
-        return [(query, settings) for query, settings in self._asked.values() if not agent_id or query.scope.agent_id == agent_id]
+        return [
+            (query, settings)
+            for query, settings in self._asked.values()
+            if not agent_id or query.scope.agent_id == agent_id
+        ]
 
     def forget(self, agent_id: str) -> None:
         """Drop the questions of an agent."""

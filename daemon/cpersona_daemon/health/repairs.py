@@ -67,7 +67,9 @@ async def _enqueue_foreign(ctx: Context, agent_id: str = "") -> int:
     model, dimension = ctx.embedding.identity, ctx.embedding.dimension
     if dimension is None:
         return 0
-    count = await ctx.db.write(lambda tx: sum(health.enqueue_foreign(tx, kind, model, dimension, agent_id) for kind, _ in KINDS))
+    count = await ctx.db.write(
+        lambda tx: sum(health.enqueue_foreign(tx, kind, model, dimension, agent_id) for kind, _ in KINDS)
+    )
     ctx.backlog.wake()
     return count
 
@@ -108,7 +110,10 @@ async def _contamination(ctx: Context, agent_id: str) -> list[str]:
             row = memories.find(tx.conn, row_id)
             if row is None or row.locked:
                 continue
-            if memories.find_in_bucket(tx.conn, row.agent_id, row.project_id, row.channel, memories.content_key(text)) is not None:
+            if (
+                memories.find_in_bucket(tx.conn, row.agent_id, row.project_id, row.channel, memories.content_key(text))
+                is not None
+            ):
                 memories.delete(tx, row_id)  # the memory itself stands beside its echo
             else:
                 memories.replace_content(tx, row_id, text)
@@ -118,7 +123,7 @@ async def _contamination(ctx: Context, agent_id: str) -> list[str]:
         return done
 
     for at in range(0, len(found), CHUNK):
-        cleaned += await ctx.db.write(lambda tx, part=found[at:at + CHUNK]: job(tx, part))
+        cleaned += await ctx.db.write(lambda tx, part=found[at : at + CHUNK]: job(tx, part))
     ctx.backlog.wake()
     return [f"{cleaned} memories were freed of the mark of a recalled memory"] if cleaned else []
 
@@ -190,7 +195,9 @@ async def reindex(ctx: Context, progress: Progress | None = None) -> dict:
     if ctx.embedding.mode != "none":
         # Where it does not answer, what is missing is listed all the same, and the backlog goes on when it is back.
         await ctx.embedding.learn(LOAD_WAIT_SECONDS)
-        answer["listed_for_embedding"] = await ctx.db.write(lambda tx: sum(health.enqueue_missing(tx, kind) for kind, _ in KINDS))
+        answer["listed_for_embedding"] = await ctx.db.write(
+            lambda tx: sum(health.enqueue_missing(tx, kind) for kind, _ in KINDS)
+        )
         answer["listed_for_embedding"] += await _enqueue_foreign(ctx)
         ctx.backlog.wake()
     answer["waiting_for_embedding"] = await ctx.db.read(backlog.count)
@@ -198,4 +205,4 @@ async def reindex(ctx: Context, progress: Progress | None = None) -> dict:
 
 
 def _chunks(ids: list[int]) -> list[list[int]]:
-    return [ids[at:at + CHUNK] for at in range(0, len(ids), CHUNK)]
+    return [ids[at : at + CHUNK] for at in range(0, len(ids), CHUNK)]

@@ -17,7 +17,6 @@ from . import canaries
 from .checks import CHECKS, CRITICAL, OF_AN_AGENT, SEVERITIES, WARN, Issue, View
 from .repairs import REPAIRS
 
-
 log = logging.getLogger("cpersona.health")
 
 
@@ -32,12 +31,19 @@ def chosen(names: Sequence[str] | None, whole: bool) -> list[str]:
         if name not in CHECKS:
             raise Refused(f"there is no check {name!r}; there are {', '.join(CHECKS)}")
         if not whole and name not in OF_AN_AGENT:
-            raise PermissionDenied(f"the check {name} looks at the whole store, which takes a grant for every agent (*)")
+            raise PermissionDenied(
+                f"the check {name} looks at the whole store, which takes a grant for every agent (*)"
+            )
     return list(dict.fromkeys(names))
 
 
 async def check_health(
-    ctx: Context, agent_id: str = "", names: Sequence[str] | None = None, fix: bool = False, deep: bool = False, whole: bool = True
+    ctx: Context,
+    agent_id: str = "",
+    names: Sequence[str] | None = None,
+    fix: bool = False,
+    deep: bool = False,
+    whole: bool = True,
 ) -> dict:
     """Run the named checks and return check_health's answer.
 
@@ -61,7 +67,14 @@ async def check_health(
             issue["fixable"] = True
     summary = {severity: sum(issue["severity"] == severity for issue in issues) for severity in SEVERITIES}
     status = "unhealthy" if summary[CRITICAL] else "degraded" if summary[WARN] else "healthy"
-    return {"status": status, "total_memories": total, "issues": issues, "severity_summary": summary, "checks_run": run, "fixed": fixed}
+    return {
+        "status": status,
+        "total_memories": total,
+        "issues": issues,
+        "severity_summary": summary,
+        "checks_run": run,
+        "fixed": fixed,
+    }
 
 
 async def _run_canaries(ctx: Context, agent_id: str) -> None:
@@ -82,7 +95,9 @@ async def _looked(ctx: Context, agent_id: str, names: list[str], deep: bool) -> 
         return None, [_damaged("sqlite_integrity", error)]
 
 
-def _look(conn: apsw.Connection, ctx: Context, agent_id: str, names: list[str], deep: bool) -> tuple[int | None, list[Issue]]:
+def _look(
+    conn: apsw.Connection, ctx: Context, agent_id: str, names: list[str], deep: bool
+) -> tuple[int | None, list[Issue]]:
     view, issues = View(conn, ctx, agent_id, deep), []
     for name in names:
         try:

@@ -34,14 +34,18 @@ def history_bounds(history: Any) -> tuple[str | None, str | None]:
     return min(stamps, key=lambda s: s[0])[1], max(stamps, key=lambda s: s[0])[1]
 
 
-async def archive(ctx: Context, settings: Settings, new: episodes.NewEpisode, key: Key | None, fail_if_cut: bool = False) -> dict:
+async def archive(
+    ctx: Context, settings: Settings, new: episodes.NewEpisode, key: Key | None, fail_if_cut: bool = False
+) -> dict:
     """Write an episode; there is no dedup. Raises Refused for an empty summary."""
     check_axes(agent_id=new.agent_id, project_id=new.project_id, channel=new.channel)
     cleaned = sanitise(check_text(new.summary, "summary"))
     if not cleaned:
         raise Refused("summary is empty")
     summary, cut = fit(cleaned, settings.max_content_length, "the summary", fail_if_cut)
-    keywords, keywords_cut = fit(check_text(new.keywords, "keywords").strip(), settings.max_content_length, "the list of keywords", fail_if_cut)
+    keywords, keywords_cut = fit(
+        check_text(new.keywords, "keywords").strip(), settings.max_content_length, "the list of keywords", fail_if_cut
+    )
     said = remarks(cut) | ({} if keywords_cut is None else {"truncated": True, "keywords_cut": keywords_cut})
     made = None
     if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
@@ -49,10 +53,20 @@ async def archive(ctx: Context, settings: Settings, new: episodes.NewEpisode, ke
     later = ctx.embedding.mode != "none"
 
     def job(tx: Transaction) -> dict:
-        episode_id = episodes.insert(tx, episodes.NewEpisode(
-            agent_id=new.agent_id, summary=summary, keywords=keywords, project_id=new.project_id, channel=new.channel,
-            start_time=new.start_time, end_time=new.end_time, resolved=new.resolved, whole=Whole.of(cleaned, summary),
-        ))
+        episode_id = episodes.insert(
+            tx,
+            episodes.NewEpisode(
+                agent_id=new.agent_id,
+                summary=summary,
+                keywords=keywords,
+                project_id=new.project_id,
+                channel=new.channel,
+                start_time=new.start_time,
+                end_time=new.end_time,
+                resolved=new.resolved,
+                whole=Whole.of(cleaned, summary),
+            ),
+        )
         if made is not None:
             backlog.attach_vector(tx, EPISODE, episode_id, made.model, made.vector)
         elif later:

@@ -17,7 +17,6 @@ from .store import attach, check_unlocked, embed_or_none, held_by
 from .text import check_text, fit, remarks, sanitise
 
 
-
 def _owned(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existing:
     row = memories.find(tx.conn, memory_id)
     if row is None or (agent_id and row.agent_id != agent_id):
@@ -38,7 +37,15 @@ def _editable(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existi
     return row
 
 
-async def update(ctx: Context, settings: Settings, memory_id: int, content: str, agent_id: str, key: Key | None, fail_if_cut: bool = False) -> dict:
+async def update(
+    ctx: Context,
+    settings: Settings,
+    memory_id: int,
+    content: str,
+    agent_id: str,
+    key: Key | None,
+    fail_if_cut: bool = False,
+) -> dict:
     """Give a row another text and another vector. Raises Refused for a blank text, a locked, missing or foreign row,
     or a text that another row of the bucket has. When embedding fails the old vector goes, it is never kept."""
     cleaned = sanitise(check_text(content, "content"))

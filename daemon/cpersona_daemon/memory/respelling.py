@@ -30,7 +30,10 @@ async def write_words_anew(ctx: Context) -> None:
             try:
                 left = await ctx.db.write(lambda tx: former.write_anew(tx.conn, ROWS_AT_ONCE))
             except CPersonaError as error:
-                log.warning("the index of words is written to its end after the next start; until then the former one stays in use: %s", error)
+                log.warning(
+                    "the index of words is written to its end after the next start; until then the former one stays in use: %s",
+                    error,
+                )
                 return
             if not left:
                 break

@@ -41,12 +41,15 @@ PATTERNS = {
     "password_in_address": r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"'<>]{1,128}:(?P<value>[^\s/:@\"'<>]{3,256})@",
     "assigned_secret": (
         r"(?i)(?<![a-z])(?:[a-z0-9]{0,30}[_-])?(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|client[_-]?secret)"
-        r"[\"']?\s{0,3}(?::=|=>|[:=])\s{0,3}[\"'`]?(?P<value>[^\s\"'`,;<>(){}\[\]$]{8,512})"),
+        r"[\"']?\s{0,3}(?::=|=>|[:=])\s{0,3}[\"'`]?(?P<value>[^\s\"'`,;<>(){}\[\]$]{8,512})"
+    ),
 }
 _COMPILED = {kind: re.compile(pattern) for kind, pattern in PATTERNS.items()}
 # Where a value may be any word, it must look as if nobody could guess it.
 _JUDGED = {"assigned_secret": 3.0}
-_PLACEHOLDER = re.compile(r"(?i)^(?:x+|\*+|\.+|-+|your[_-].*|example.*|changeme|placeholder|redacted.*|none|null|true|false|undefined|.*\.\.\..*)$")
+_PLACEHOLDER = re.compile(
+    r"(?i)^(?:x+|\*+|\.+|-+|your[_-].*|example.*|changeme|placeholder|redacted.*|none|null|true|false|undefined|.*\.\.\..*)$"
+)
 
 
 def find(text: str) -> list[dict]:
@@ -82,6 +85,8 @@ def search(content: str, source: str, metadata: str) -> list[dict]:
 
 def refusal(found: list[dict]) -> str:
     """Return why a text is refused: the kinds and places, never the secret."""
-    said = ", ".join(f"{one['kind']} at character {one['at']}" + (f" of its {one['in']}" if "in" in one else "") for one in found[:3])
+    said = ", ".join(
+        f"{one['kind']} at character {one['at']}" + (f" of its {one['in']}" if "in" in one else "") for one in found[:3]
+    )
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     return f"the text holds what looks like a secret ({said}{more}); remove it, or store without check_secrets"

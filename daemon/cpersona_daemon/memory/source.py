@@ -9,7 +9,14 @@ from typing import Any
 
 from ..errors import Refused
 
-_CANONICAL = {"user": "User", "agent": "Agent", "system": "System", "assistant": "Agent", "ai": "Agent", "session": "System"}
+_CANONICAL = {
+    "user": "User",
+    "agent": "Agent",
+    "system": "System",
+    "assistant": "Agent",
+    "ai": "Agent",
+    "session": "System",
+}
 
 
 def canonical_type(name: str) -> str:

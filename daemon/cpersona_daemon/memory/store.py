@@ -55,15 +55,31 @@ class Draft:
 
 
 def prepare(
-    *, agent_id: str, content: Any, msg_id: Any, source: Any, timestamp: Any, metadata: Any, channel: str, project_id: str,
-    locked: bool, now: float, settings: Settings, cut: Any = None, fail_if_cut: bool = False,
+    *,
+    agent_id: str,
+    content: Any,
+    msg_id: Any,
+    source: Any,
+    timestamp: Any,
+    metadata: Any,
+    channel: str,
+    project_id: str,
+    locked: bool,
+    now: float,
+    settings: Settings,
+    cut: Any = None,
+    fail_if_cut: bool = False,
 ) -> Draft:
     """Check and clean what a caller wants stored. Raises Refused, in the contract's order of checks.
 
     ``cut`` is the mark of a text that was cut before, as rows carry it; what it was then is what it is known by.
     """
     if not isinstance(content, str) or not content.strip():
-        raise Refused("content is empty" if isinstance(content, str) or content is None else f"content is text, not {type(content).__name__}")
+        raise Refused(
+            "content is empty"
+            if isinstance(content, str) or content is None
+            else f"content is text, not {type(content).__name__}"
+        )
     for name, value in (("id", msg_id), ("channel", channel), ("project_id", project_id), ("agent_id", agent_id)):
         if not isinstance(value, str):
             raise Refused(f"{name} is text, not {type(value).__name__}")
@@ -86,8 +102,16 @@ def prepare(
         lost = {"kept": len(text), "of": whole.length}
     ahead = _ahead_of_clock(timestamp, now, settings.future_timestamp_mode)
     memory = memories.NewMemory(
-        agent_id=agent_id, content=text, project_id=project_id, channel=channel, msg_id=msg_id, source=source_text,
-        timestamp=timestamp or iso_now(now), metadata=metadata_text, locked=locked, whole=whole,
+        agent_id=agent_id,
+        content=text,
+        project_id=project_id,
+        channel=channel,
+        msg_id=msg_id,
+        source=source_text,
+        timestamp=timestamp or iso_now(now),
+        metadata=metadata_text,
+        locked=locked,
+        whole=whole,
     )
     return Draft(memory, lost, ahead)
 
@@ -109,7 +133,9 @@ def _serialised(value: Any, what: str, settings: Settings) -> str:
     if text is None or nests_deeper(text, fields.MAX_VALUE_NESTING):
         raise Refused(f"{what} nests deeper than {fields.MAX_VALUE_NESTING} levels; nothing could give it out again")
     if len(text) > settings.max_metadata_length:
-        raise Refused(f"{what} has {len(text)} characters as JSON, at most {settings.max_metadata_length} are kept (CPERSONA_MAX_METADATA_LENGTH)")
+        raise Refused(
+            f"{what} has {len(text)} characters as JSON, at most {settings.max_metadata_length} are kept (CPERSONA_MAX_METADATA_LENGTH)"
+        )
     return check_text(text, what)
 
 
@@ -117,14 +143,27 @@ def _ahead_of_clock(timestamp: str, now: float, mode: str) -> dict | None:
     instant = parse_instant(timestamp)
     if mode == "off" or instant is None or instant - now <= CLOCK_ALLOWANCE_SECONDS:
         return None
-    ahead = {"timestamp": timestamp, "ahead_by_seconds": round(instant - now), "allowance_seconds": CLOCK_ALLOWANCE_SECONDS}
+    ahead = {
+        "timestamp": timestamp,
+        "ahead_by_seconds": round(instant - now),
+        "allowance_seconds": CLOCK_ALLOWANCE_SECONDS,
+    }
     if mode == "reject":
-        raise Refused(f"timestamp {timestamp} is {ahead['ahead_by_seconds']} s ahead of the clock, {CLOCK_ALLOWANCE_SECONDS} s are allowed")
+        raise Refused(
+            f"timestamp {timestamp} is {ahead['ahead_by_seconds']} s ahead of the clock, {CLOCK_ALLOWANCE_SECONDS} s are allowed"
+        )
     return ahead
 
 
 async def store(
-    ctx: Context, draft: Draft, *, on_conflict: str = "skip", associations: Any = None, declared_by: str = "", key: Key | None = None, batch: str = "",
+    ctx: Context,
+    draft: Draft,
+    *,
+    on_conflict: str = "skip",
+    associations: Any = None,
+    declared_by: str = "",
+    key: Key | None = None,
+    batch: str = "",
 ) -> dict:
     """Write a prepared memory unless it is there already, and return store's answer.
 
@@ -181,7 +220,13 @@ def _duplicate(conn: apsw.Connection, draft: Draft) -> tuple[memories.Existing |
 
 
 def _write(
-    tx: Transaction, draft: Draft, on_conflict: str, associations: Any, declared_by: str, made: Embedded | None, later: bool
+    tx: Transaction,
+    draft: Draft,
+    on_conflict: str,
+    associations: Any,
+    declared_by: str,
+    made: Embedded | None,
+    later: bool,
 ) -> dict:
     existing, reason = _duplicate(tx.conn, draft)
     if existing is not None:
@@ -190,7 +235,14 @@ def _write(
         if on_conflict == "update" and _brings_more(draft, existing):
             return _update_existing(tx, existing, draft, made, later)
         differs = existing.content_key != draft.key
-        return {"ok": True, "result": "skipped", "reason": reason, "id": existing.id, **({"content_differs": True} if differs else {}), **remarks(existing.cut)}
+        return {
+            "ok": True,
+            "result": "skipped",
+            "reason": reason,
+            "id": existing.id,
+            **({"content_differs": True} if differs else {}),
+            **remarks(existing.cut),
+        }
     memory_id = memories.insert(tx, draft.memory)
     attach(tx, memory_id, made, later)
     answer = {"ok": True, "result": "stored", "id": memory_id, "embedded": made is not None, **draft.remarks()}
@@ -198,12 +250,20 @@ def _write(
         answer["locked"] = True
     if associations:
         answer["associations"] = declare.declare(
-            tx, draft.memory.agent_id, draft.memory.project_id, draft.memory.channel, associations, anchor_ref=f"mem:{memory_id}", declared_by=declared_by
+            tx,
+            draft.memory.agent_id,
+            draft.memory.project_id,
+            draft.memory.channel,
+            associations,
+            anchor_ref=f"mem:{memory_id}",
+            declared_by=declared_by,
         )
     return answer
 
 
-def _update_existing(tx: Transaction, existing: memories.Existing, draft: Draft, made: Embedded | None, later: bool) -> dict:
+def _update_existing(
+    tx: Transaction, existing: memories.Existing, draft: Draft, made: Embedded | None, later: bool
+) -> dict:
     check_unlocked(existing)
     other = memories.find_in_bucket(tx.conn, existing.agent_id, existing.project_id, existing.channel, draft.key)
     if other is not None and other.id != existing.id:

@@ -31,7 +31,9 @@ def check_name(batch: object) -> str:
     return check_text(batch, "batch")
 
 
-async def undo(ctx: Context, batch: str, agent_id: str, progress: Callable[[dict], None] | None, sees_others: bool) -> dict:
+async def undo(
+    ctx: Context, batch: str, agent_id: str, progress: Callable[[dict], None] | None, sees_others: bool
+) -> dict:
     """Delete what a batch wrote for an agent ('' = all) and return undo_batch's answer.
 
     Locked memories stay, and stay labelled. What was skipped or updated in the run was not written by it. ``sees_others``:
@@ -70,7 +72,9 @@ def count(conn: apsw.Connection, batch: str, agent_id: str, sees_others: bool) -
     return {**_answer(conn, name, agent_id, doomed, gone, doomed + gone, sees_others), "dry_run": True}
 
 
-def _answer(conn: apsw.Connection, name: str, agent_id: str, doomed: int, gone: int, still: int, sees_others: bool) -> dict:
+def _answer(
+    conn: apsw.Connection, name: str, agent_id: str, doomed: int, gone: int, still: int, sees_others: bool
+) -> dict:
     """Return the answer; ``still``: how many of the rows that are counted as deleted are there."""
     kept, shown = batches.locked_memories(conn, name, agent_id, REFS_SHOWN)
     answer = {"ok": True, "batch": name, "deleted_memories": doomed, "deleted_episodes": gone, "kept_locked": kept}

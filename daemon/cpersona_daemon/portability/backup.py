@@ -31,7 +31,9 @@ PAGES = 2_000  # what one step copies: about 8 MB, so that a stop is noticed soo
 Progress = Callable[[dict], None]
 
 
-def make(places: Places, settings: Settings, target: str, now: float, progress: Progress | None, stop: threading.Event) -> dict:
+def make(
+    places: Places, settings: Settings, target: str, now: float, progress: Progress | None, stop: threading.Event
+) -> dict:
     """Write the backup to ``target`` and return `{ok, path, database, bytes, memories, episodes, profiles, schema, without?}`.
 
     A name that ends in `gz` is compressed. Raises CorruptDatabase when the copy is not sound, StorageFailure when it cannot
@@ -50,7 +52,9 @@ def make(places: Places, settings: Settings, target: str, now: float, progress: 
         raise translate(error) from error
 
 
-def _make(places: Places, settings: Settings, target: str, now: float, tell: Progress, stop: threading.Event, work: str) -> dict:
+def _make(
+    places: Places, settings: Settings, target: str, now: float, tell: Progress, stop: threading.Event, work: str
+) -> dict:
     copy = os.path.join(work, shape.DATABASE)
     _copy(places.db, copy, tell, stop)
     tell({"stage": "checking"})
@@ -76,7 +80,14 @@ def _make(places: Places, settings: Settings, target: str, now: float, tell: Pro
             raise TimedOut("the backup was given up; nothing was written")
         tell({"stage": "verifying"})
         shape.verify(replacing.draft)
-    answer = {"ok": True, "path": target, "database": places.db, "bytes": os.path.getsize(target), **rows, "schema": schema}
+    answer = {
+        "ok": True,
+        "path": target,
+        "database": places.db,
+        "bytes": os.path.getsize(target),
+        **rows,
+        "schema": schema,
+    }
     return {**answer, "without": without} if without else answer
 
 
@@ -93,9 +104,14 @@ def _made_ours(copy: str) -> tuple[int, dict[str, int], list[str]]:
         foreign = sorted(f"{kind} {name}" for kind, name, *_ in sound.foreign_objects(conn, version))
         if foreign:
             sound.drop_foreign_objects(conn, version)
-        changed = [f"{kind} {name}" for kind, name, *_ in sound.foreign_objects(conn, version) + sound.missing_objects(conn, version)]
+        changed = [
+            f"{kind} {name}"
+            for kind, name, *_ in sound.foreign_objects(conn, version) + sound.missing_objects(conn, version)
+        ]
         if changed:
-            raise Refused(f"the database's {changed[0]} is not as cpersona makes it, so no restore would take a backup of it; nothing was written")
+            raise Refused(
+                f"the database's {changed[0]} is not as cpersona makes it, so no restore would take a backup of it; nothing was written"
+            )
         return version, sound.counts(conn), foreign
     finally:
         conn.close()
@@ -128,6 +144,8 @@ def settings_of(settings: Settings) -> dict:
     return {
         s.name: {"value": value, "origin": settings.origin(s.name)}
         for s in TABLE
-        if s.scope in (CLIENT, DAEMON, RETRIEVAL) and s.kind != "path" and settings.is_set(s.name)
+        if s.scope in (CLIENT, DAEMON, RETRIEVAL)
+        and s.kind != "path"
+        and settings.is_set(s.name)
         and (value := s.open_part(getattr(settings, s.name))) is not None
     }

@@ -27,12 +27,18 @@ from ..errors import Refused
 from ..instants import parse_instant
 
 FORMAT = "cpersona-backup/1"
-MANIFEST, DATABASE, CALIBRATION, EARLIER, SETTINGS = "manifest.json", "database.sqlite", "calibration.json", "calibration.previous", "settings.json"
+MANIFEST, DATABASE, CALIBRATION, EARLIER, SETTINGS = (
+    "manifest.json",
+    "database.sqlite",
+    "calibration.json",
+    "calibration.previous",
+    "settings.json",
+)
 KNOWN = (DATABASE, CALIBRATION, EARLIER, SETTINGS)
 BLOCK = 1 << 20
 LARGEST_MANIFEST = 1 << 20
 LARGEST = {SETTINGS: 1 << 20, CALIBRATION: LARGEST_FILE, EARLIER: LARGEST_FILE}
-LARGEST_END = 1 << 20       # zeros behind the last file
+LARGEST_END = 1 << 20  # zeros behind the last file
 LEFT_FREE = 64 * 1024 * 1024  # of the disk that a backup is unpacked to
 # A database with its vectors and postings packs to a third or so. What is larger than this, and this many times what it is packed to, is none.
 BOMB_BYTES, BOMB_RATIO = 1 << 30, 200
@@ -46,7 +52,12 @@ def pack(handle: IO[bytes], compressed: bool, facts: dict, parts: Mapping[str, s
     manifest = {"format": FORMAT, **facts, "files": listed}
     head = json.dumps({"manifest": manifest, "sha256": _digest(manifest)}, indent=1).encode() + b"\n"
     total, done = sum(entry["bytes"] for entry in listed.values()), 0
-    with tarfile.open(fileobj=handle, mode="w:gz" if compressed else "w", format=tarfile.GNU_FORMAT, **({"compresslevel": 1} if compressed else {})) as tar:
+    with tarfile.open(
+        fileobj=handle,
+        mode="w:gz" if compressed else "w",
+        format=tarfile.GNU_FORMAT,
+        **({"compresslevel": 1} if compressed else {}),
+    ) as tar:
         _add(tar, MANIFEST, len(head), io.BytesIO(head), mtime)
         for name, path in parts.items():
             with open(path, "rb") as source:
@@ -109,7 +120,13 @@ class _Archive:
         try:
             entry = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         except tarfile.TarError:
-            raise (_foreign(self.path) if first else self.damaged("it ends too early" if len(block) < tarfile.BLOCKSIZE else "a header in it cannot be read")) from None
+            raise (
+                _foreign(self.path)
+                if first
+                else self.damaged(
+                    "it ends too early" if len(block) < tarfile.BLOCKSIZE else "a header in it cannot be read"
+                )
+            ) from None
         if entry.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or entry.size < 0:
             raise self.damaged(f"it holds {entry.name!r}, which is no plain file")
         return entry
@@ -121,7 +138,13 @@ class _Archive:
 
     def extract(self, entry: tarfile.TarInfo, checksum: str, target: str | None) -> None:
         """Read a file, compare its checksum, and write it to ``target`` where one is given. Raises Refused."""
-        sink = None if target is None else os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "wb")
+        sink = (
+            None
+            if target is None
+            else os.fdopen(
+                os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "wb"
+            )
+        )
         digest = hashlib.sha256()
         try:
             for block in self.read(entry):
@@ -193,11 +216,17 @@ def _misshapen(manifest: dict) -> str | None:
             return "size or checksum of a file"
     if not _is_count(manifest.get("schema")):
         return "schema"
-    if not isinstance(rows, dict) or not all(isinstance(name, str) and _is_count(count) for name, count in rows.items()):
+    if not isinstance(rows, dict) or not all(
+        isinstance(name, str) and _is_count(count) for name, count in rows.items()
+    ):
         return "number of rows"
     if not isinstance(manifest.get("version"), str) or not re.fullmatch(r"[\w.+-]{1,64}", manifest["version"]):
         return "version"
-    if not isinstance(manifest.get("created_at"), str) or len(manifest["created_at"]) > 64 or parse_instant(manifest["created_at"]) is None:
+    if (
+        not isinstance(manifest.get("created_at"), str)
+        or len(manifest["created_at"]) > 64
+        or parse_instant(manifest["created_at"]) is None
+    ):
         return "time"
     return None
 
@@ -213,16 +242,22 @@ def _check_sizes(archive: _Archive, parts: dict[str, dict], wanted: Mapping[str,
             raise archive.damaged(f"{name} has {parts[name]['bytes']} bytes, at most {most} are read")
     total = sum(part["bytes"] for part in parts.values())
     if archive.packed_bytes is not None and total > max(BOMB_BYTES, BOMB_RATIO * archive.packed_bytes):
-        raise archive.damaged(f"it is packed to {archive.packed_bytes} bytes and would unpack to {total}, more than a database does")
+        raise archive.damaged(
+            f"it is packed to {archive.packed_bytes} bytes and would unpack to {total}, more than a database does"
+        )
     need = sum(parts[name]["bytes"] for name in wanted if name in parts)
     for directory in {os.path.dirname(target) for target in wanted.values()}:
         free = shutil.disk_usage(directory).free
         if need + LEFT_FREE > free:
-            raise Refused(f"{archive.path} needs {need} bytes in {directory}, and {free} are free there, of which {LEFT_FREE} stay free; nothing was changed, free some disk space")
+            raise Refused(
+                f"{archive.path} needs {need} bytes in {directory}, and {free} are free there, of which {LEFT_FREE} stay free; nothing was changed, free some disk space"
+            )
 
 
 def _foreign(path: str) -> Refused:
-    return Refused(f"{path} is no backup of cpersona, or cut off at its very beginning; nothing was changed, name a file that `cpersona backup` wrote")
+    return Refused(
+        f"{path} is no backup of cpersona, or cut off at its very beginning; nothing was changed, name a file that `cpersona backup` wrote"
+    )
 
 
 def _damaged(path: str, why: str) -> Refused:

@@ -36,7 +36,10 @@ BESIDE = ("-wal", "-shm")
 def check(path: str) -> dict:
     """Verify a backup whole, its database and settings included, and return `{ok, path, created_at, version, schema, memories, …}`. Raises Refused."""
     with Workspace(tempfile.gettempdir(), "cpersona-check-") as directory:
-        return _told(path, *_checked(path, {name: os.path.join(directory, name) for name in (shape.DATABASE, shape.SETTINGS)})[:2])
+        return _told(
+            path,
+            *_checked(path, {name: os.path.join(directory, name) for name in (shape.DATABASE, shape.SETTINGS)})[:2],
+        )
 
 
 def restore(path: str, settings: Settings, places: Places, with_settings: bool = False) -> dict:
@@ -65,30 +68,52 @@ def _restore(path: str, settings: Settings, places: Places, with_settings: bool)
     finally:
         for draft in drafts.values():
             _remove(draft)
-    return {**_told(path, manifest, found), "restored": places.db, "moved_aside": aside, **_settings(kept, settings, with_settings)}
+    return {
+        **_told(path, manifest, found),
+        "restored": places.db,
+        "moved_aside": aside,
+        **_settings(kept, settings, with_settings),
+    }
 
 
 def _checked(path: str, extract_to: dict[str, str]) -> tuple[dict, Found, travelling.Kept]:
     """Unpack a backup and return its manifest, what its database holds, and its settings: all of it sound. Raises Refused."""
     manifest = shape.verify(path, extract_to)
     if manifest["schema"] > SCHEMA_VERSION:
-        raise Refused(f"{path} holds a database of schema {manifest['schema']}, this version knows {SCHEMA_VERSION}; upgrade cpersona first")
+        raise Refused(
+            f"{path} holds a database of schema {manifest['schema']}, this version knows {SCHEMA_VERSION}; upgrade cpersona first"
+        )
     try:
         found = sound.inspect(extract_to[shape.DATABASE])
         kept = travelling.read(extract_to[shape.SETTINGS])
     except apsw.Error as error:
-        raise Refused(f"{path} holds a database that cannot be opened ({error}); nothing was changed, use another backup") from None
+        raise Refused(
+            f"{path} holds a database that cannot be opened ({error}); nothing was changed, use another backup"
+        ) from None
     except sound.Unsound as error:
-        raise Refused(f"{path} holds a database that must not be put in place: {error}; nothing was changed, use another backup") from None
+        raise Refused(
+            f"{path} holds a database that must not be put in place: {error}; nothing was changed, use another backup"
+        ) from None
     except travelling.Misshapen as error:
-        raise Refused(f"{path} holds settings that are none: {error}; nothing was changed, use another backup") from None
+        raise Refused(
+            f"{path} holds settings that are none: {error}; nothing was changed, use another backup"
+        ) from None
     if found.schema != manifest["schema"] or found.rows != manifest["rows"]:
-        raise Refused(f"{path} holds a database that is not what its manifest says (other rows); nothing was changed, use another backup")
+        raise Refused(
+            f"{path} holds a database that is not what its manifest says (other rows); nothing was changed, use another backup"
+        )
     return manifest, found, kept
 
 
 def _told(path: str, manifest: dict, found: Found) -> dict:
-    told = {"ok": True, "path": path, "created_at": manifest["created_at"], "version": manifest["version"], "schema": found.schema, **found.rows}
+    told = {
+        "ok": True,
+        "path": path,
+        "created_at": manifest["created_at"],
+        "version": manifest["version"],
+        "schema": found.schema,
+        **found.rows,
+    }
     return {**told, "unfit": found.unfit} if found.unfit else told
 
 
@@ -139,7 +164,7 @@ def _make_room(places: Places, move: Callable[[str, str], None]) -> str | None:
     for rest in BESIDE:
         move(places.db + rest, aside + rest)
     for place in (places.calibration, places.calibration + ".previous"):
-        move(place, aside + place[len(places.db):])
+        move(place, aside + place[len(places.db) :])
     try:
         # A second name: the first one then changes hands in one step, and at no moment is there no database.
         os.link(places.db, aside, follow_symlinks=False)

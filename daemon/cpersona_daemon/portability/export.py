@@ -34,7 +34,14 @@ _encode = msgspec.json.Encoder().encode
 Progress = Callable[[dict], None]
 
 
-def export(conn: apsw.Connection, agent_id: str, target: str, now: float, include_embeddings: bool = False, progress: Progress | None = None) -> dict:
+def export(
+    conn: apsw.Connection,
+    agent_id: str,
+    target: str,
+    now: float,
+    include_embeddings: bool = False,
+    progress: Progress | None = None,
+) -> dict:
     """Write an agent's data ('' = everybody's) to ``target`` and return export_memories' answer.
 
     Runs inside the read snapshot of ``conn``. Whatever ends it early leaves the file of that name as it was.
@@ -48,18 +55,38 @@ def export(conn: apsw.Connection, agent_id: str, target: str, now: float, includ
         files.tidy(directory)
     try:
         with files.Replacing(target) as handle:
-            _write(handle, _records(conn, agent_id, counts, now, include_embeddings, written), 1 + sum(counts.values()), progress)
+            _write(
+                handle,
+                _records(conn, agent_id, counts, now, include_embeddings, written),
+                1 + sum(counts.values()),
+                progress,
+            )
             if written.left_out:
                 # The first line has promised them, so it is written again by what is there.
                 counts = {kind: written.counts[kind] for kind in counts}
                 handle.seek(0)
                 handle.truncate()
-                _write(handle, _records(conn, agent_id, counts, now, include_embeddings, _Written()), 1 + sum(counts.values()), progress)
+                _write(
+                    handle,
+                    _records(conn, agent_id, counts, now, include_embeddings, _Written()),
+                    1 + sum(counts.values()),
+                    progress,
+                )
     except OSError as error:
         raise of_file(error, f"the export could not be written, and {target} is as it was") from error
-    answer: dict[str, Any] = {"ok": True, "path": target, "memories": counts["memory"], "episodes": counts["episode"], "profiles": counts["profile"]}
+    answer: dict[str, Any] = {
+        "ok": True,
+        "path": target,
+        "memories": counts["memory"],
+        "episodes": counts["episode"],
+        "profiles": counts["profile"],
+    }
     if counts["entity"] or counts["mention"] or counts["relation"]:
-        answer["associations"] = {"entities": counts["entity"], "mentions": counts["mention"], "relations": counts["relation"]}
+        answer["associations"] = {
+            "entities": counts["entity"],
+            "mentions": counts["mention"],
+            "relations": counts["relation"],
+        }
     if written.left_out:
         answer["left_out"] = written.left_out
     return answer
@@ -76,7 +103,11 @@ class _Written:
     def lines(self, kind: str, found: Iterable[tuple | Unreadable]) -> Iterator[tuple]:
         """Yield the memories or episodes that can be written and name the others."""
         for row in found:
-            if not isinstance(row, Unreadable) and kind == MEMORY and (reason := _unfit(row[4]) or _unfit(row[6])) is not None:
+            if (
+                not isinstance(row, Unreadable)
+                and kind == MEMORY
+                and (reason := _unfit(row[4]) or _unfit(row[6])) is not None
+            ):
                 row = Unreadable(row[0], reason)
             if isinstance(row, Unreadable):
                 self.left_out.append(left_out(kind, row))
@@ -108,50 +139,124 @@ def _write(handle: BinaryIO, records: Iterator[dict], total: int, progress: Prog
         progress({"done": done, "total": total})
 
 
-def _records(conn: apsw.Connection, agent_id: str, counts: dict[str, int], now: float, vectors: bool, written: _Written) -> Iterator[dict]:
+def _records(
+    conn: apsw.Connection, agent_id: str, counts: dict[str, int], now: float, vectors: bool, written: _Written
+) -> Iterator[dict]:
     for record in _lines(conn, agent_id, counts, now, vectors, written):
         written.counts[record["_type"]] += 1
         yield record
 
 
-def _lines(conn: apsw.Connection, agent_id: str, counts: dict[str, int], now: float, vectors: bool, written: _Written) -> Iterator[dict]:
+def _lines(
+    conn: apsw.Connection, agent_id: str, counts: dict[str, int], now: float, vectors: bool, written: _Written
+) -> Iterator[dict]:
     yield {
-        "_type": "header", "version": VERSION, "agent_id": agent_id, "exported_at": iso_now(now), "memory_count": counts["memory"],
-        "episode_count": counts["episode"], "has_profile": counts["profile"] > 0, "profile_count": counts["profile"],
-        "entity_count": counts["entity"], "mention_count": counts["mention"], "relation_count": counts["relation"],
+        "_type": "header",
+        "version": VERSION,
+        "agent_id": agent_id,
+        "exported_at": iso_now(now),
+        "memory_count": counts["memory"],
+        "episode_count": counts["episode"],
+        "has_profile": counts["profile"] > 0,
+        "profile_count": counts["profile"],
+        "entity_count": counts["entity"],
+        "mention_count": counts["mention"],
+        "relation_count": counts["relation"],
     }
     for row in written.lines(MEMORY, transfer.memory_rows(conn, agent_id, vectors)):
         source = _loaded(row[4])
         record = {
-            "_type": "memory", "id": row[0], "agent_id": row[1], "msg_id": row[2], "content": row[3], "source": source if isinstance(source, dict) else {},
-            "timestamp": row[5], "metadata": _loaded(row[6]), "created_at": row[7], "project_id": row[8], "channel": row[9], "locked": row[10],
-            "recall_count": row[11], "last_recalled_at": row[12],
+            "_type": "memory",
+            "id": row[0],
+            "agent_id": row[1],
+            "msg_id": row[2],
+            "content": row[3],
+            "source": source if isinstance(source, dict) else {},
+            "timestamp": row[5],
+            "metadata": _loaded(row[6]),
+            "created_at": row[7],
+            "project_id": row[8],
+            "channel": row[9],
+            "locked": row[10],
+            "recall_count": row[11],
+            "last_recalled_at": row[12],
         }
         if not isinstance(source, dict):
             record["source_text"] = row[4]  # what an import brought that is no JSON object, so that nothing is lost
         yield _with_vector(_with_mark(record, row[3], *row[13:15]), *row[15:])
     for row in written.lines(EPISODE, transfer.episode_rows(conn, agent_id, vectors)):
-        yield _with_vector(_with_mark({
-            "_type": "episode", "id": row[0], "agent_id": row[1], "summary": row[2], "keywords": row[3], "start_time": row[4], "end_time": row[5],
-            "created_at": row[6], "resolved": bool(row[7]), "project_id": row[8], "channel": row[9],
-        }, row[2], *row[10:12]), *row[12:])
+        yield _with_vector(
+            _with_mark(
+                {
+                    "_type": "episode",
+                    "id": row[0],
+                    "agent_id": row[1],
+                    "summary": row[2],
+                    "keywords": row[3],
+                    "start_time": row[4],
+                    "end_time": row[5],
+                    "created_at": row[6],
+                    "resolved": bool(row[7]),
+                    "project_id": row[8],
+                    "channel": row[9],
+                },
+                row[2],
+                *row[10:12],
+            ),
+            *row[12:],
+        )
     for agent, user, content, updated_at, project in written.others("a profile", transfer.profile_rows(conn, agent_id)):
-        yield {"_type": "profile", "agent_id": agent, "user_id": user, "content": content, "updated_at": updated_at, "project_id": project}
-    for entity, agent, project, channel, name, declared_by, created_at, aliases in written.others("an entity", transfer.entity_rows(conn, agent_id)):
         yield {
-            "_type": "entity", "id": entity, "agent_id": agent, "project_id": project, "channel": channel, "name": name, "declared_by": declared_by,
-            "created_at": created_at, "aliases": json.loads(aliases),
+            "_type": "profile",
+            "agent_id": agent,
+            "user_id": user,
+            "content": content,
+            "updated_at": updated_at,
+            "project_id": project,
         }
-    for entity, kind, record_id, declared_by, created_at in written.others("a mention", transfer.mention_rows(conn, agent_id)):
+    for entity, agent, project, channel, name, declared_by, created_at, aliases in written.others(
+        "an entity", transfer.entity_rows(conn, agent_id)
+    ):
+        yield {
+            "_type": "entity",
+            "id": entity,
+            "agent_id": agent,
+            "project_id": project,
+            "channel": channel,
+            "name": name,
+            "declared_by": declared_by,
+            "created_at": created_at,
+            "aliases": json.loads(aliases),
+        }
+    for entity, kind, record_id, declared_by, created_at in written.others(
+        "a mention", transfer.mention_rows(conn, agent_id)
+    ):
         if not written.has((kind, record_id)):
             continue
-        yield {"_type": "mention", "entity": entity, "ref": f"{kind}:{record_id}", "declared_by": declared_by, "created_at": created_at}
+        yield {
+            "_type": "mention",
+            "entity": entity,
+            "ref": f"{kind}:{record_id}",
+            "declared_by": declared_by,
+            "created_at": created_at,
+        }
     for row in written.others("a relation", transfer.relation_rows(conn, agent_id)):
         if not written.has((row[4], row[5]), (row[7], row[8])):
             continue
         yield {
-            "_type": "relation", "id": row[0], "agent_id": row[1], "project_id": row[2], "channel": row[3], "subject_kind": row[4], "subject_id": row[5],
-            "predicate": row[6], "object_kind": row[7], "object_id": row[8], "anchor_ref": row[9] if row[9] and written.has(parse_ref(row[9])) else "", "declared_by": row[10], "declared_at": row[11],
+            "_type": "relation",
+            "id": row[0],
+            "agent_id": row[1],
+            "project_id": row[2],
+            "channel": row[3],
+            "subject_kind": row[4],
+            "subject_id": row[5],
+            "predicate": row[6],
+            "object_kind": row[7],
+            "object_id": row[8],
+            "anchor_ref": row[9] if row[9] and written.has(parse_ref(row[9])) else "",
+            "declared_by": row[10],
+            "declared_at": row[11],
         }
 
 

@@ -35,7 +35,9 @@ async def forget_agent(ctx: Context, agent_id: str, key: Key | None = None, prog
             ctx.in_background(leftovers(ctx))
             raise
         except CPersonaError as error:
-            raise StorageFailure(f"nobody sees anything of {agent_id!r} any more, but not all of it could be deleted ({error}); the next start goes on") from error
+            raise StorageFailure(
+                f"nobody sees anything of {agent_id!r} any more, but not all of it could be deleted ({error}); the next start goes on"
+            ) from error
     return answer
 
 
@@ -43,15 +45,25 @@ def _hide(tx: Transaction, agent_id: str) -> dict:
     declared = transfer.counts(tx.conn, agent_id)
     for table in hidden.TABLES:
         hidden.hide_agent(tx, table, agent_id)
-    tx.changes += [Hidden(kind, np.array(hidden.ids(tx.conn, table), np.int64)) for kind, table in ((MEMORY, "memories"), (EPISODE, "episodes"))]
+    tx.changes += [
+        Hidden(kind, np.array(hidden.ids(tx.conn, table), np.int64))
+        for kind, table in ((MEMORY, "memories"), (EPISODE, "episodes"))
+    ]
     canaries.remove_agent(tx, agent_id)
     history.forget(tx, agent_id)
     answer = {
-        "ok": True, "agent_id": agent_id, "deleted_memories": declared["memory"], "deleted_profiles": transfer.delete_profile(tx, agent_id),
+        "ok": True,
+        "agent_id": agent_id,
+        "deleted_memories": declared["memory"],
+        "deleted_profiles": transfer.delete_profile(tx, agent_id),
         "deleted_episodes": declared["episode"],
     }
     if not any(declared.values()):
         answer["unknown_agent"] = True
     if declared["entity"] or declared["mention"] or declared["relation"]:
-        answer["deleted_associations"] = {"entities": declared["entity"], "mentions": declared["mention"], "relations": declared["relation"]}
+        answer["deleted_associations"] = {
+            "entities": declared["entity"],
+            "mentions": declared["mention"],
+            "relations": declared["relation"],
+        }
     return answer

@@ -68,17 +68,32 @@ class Outcome:
 
     def add(self, other: Outcome) -> None:
         """Take over what another part of the import did."""
-        for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes", "entities", "mentions", "relations",
-                     "uncompared", "cut", "error_count", "rejected"):
+        for name in (
+            "imported_memories",
+            "skipped_memories",
+            "imported_episodes",
+            "skipped_episodes",
+            "entities",
+            "mentions",
+            "relations",
+            "uncompared",
+            "cut",
+            "error_count",
+            "rejected",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.profile_updated |= other.profile_updated
-        self.errors.extend(other.errors[:MAX_ERRORS - len(self.errors)])
+        self.errors.extend(other.errors[: MAX_ERRORS - len(self.errors)])
 
     def answer(self, dry_run: bool) -> dict:
         """Return import_memories' answer but for `ok`."""
         out: dict[str, Any] = {
-            "dry_run": dry_run, "imported_memories": self.imported_memories, "skipped_memories": self.skipped_memories,
-            "imported_episodes": self.imported_episodes, "skipped_episodes": self.skipped_episodes, "profile_updated": self.profile_updated,
+            "dry_run": dry_run,
+            "imported_memories": self.imported_memories,
+            "skipped_memories": self.skipped_memories,
+            "imported_episodes": self.imported_episodes,
+            "skipped_episodes": self.skipped_episodes,
+            "profile_updated": self.profile_updated,
         }
         if self.entities or self.mentions or self.relations:
             out["associations"] = {"entities": self.entities, "mentions": self.mentions, "relations": self.relations}
@@ -140,7 +155,9 @@ class _Reader:
                 if type(item) is HeaderLine:
                     self._owner = item.agent_id
                 if self._fail_if_cut and (cut := getattr(item, "cut", None)):
-                    raise BadLine(f"its text has {cut['of']:,} characters, {cut['kept']:,} would be kept; the line was left out")
+                    raise BadLine(
+                        f"its text has {cut['of']:,} characters, {cut['kept']:,} would be kept; the line was left out"
+                    )
             except BadLine as error:
                 item = error
             if self._prepare and type(item) is Row and item.kind == MEMORY:
@@ -150,8 +167,16 @@ class _Reader:
 
 
 async def import_file(
-    ctx: Context, settings: Settings, path: object, *, dry_run: bool = False, target: str = "", embed: bool = False, batch: str = "",
-    fail_if_cut: bool = False, progress: Progress | None = None,
+    ctx: Context,
+    settings: Settings,
+    path: object,
+    *,
+    dry_run: bool = False,
+    target: str = "",
+    embed: bool = False,
+    batch: str = "",
+    fail_if_cut: bool = False,
+    progress: Progress | None = None,
 ) -> dict:
     """Import a file and return import_memories' answer.
 
@@ -165,9 +190,22 @@ async def import_file(
     try:
         found = await asyncio.to_thread(survey, handle, stop)
         if not found.is_export:
-            raise Refused(f"this is no export of cpersona, {await asyncio.to_thread(seems, handle)}; nothing was imported")
+            raise Refused(
+                f"this is no export of cpersona, {await asyncio.to_thread(seems, handle)}; nothing was imported"
+            )
         found.check()
-        return await _second_pass(ctx, settings, handle, found, dry_run=dry_run, target=target, embed=embed, name=batch, fail_if_cut=fail_if_cut, progress=progress)
+        return await _second_pass(
+            ctx,
+            settings,
+            handle,
+            found,
+            dry_run=dry_run,
+            target=target,
+            embed=embed,
+            name=batch,
+            fail_if_cut=fail_if_cut,
+            progress=progress,
+        )
     except OSError as error:
         raise Refused(f"input_path cannot be read ({error.strerror})") from None
     finally:
@@ -176,7 +214,17 @@ async def import_file(
 
 
 async def _second_pass(
-    ctx: Context, settings: Settings, handle: BinaryIO, found: Survey, *, dry_run: bool, target: str, embed: bool, name: str, fail_if_cut: bool, progress: Progress | None
+    ctx: Context,
+    settings: Settings,
+    handle: BinaryIO,
+    found: Survey,
+    *,
+    dry_run: bool,
+    target: str,
+    embed: bool,
+    name: str,
+    fail_if_cut: bool,
+    progress: Progress | None,
 ) -> dict:
     embeds = ctx.embedding.mode != "none"
     embed = embed and embeds and not dry_run
@@ -217,7 +265,11 @@ async def _second_pass(
             batch = upcoming
     except (CPersonaError, OSError) as error:
         text = str(error) or type(error).__name__
-        ended = "nothing was written" if dry_run else f"lines 1 to {done} of {found.lines} are stored, the rest is not; running it again is harmless"
+        ended = (
+            "nothing was written"
+            if dry_run
+            else f"lines 1 to {done} of {found.lines} are stored, the rest is not; running it again is harmless"
+        )
         return {"ok": False, "error": f"the import ended early: {text}; {ended}", **total.answer(dry_run)}
     if progress is not None:
         progress({"done": found.lines, "total": found.lines})

@@ -177,16 +177,30 @@ def _memory(record: dict, target: str, settings: Settings) -> Row:
     metadata = _metadata(record)
     for name, text in (("source", source), ("metadata", metadata)):
         if len(text) > settings.max_metadata_length:
-            raise BadLine(f"{name} has {len(text)} characters as JSON, at most {settings.max_metadata_length} are kept (CPERSONA_MAX_METADATA_LENGTH)")
+            raise BadLine(
+                f"{name} has {len(text)} characters as JSON, at most {settings.max_metadata_length} are kept (CPERSONA_MAX_METADATA_LENGTH)"
+            )
         if "\0" in text:
             raise BadLine(f"{name} holds a NUL character")
         if nests_deeper(text, fields.MAX_VALUE_NESTING):
-            raise BadLine(f"{name} nests deeper than {fields.MAX_VALUE_NESTING} levels; nothing could give it out again")
+            raise BadLine(
+                f"{name} nests deeper than {fields.MAX_VALUE_NESTING} levels; nothing could give it out again"
+            )
     recalled = record.get("last_recalled_at")
     new = NewMemory(
-        agent, content, _text(record, "project_id"), _text(record, "channel"), _text(record, "msg_id"), source, timestamp, metadata,
-        _stamp(record, "created_at", remarks) or "", _flag(record, "locked"), _count(record, remarks),
-        None if recalled is None else _stamp(record, "last_recalled_at", remarks, "it counts as never recalled"), whole,
+        agent,
+        content,
+        _text(record, "project_id"),
+        _text(record, "channel"),
+        _text(record, "msg_id"),
+        source,
+        timestamp,
+        metadata,
+        _stamp(record, "created_at", remarks) or "",
+        _flag(record, "locked"),
+        _count(record, remarks),
+        None if recalled is None else _stamp(record, "last_recalled_at", remarks, "it counts as never recalled"),
+        whole,
     )
     vector = _vector(record, remarks)
     return Row("mem", record.get("id"), new, vector, _text(record, "embedding_model"), remarks, cut)
@@ -200,9 +214,16 @@ def _episode(record: dict, target: str, settings: Settings) -> Row:
     if isinstance(keywords, list) and all(isinstance(k, str) for k in keywords):
         record = {**record, "keywords": " ".join(keywords)}
     new = NewEpisode(
-        agent, summary, _text(record, "keywords", settings.max_content_length), _text(record, "project_id"), _text(record, "channel"),
-        _text(record, "start_time", MAX_TIMESTAMP_LENGTH) or None, _text(record, "end_time", MAX_TIMESTAMP_LENGTH) or None,
-        _flag(record, "resolved"), _stamp(record, "created_at", remarks) or "", whole,
+        agent,
+        summary,
+        _text(record, "keywords", settings.max_content_length),
+        _text(record, "project_id"),
+        _text(record, "channel"),
+        _text(record, "start_time", MAX_TIMESTAMP_LENGTH) or None,
+        _text(record, "end_time", MAX_TIMESTAMP_LENGTH) or None,
+        _flag(record, "resolved"),
+        _stamp(record, "created_at", remarks) or "",
+        whole,
     )
     vector = _vector(record, remarks)
     return Row("ep", record.get("id"), new, vector, _text(record, "embedding_model"), remarks, cut)
@@ -212,7 +233,14 @@ def _profile(record: dict, target: str, settings: Settings) -> ProfileLine:
     remarks: list[str] = []
     agent = _agent(record, target)
     content, _, cut = _content(record, "content", settings.max_profile_length, None, remarks)
-    return ProfileLine(agent, content, _stamp(record, "updated_at", remarks, "it replaces no profile"), _text(record, "project_id"), remarks, cut)
+    return ProfileLine(
+        agent,
+        content,
+        _stamp(record, "updated_at", remarks, "it replaces no profile"),
+        _text(record, "project_id"),
+        remarks,
+        cut,
+    )
 
 
 def _entity(record: dict, target: str, settings: Settings) -> EntityLine:
@@ -220,11 +248,19 @@ def _entity(record: dict, target: str, settings: Settings) -> EntityLine:
     if not name:
         raise BadLine("an entity without a name")
     aliases = record.get("aliases") or []
-    if not isinstance(aliases, list) or not all(isinstance(a, str) and a.strip() and len(a) <= MAX_AXIS_LENGTH and "\0" not in a for a in aliases):
+    if not isinstance(aliases, list) or not all(
+        isinstance(a, str) and a.strip() and len(a) <= MAX_AXIS_LENGTH and "\0" not in a for a in aliases
+    ):
         raise BadLine(f"aliases is a list of texts of 1 to {MAX_AXIS_LENGTH} characters")
     return EntityLine(
-        record.get("id"), _agent(record, target), _text(record, "project_id"), _text(record, "channel"), name, aliases,
-        _text(record, "declared_by"), normal_created(record.get("created_at")),
+        record.get("id"),
+        _agent(record, target),
+        _text(record, "project_id"),
+        _text(record, "channel"),
+        name,
+        aliases,
+        _text(record, "declared_by"),
+        normal_created(record.get("created_at")),
     )
 
 
@@ -232,7 +268,9 @@ def _mention(record: dict, target: str, settings: Settings) -> MentionLine:
     ref = parse_ref(record.get("ref"))
     if ref is None:
         raise BadLine(f"ref {record.get('ref')!r} names no record")
-    return MentionLine(record.get("entity"), *ref, _text(record, "declared_by"), normal_created(record.get("created_at")))
+    return MentionLine(
+        record.get("entity"), *ref, _text(record, "declared_by"), normal_created(record.get("created_at"))
+    )
 
 
 def _relation(record: dict, target: str, settings: Settings) -> RelationLine:
@@ -247,8 +285,15 @@ def _relation(record: dict, target: str, settings: Settings) -> RelationLine:
         raise BadLine("a relation without a predicate")
     anchor = record.get("anchor_ref") or None
     return RelationLine(
-        _agent(record, target), _text(record, "project_id"), _text(record, "channel"), ends[0], predicate, ends[1],
-        None if anchor is None else parse_ref(anchor), _text(record, "declared_by"), normal_created(record.get("declared_at")),
+        _agent(record, target),
+        _text(record, "project_id"),
+        _text(record, "channel"),
+        ends[0],
+        predicate,
+        ends[1],
+        None if anchor is None else parse_ref(anchor),
+        _text(record, "declared_by"),
+        normal_created(record.get("declared_at")),
     )
 
 
@@ -257,7 +302,13 @@ def _header(record: dict, target: str, settings: Settings) -> HeaderLine:
 
 
 _READERS = {
-    "header": _header, "memory": _memory, "episode": _episode, "profile": _profile, "entity": _entity, "mention": _mention, "relation": _relation,
+    "header": _header,
+    "memory": _memory,
+    "episode": _episode,
+    "profile": _profile,
+    "entity": _entity,
+    "mention": _mention,
+    "relation": _relation,
 }
 
 # -- fields
@@ -283,7 +334,9 @@ def _agent(record: dict, target: str) -> str:
     return agent
 
 
-def _content(record: dict, name: str, cap: int, counter: str | None, remarks: list[str]) -> tuple[str, Whole | None, dict | None]:
+def _content(
+    record: dict, name: str, cap: int, counter: str | None, remarks: list[str]
+) -> tuple[str, Whole | None, dict | None]:
     """Return what is kept of a line's text, what it was before it was cut (here, or where the line comes from), and what is cut here."""
     value = record.get(name)
     if value is not None and type(value) is not str:
@@ -333,7 +386,9 @@ def _metadata(record: dict) -> str:
     return "{}" if value is None else _encode(value).decode()
 
 
-def _stamp(record: dict, name: str, remarks: list[str], otherwise: str = "the time of the import stands in its place") -> str | None:
+def _stamp(
+    record: dict, name: str, remarks: list[str], otherwise: str = "the time of the import stands in its place"
+) -> str | None:
     value = record.get(name)
     stamp = normal_created(value)
     if stamp is None and value not in (None, ""):
@@ -366,7 +421,9 @@ def _vector(record: dict, remarks: list[str]) -> np.ndarray | None:
     if text is None or text == "":
         return None
     try:
-        return unit_vector(text if type(text) is bytes else msgspec.convert(text, bytes))  # base64, three times as fast as binascii
+        return unit_vector(
+            text if type(text) is bytes else msgspec.convert(text, bytes)
+        )  # base64, three times as fast as binascii
     except ValueError as error:  # msgspec's too
         remarks.append(f"embedding_b64: {error}; imported without its vector")
         return None

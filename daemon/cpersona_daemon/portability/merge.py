@@ -39,10 +39,12 @@ MODES = ("copy", "move")
 STRATEGIES = ("skip",)
 READ_TOGETHER = 500
 ROWS_TOGETHER = 64  # what one statement writes
-MOST_NAMED = 100    # rows that an answer names as left out
-FEW_CHANGED = 200   # what the last transaction copies anew itself
+MOST_NAMED = 100  # rows that an answer names as left out
+FEW_CHANGED = 200  # what the last transaction copies anew itself
 
-_Outcome = tuple[int, int, bool]  # a row of the source, the one of the target in its place (0: none), and whether it was written for it
+_Outcome = tuple[
+    int, int, bool
+]  # a row of the source, the one of the target in its place (0: none), and whether it was written for it
 _Outcomes = dict[str, dict[int, tuple[int, bool]]]  # the same by kind and row of the source
 _TABLE = {MEMORY: "memories", EPISODE: "episodes"}
 
@@ -81,7 +83,10 @@ def check(source: str, target: str, mode: str, strategy: str) -> None:
 
 def plan(conn: apsw.Connection, source: str, target: str) -> Plan:
     """Return what a merge does, reading only: the same for a dry run and for the merge itself."""
-    twice = [(old, there if there is not None else None if first == old else first) for old, there, first in transfer.episode_plan(conn, source, target)]
+    twice = [
+        (old, there if there is not None else None if first == old else first)
+        for old, there, first in transfer.episode_plan(conn, source, target)
+    ]
     has, had = transfer.profile_of(conn, source) is not None, transfer.profile_of(conn, target) is not None
     left_out = {kind: _left_out_of(conn, kind, source, target) for kind in _TABLE}
     return Plan(transfer.memory_plan(conn, source, target), twice, has and not had, has and had, left_out)
@@ -90,7 +95,11 @@ def plan(conn: apsw.Connection, source: str, target: str) -> Plan:
 def _left_out_of(conn: apsw.Connection, kind: str, source: str, target: str) -> dict[int, str]:
     ids, found = transfer.ids_of(conn, _TABLE[kind], source), {}
     for at in range(0, len(ids), READ_TOGETHER):
-        found |= {row.id: row.reason for row in copying.read(conn, kind, ids[at:at + READ_TOGETHER], source, target) if isinstance(row, Unreadable)}
+        found |= {
+            row.id: row.reason
+            for row in copying.read(conn, kind, ids[at : at + READ_TOGETHER], source, target)
+            if isinstance(row, Unreadable)
+        }
     return found
 
 
@@ -98,7 +107,9 @@ def dry_run(conn: apsw.Connection, source: str, target: str, mode: str, strategy
     """Return what merge_memories would answer, reading only."""
     what = plan(conn, source, target)
     counts = {kind: (len(what.copied(kind)), what.skipped(kind)) for kind in (MEMORY, EPISODE)}
-    return _answer(source, target, mode, strategy, True, counts, what.copies_profile, what.skips_profile, what.left_out) | _unknown(conn, source)
+    return _answer(
+        source, target, mode, strategy, True, counts, what.copies_profile, what.skips_profile, what.left_out
+    ) | _unknown(conn, source)
 
 
 def _unknown(conn: apsw.Connection, agent_id: str) -> dict:
@@ -107,30 +118,63 @@ def _unknown(conn: apsw.Connection, agent_id: str) -> dict:
 
 
 def _answer(
-    source: str, target: str, mode: str, strategy: str, dry_run: bool, counts: dict[str, tuple[int, int]], profile_copied: bool, profile_skipped: bool,
+    source: str,
+    target: str,
+    mode: str,
+    strategy: str,
+    dry_run: bool,
+    counts: dict[str, tuple[int, int]],
+    profile_copied: bool,
+    profile_skipped: bool,
     left_out: dict[str, dict[int, str]],
 ) -> dict:
     """Return merge_memories' answer; ``counts`` are (copied, skipped) by kind, ``left_out`` the rows that stay because no answer can carry them."""
     (copied, skipped), (episodes_copied, episodes_skipped) = counts[MEMORY], counts[EPISODE]
     answer: dict[str, Any] = {
-        "ok": True, "dry_run": dry_run, "source_agent_id": source, "target_agent_id": target, "strategy": strategy, "mode": mode,
-        "merged_memories": copied, "skipped_memories": skipped, "merged_episodes": episodes_copied, "skipped_episodes": episodes_skipped,
-        "profile_copied": profile_copied, "skipped_profile": profile_skipped,
+        "ok": True,
+        "dry_run": dry_run,
+        "source_agent_id": source,
+        "target_agent_id": target,
+        "strategy": strategy,
+        "mode": mode,
+        "merged_memories": copied,
+        "skipped_memories": skipped,
+        "merged_episodes": episodes_copied,
+        "skipped_episodes": episodes_skipped,
+        "profile_copied": profile_copied,
+        "skipped_profile": profile_skipped,
     }
     if mode == "move":
         if not dry_run:
             answer["source_deleted"] = {
-                "ok": True, "agent_id": source, "deleted_memories": copied, "deleted_profiles": int(profile_copied), "deleted_episodes": episodes_copied,
+                "ok": True,
+                "agent_id": source,
+                "deleted_memories": copied,
+                "deleted_profiles": int(profile_copied),
+                "deleted_episodes": episodes_copied,
             }
         answer["left_at_source"] = {
-            "memories": skipped + len(left_out[MEMORY]), "episodes": episodes_skipped + len(left_out[EPISODE]), "profiles": int(profile_skipped)}
-    if named := [{"ref": f"{kind}:{row_id}", "reason": reason} for kind, rows in left_out.items() for row_id, reason in rows.items()]:
+            "memories": skipped + len(left_out[MEMORY]),
+            "episodes": episodes_skipped + len(left_out[EPISODE]),
+            "profiles": int(profile_skipped),
+        }
+    if named := [
+        {"ref": f"{kind}:{row_id}", "reason": reason}
+        for kind, rows in left_out.items()
+        for row_id, reason in rows.items()
+    ]:
         answer["left_out"] = named[:MOST_NAMED]
     return answer
 
 
 async def merge(
-    ctx: Context, source: str, target: str, mode: str, strategy: str, key: Key | None = None, progress: Progress | None = None
+    ctx: Context,
+    source: str,
+    target: str,
+    mode: str,
+    strategy: str,
+    key: Key | None = None,
+    progress: Progress | None = None,
 ) -> dict:
     """Merge and return merge_memories' answer once all of it is done. Raises Refused; whatever it raises, readers find all of the merge or nothing."""
     check(source, target, mode, strategy)
@@ -151,7 +195,9 @@ async def merge(
             ctx.in_background(leftovers(ctx))
             raise
         except CPersonaError as error:
-            raise StorageFailure(f"the rows are merged, but not all of them could be deleted at {source!r} ({error}); the next start goes on") from error
+            raise StorageFailure(
+                f"the rows are merged, but not all of them could be deleted at {source!r} ({error}); the next start goes on"
+            ) from error
     return answer
 
 
@@ -178,7 +224,11 @@ class _Copies:
         """Return the rows of the source that a row is, or whose place at the target it takes."""
         if self.place(row_id) >= 0:
             return [row_id]
-        return [self.old[at] for at in np.flatnonzero(np.frombuffer(self.new, np.int64) == row_id)] if len(self.new) else []
+        return (
+            [self.old[at] for at in np.flatnonzero(np.frombuffer(self.new, np.int64) == row_id)]
+            if len(self.new)
+            else []
+        )
 
     def get(self, old: int) -> int:
         """Return the row of the target, 0 where there is none."""
@@ -187,7 +237,11 @@ class _Copies:
 
     def copied(self, which: str = "old") -> np.ndarray:
         """Return the ids of the rows that were written, at the source or (``new``) at the target, ascending. int64."""
-        ids = np.frombuffer(getattr(self, which), np.int64)[np.frombuffer(self.written, np.uint8) == 1] if len(self.old) else np.zeros(0, np.int64)
+        ids = (
+            np.frombuffer(getattr(self, which), np.int64)[np.frombuffer(self.written, np.uint8) == 1]
+            if len(self.old)
+            else np.zeros(0, np.int64)
+        )
         return np.sort(ids)
 
     def counts(self) -> tuple[int, int]:
@@ -233,7 +287,7 @@ class _Merge:
 
     async def _copy(self, kind: str, ids: list[int], before: int, total: int) -> None:
         """Write hidden copies; the next rows are read while the last are written."""
-        chunks = [ids[at:at + READ_TOGETHER] for at in range(0, len(ids), READ_TOGETHER)]
+        chunks = [ids[at : at + READ_TOGETHER] for at in range(0, len(ids), READ_TOGETHER)]
         following = None
         try:
             for number, chunk in enumerate(chunks):
@@ -245,7 +299,9 @@ class _Merge:
                     start, outcomes, first = await self._db.write(self._writer(kind, rows, start))
                     self._copies[kind].add(outcomes)
                     self._first |= first
-                self._progress({"stage": "copying", "done": before + min((number + 1) * READ_TOGETHER, len(ids)), "total": total})
+                self._progress(
+                    {"stage": "copying", "done": before + min((number + 1) * READ_TOGETHER, len(ids)), "total": total}
+                )
         finally:
             if following is not None:
                 following.cancel()
@@ -260,42 +316,63 @@ class _Merge:
     def _readied(self, conn: apsw.Connection, kind: str, ids: list[int]) -> tuple[list[_Ready], dict[int, str]]:
         """Return the rows to copy, and those that no answer can carry with the reason."""
         found = copying.read(conn, kind, ids, self._source, self._target)
-        return [_ready(row) for row in found if isinstance(row, Copyable)], {row.id: row.reason for row in found if isinstance(row, Unreadable)}
+        return [_ready(row) for row in found if isinstance(row, Copyable)], {
+            row.id: row.reason for row in found if isinstance(row, Unreadable)
+        }
 
-    def _writer(self, kind: str, rows: list[_Ready], start: int) -> Callable[[Transaction], tuple[int, list[_Outcome], dict[bytes, int]]]:
+    def _writer(
+        self, kind: str, rows: list[_Ready], start: int
+    ) -> Callable[[Transaction], tuple[int, list[_Outcome], dict[bytes, int]]]:
         """Return the job that copies rows from ``start`` on for as long as a transaction may last; it answers where the next one goes on."""
         unseen = self._copies[kind].copied("new")
 
         def job(tx: Transaction) -> tuple[int, list[_Outcome], dict[bytes, int]]:
             deadline, at, outcomes, first = time.monotonic() + TRANSACTION_SECONDS, start, [], ChainMap({}, self._first)
             while at < len(rows) and (at == start or time.monotonic() < deadline):
-                outcomes += self._write(tx, kind, rows[at:at + ROWS_TOGETHER], first)
+                outcomes += self._write(tx, kind, rows[at : at + ROWS_TOGETHER], first)
                 at += ROWS_TOGETHER
-            tx.changes.append(Hidden(kind, np.append(unseen, np.array([new for _, new, written in outcomes if written], np.int64))))
+            tx.changes.append(
+                Hidden(kind, np.append(unseen, np.array([new for _, new, written in outcomes if written], np.int64)))
+            )
             return at, outcomes, first.maps[0]
 
         return job
 
-    def _write(self, tx: Transaction, kind: str, rows: list[_Ready], first: MutableMapping[bytes, int]) -> list[_Outcome]:
+    def _write(
+        self, tx: Transaction, kind: str, rows: list[_Ready], first: MutableMapping[bytes, int]
+    ) -> list[_Outcome]:
         """Write hidden copies of those of the rows whose place is free at the target."""
         if kind == MEMORY:
             ids = memories.insert_new(tx, [ready.prepared for ready in rows])
-            outcomes = [(ready.row.id, transfer.find_memory(tx.conn, ready.row.new) or 0 if new is None else new, new is not None)
-                        for ready, new in zip(rows, ids, strict=True)]
+            outcomes = [
+                (
+                    ready.row.id,
+                    transfer.find_memory(tx.conn, ready.row.new) or 0 if new is None else new,
+                    new is not None,
+                )
+                for ready, new in zip(rows, ids, strict=True)
+            ]
         else:
             outcomes = [(ready.row.id, *self._put_episode(tx, ready.row.new, first)) for ready in rows]
         hidden.hide(tx, _TABLE[kind], [new for _, new, written in outcomes if written])
         vectors = []
         for ready, (_, new, written) in zip(rows, outcomes, strict=True):
             if written and ready.vector is not None:
-                vectors.append((new, ready.row.new, ready.prepared and ready.prepared.source_id, ready.row.model, ready.vector))
+                vectors.append(
+                    (new, ready.row.new, ready.prepared and ready.prepared.source_id, ready.row.model, ready.vector)
+                )
             elif written and ready.row.waits:
                 backlog.enqueue(tx, kind, new)
         transfer.put_vectors(tx, kind, vectors)
         return outcomes
 
-    def _put_episode(self, tx: Transaction, new: episodes.NewEpisode, first: MutableMapping[bytes, int]) -> tuple[int, bool]:
-        key = hashlib.blake2b("\0".join((new.project_id, new.channel, new.summary, new.whole.key.hex() if new.whole else "")).encode(), digest_size=16).digest()
+    def _put_episode(
+        self, tx: Transaction, new: episodes.NewEpisode, first: MutableMapping[bytes, int]
+    ) -> tuple[int, bool]:
+        key = hashlib.blake2b(
+            "\0".join((new.project_id, new.channel, new.summary, new.whole.key.hex() if new.whole else "")).encode(),
+            digest_size=16,
+        ).digest()
         if key in first:
             return first[key], False
         first[key], written = transfer.put_episode(tx, new)
@@ -341,7 +418,10 @@ class _Merge:
         copies = self._changed(self._again(tx, copying.take_changed(tx)))
         hidden.show_all(tx)
         copying.unwatch(tx)
-        profile, had = transfer.profile_of(tx.conn, self._source), transfer.profile_of(tx.conn, self._target) is not None
+        profile, had = (
+            transfer.profile_of(tx.conn, self._source),
+            transfer.profile_of(tx.conn, self._target) is not None,
+        )
         if profile is not None and not had:
             transfer.put_profile(tx, self._target, *profile)
         _copy_associations(tx, self._source, self._target, copies)
@@ -358,8 +438,17 @@ class _Merge:
             if profile is not None and not had:
                 transfer.delete_profile(tx, self._source)
         tx.changes += [Hidden(kind, ids) for kind, ids in doomed.items()]
-        answer = _answer(self._source, self._target, self._mode, self._strategy, False, counts, profile is not None and not had, profile is not None and had,
-                         self._left_out)
+        answer = _answer(
+            self._source,
+            self._target,
+            self._mode,
+            self._strategy,
+            False,
+            counts,
+            profile is not None and not had,
+            profile is not None and had,
+            self._left_out,
+        )
         return answer | unknown
 
 
@@ -396,20 +485,46 @@ def _copy_associations(tx: Transaction, source: str, target: str, copies: dict[s
                 nodes[kind, old] = new
         return nodes.get((kind, old))
 
-    for entity, _, project, channel, name, declared_by, created_at, _ in transfer.entity_rows(tx.conn, source).fetchall():
+    for entity, _, project, channel, name, declared_by, created_at, _ in transfer.entity_rows(
+        tx.conn, source
+    ).fetchall():
         names = associations.names_of(tx.conn, [entity]).get(entity, [])
         own = next(((n.normalized, name) for n in names if n.is_name), None)
         if own is None:
             continue
         aliases = [(n.normalized, n.written) for n in names if not n.is_name]
-        nodes[ENTITY, entity], _ = transfer.put_entity(tx, target, project, channel, own, aliases, declared_by, created_at)
+        nodes[ENTITY, entity], _ = transfer.put_entity(
+            tx, target, project, channel, own, aliases, declared_by, created_at
+        )
     for entity, kind, record, declared_by, created_at in transfer.mention_rows(tx.conn, source).fetchall():
         if (at := node(ENTITY, entity)) and (became := node(kind, record)):
             transfer.put_mention(tx, at, kind, became, declared_by, created_at)
-    for _, _, project, channel, s_kind, s_id, predicate, o_kind, o_id, anchor, declared_by, declared_at in transfer.relation_rows(tx.conn, source).fetchall():
+    for (
+        _,
+        _,
+        project,
+        channel,
+        s_kind,
+        s_id,
+        predicate,
+        o_kind,
+        o_id,
+        anchor,
+        declared_by,
+        declared_at,
+    ) in transfer.relation_rows(tx.conn, source).fetchall():
         if (subject := node(s_kind, s_id)) and (obj := node(o_kind, o_id)):
             kind, _, number = (anchor or "").partition(":")
             new_anchor = node(kind, int(number)) if number.isdigit() else None
             transfer.put_relation(
-                tx, target, project, channel, (s_kind, subject), predicate, (o_kind, obj), None if new_anchor is None else f"{kind}:{new_anchor}",
-                declared_by, declared_at)
+                tx,
+                target,
+                project,
+                channel,
+                (s_kind, subject),
+                predicate,
+                (o_kind, obj),
+                None if new_anchor is None else f"{kind}:{new_anchor}",
+                declared_by,
+                declared_at,
+            )

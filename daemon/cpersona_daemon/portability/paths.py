@@ -42,7 +42,9 @@ def open_input(path: object, settings: Settings) -> BinaryIO:
     info = os.fstat(descriptor)
     if settings.max_import_bytes and info.st_size > settings.max_import_bytes:
         os.close(descriptor)
-        raise Refused(f"input_path: {real} has {info.st_size} bytes, at most {settings.max_import_bytes} are read (CPERSONA_MAX_IMPORT_BYTES)")
+        raise Refused(
+            f"input_path: {real} has {info.st_size} bytes, at most {settings.max_import_bytes} are read (CPERSONA_MAX_IMPORT_BYTES)"
+        )
     return open(descriptor, "rb", buffering=1 << 20)
 
 
@@ -52,7 +54,9 @@ def _resolved(path: object, name: str, settings: Settings) -> str:
     if ".." in path.split("/"):
         raise Refused(f"{name} holds '..'; write the path without it")
     if not os.path.isabs(path):
-        raise Refused(f"{name} is relative, and the daemon has no working directory to read it from; send an absolute path")
+        raise Refused(
+            f"{name} is relative, and the daemon has no working directory to read it from; send an absolute path"
+        )
     real = os.path.realpath(path)
     if settings.export_dir:
         root = os.path.realpath(os.path.expanduser(settings.export_dir))

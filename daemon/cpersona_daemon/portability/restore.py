@@ -58,7 +58,12 @@ class _Taker:
 
     def __init__(self, ids: Ids, fit: Fit | None):
         self.ids, self._fit = ids, fit
-        self._takers = {ProfileLine: self._profile, EntityLine: self._entity, MentionLine: self._mention, RelationLine: self._relation}
+        self._takers = {
+            ProfileLine: self._profile,
+            EntityLine: self._entity,
+            MentionLine: self._mention,
+            RelationLine: self._relation,
+        }
 
     def take(self, item: Any, out: Any) -> list[str]:
         """Restore one item that is no row, count it in ``out`` and return what is to be remarked about it. Raises BadLine."""
@@ -89,7 +94,9 @@ class _Taker:
         name = normalise(entity.name)
         if not name:
             raise BadLine("an entity without a name")
-        aliases = [(normal, alias.strip()) for alias in entity.aliases if (normal := normalise(alias)) and normal != name]
+        aliases = [
+            (normal, alias.strip()) for alias in entity.aliases if (normal := normalise(alias)) and normal != name
+        ]
         new_id, taken = self.put_entity(entity, (name, entity.name), aliases)
         self.ids.keep(ENTITY, entity.old_id, new_id, entity.agent_id)
         out.entities += 1
@@ -103,7 +110,10 @@ class _Taker:
         return []
 
     def _relation(self, relation: RelationLine, out: Any) -> list[str]:
-        ends = [(kind, self.ids.resolve(kind, old, relation.agent_id)[0]) for kind, old in (relation.subject, relation.object)]
+        ends = [
+            (kind, self.ids.resolve(kind, old, relation.agent_id)[0])
+            for kind, old in (relation.subject, relation.object)
+        ]
         remarks, anchor = [], None
         if relation.anchor is not None:
             try:
@@ -128,7 +138,10 @@ class Restore(_Taker):
             prepared = [row.prepared or memories.Prepared.of(row.new) for row in rows]
             ids = memories.insert_new(self._tx, prepared)
             sources = [row.source_id for row in prepared]
-            placed = [(self._place_of(row) if new_id is None else new_id, new_id is not None) for row, new_id in zip(rows, ids, strict=True)]
+            placed = [
+                (self._place_of(row) if new_id is None else new_id, new_id is not None)
+                for row, new_id in zip(rows, ids, strict=True)
+            ]
         else:
             placed, sources = [transfer.put_episode(self._tx, row.new) for row in rows], [None] * len(rows)
         vectors = []
@@ -142,7 +155,11 @@ class Restore(_Taker):
                 backlog.enqueue(self._tx, row.kind, new_id)
         transfer.put_vectors(self._tx, rows[0].kind, vectors)
         now = created_text(self._tx.now)
-        for agent in {row.new.agent_id for row, (_, written) in zip(rows, placed, strict=True) if written and row.new.created_at and row.new.created_at < now}:
+        for agent in {
+            row.new.agent_id
+            for row, (_, written) in zip(rows, placed, strict=True)
+            if written and row.new.created_at and row.new.created_at < now
+        }:
             history.note_arrival(self._tx, agent)
         return placed
 
@@ -160,17 +177,36 @@ class Restore(_Taker):
     def put_profile(self, profile: ProfileLine) -> bool:
         return transfer.put_profile(self._tx, profile.agent_id, profile.content, profile.updated_at, profile.project_id)
 
-    def put_entity(self, entity: EntityLine, name: tuple[str, str], aliases: list[tuple[str, str]]) -> tuple[int, list[str]]:
+    def put_entity(
+        self, entity: EntityLine, name: tuple[str, str], aliases: list[tuple[str, str]]
+    ) -> tuple[int, list[str]]:
         return transfer.put_entity(
-            self._tx, entity.agent_id, entity.project_id, entity.channel, name, aliases, entity.declared_by, entity.created_at)
+            self._tx,
+            entity.agent_id,
+            entity.project_id,
+            entity.channel,
+            name,
+            aliases,
+            entity.declared_by,
+            entity.created_at,
+        )
 
     def put_mention(self, mention: MentionLine, entity: int, record: int) -> None:
         transfer.put_mention(self._tx, entity, mention.kind, record, mention.declared_by, mention.created_at)
 
     def put_relation(self, relation: RelationLine, ends: list[tuple[str, int]], anchor: str | None) -> None:
         transfer.put_relation(
-            self._tx, relation.agent_id, relation.project_id, relation.channel, ends[0], normalise(relation.predicate), ends[1], anchor,
-            relation.declared_by, relation.declared_at)
+            self._tx,
+            relation.agent_id,
+            relation.project_id,
+            relation.channel,
+            ends[0],
+            normalise(relation.predicate),
+            ends[1],
+            anchor,
+            relation.declared_by,
+            relation.declared_at,
+        )
 
 
 class DryRun(_Taker):
@@ -194,7 +230,16 @@ class DryRun(_Taker):
             found = transfer.find_memory(self._conn, new)
         else:
             assert isinstance(new, episodes.NewEpisode)
-            keys = [_digest("episode", new.agent_id, new.project_id, new.channel, new.summary, new.whole.key.hex() if new.whole else "")]
+            keys = [
+                _digest(
+                    "episode",
+                    new.agent_id,
+                    new.project_id,
+                    new.channel,
+                    new.summary,
+                    new.whole.key.hex() if new.whole else "",
+                )
+            ]
             found = transfer.find_episode(self._conn, new)
         if found is not None:
             return found, False
@@ -207,7 +252,9 @@ class DryRun(_Taker):
         stored = transfer.profile_age(self._conn, profile.agent_id)
         return stored is None or (profile.updated_at is not None and profile.updated_at >= stored)
 
-    def put_entity(self, entity: EntityLine, name: tuple[str, str], aliases: list[tuple[str, str]]) -> tuple[int, list[str]]:
+    def put_entity(
+        self, entity: EntityLine, name: tuple[str, str], aliases: list[tuple[str, str]]
+    ) -> tuple[int, list[str]]:
         return self._WOULD_BE, []
 
     def put_mention(self, mention: MentionLine, entity: int, record: int) -> None:

@@ -12,7 +12,9 @@ from .backup_file import MANIFEST
 
 LOOKED_AT = 65_536
 _AS_LINES = "`cpersona store --jsonl -`"
-_ONE_MEMORY = "`cpersona store < FILE` keeps it as one memory, `jq -R . FILE | cpersona store --jsonl -` each line as one"
+_ONE_MEMORY = (
+    "`cpersona store < FILE` keeps it as one memory, `jq -R . FILE | cpersona store --jsonl -` each line as one"
+)
 _PACKED = ((b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _MARKDOWN = re.compile(r"^(#{1,6} \S|[-*] \S|> \S|```|---$|\[[^\]]+\]\()", re.M)
 _JSON_ARRAY = re.compile(r"\[\s*([\[{\"\]]|-?\d|true\b|false\b|null\b)")
@@ -38,7 +40,9 @@ def _of_bytes(head: bytes) -> str:
         if head.startswith(magic):
             return f"it seems to be compressed with {program}; `{program} -dc FILE | cpersona import -` reads what is in it"
     if (first := _tar_of(head)) is not None:
-        return _BACKUP if first == MANIFEST else "it seems to be a tar archive; unpack it, and import a file that is in it"
+        return (
+            _BACKUP if first == MANIFEST else "it seems to be a tar archive; unpack it, and import a file that is in it"
+        )
     for magic, what in ((b"PK\x03\x04", "a zip archive or an office document"), (b"%PDF", "a PDF document")):
         if head.startswith(magic):
             return f"it seems to be {what}, which no command reads; store its text"
@@ -51,7 +55,7 @@ def _of_bytes(head: bytes) -> str:
     except UnicodeDecodeError as error:
         if error.start < len(head) - 4 or len(head) < LOOKED_AT:
             return "it seems to be text that is not UTF-8; convert it first, as with `iconv -f LATIN1 -t UTF-8 FILE`"
-        text = head[:error.start].decode("utf-8")
+        text = head[: error.start].decode("utf-8")
     return _of_text(text.lstrip("\ufeff").strip())
 
 
@@ -107,7 +111,11 @@ def _table(lines: list[str]) -> str | None:
     """Return what kind of table the lines are, None for what is none: every line has as many columns as the first, which names them."""
     if len(lines) < 2:
         return None
-    for separator, what in (("\t", "a table with tabs between its columns"), (";", "a CSV table"), (",", "a CSV table")):
+    for separator, what in (
+        ("\t", "a table with tabs between its columns"),
+        (";", "a CSV table"),
+        (",", "a CSV table"),
+    ):
         names = lines[0].split(separator)
         if len(names) < 2 or any(not 0 < len(name.strip()) <= 40 or name.strip()[-1] in ".!?:" for name in names):
             continue

@@ -78,16 +78,24 @@ class Survey:
         if missing > self.damaged or any(self.found[kind] > n for kind, n in announced.items()):
             differ = [kind for kind, n in announced.items() if n != self.found[kind]]
             told, there = (", ".join(f"{counts[kind]} {kind}" for kind in differ) for counts in (announced, self.found))
-            raise Refused(f"the header announces {told} lines, the file holds {there}{self._beside()}; it is not whole, and nothing was imported")
+            raise Refused(
+                f"the header announces {told} lines, the file holds {there}{self._beside()}; it is not whole, and nothing was imported"
+            )
         if self.has_profile is True and not self.found["profile"] and not self.damaged:
-            raise Refused("the header announces a profile, the file holds none; it is not whole, and nothing was imported")
+            raise Refused(
+                "the header announces a profile, the file holds none; it is not whole, and nothing was imported"
+            )
 
     def _beside(self) -> str:
         """Return what a refusal says of the damaged lines."""
         if not self.damaged:
             return ""
         named = ", ".join(map(str, self.first_damaged)) + (", …" if self.damaged > len(self.first_damaged) else "")
-        return f" and {self.damaged} that cannot be read (line {named})" if self.damaged == 1 else f" and {self.damaged} that cannot be read (lines {named})"
+        return (
+            f" and {self.damaged} that cannot be read (line {named})"
+            if self.damaged == 1
+            else f" and {self.damaged} that cannot be read (lines {named})"
+        )
 
     def damage(self, line: int) -> None:
         """Count a line that cannot be read."""
@@ -142,7 +150,7 @@ def read_lines(handle: BinaryIO) -> Any:
     first = True
     while line := handle.readline(MAX_LINE_BYTES):
         if first and line.startswith(_BOM):
-            line = line[len(_BOM):]
+            line = line[len(_BOM) :]
         first = False
         if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
             while line and not line.endswith(b"\n"):
@@ -156,14 +164,20 @@ def _header(out: Survey, head: _Head) -> None:
     if isinstance(head.version, str) and head.version.rpartition(".")[0] != VERSION.rpartition(".")[0]:
         raise Refused(f"the file is a {head.version}, this program reads {VERSION}; nothing was imported")
     out.parts += 1
-    for kind, name in zip(_COUNTED, ("memory_count", "episode_count", "profile_count", "entity_count", "mention_count", "relation_count"), strict=True):
+    for kind, name in zip(
+        _COUNTED,
+        ("memory_count", "episode_count", "profile_count", "entity_count", "mention_count", "relation_count"),
+        strict=True,
+    ):
         value = getattr(head, name)
         if value is not None and (type(value) is not int or value < 0):
             raise Refused(f"the header's {name} is no count; nothing was imported")
         # Joined files: their counts add up, and one that announces none says nothing about the whole.
         before = out.announced.get(kind, 0)
         out.announced[kind] = None if value is None or before is None else before + value
-    out.has_profile = head.has_profile is True if out.has_profile is None else out.has_profile or head.has_profile is True
+    out.has_profile = (
+        head.has_profile is True if out.has_profile is None else out.has_profile or head.has_profile is True
+    )
 
 
 def _want(out: Survey, kind: Any, row_id: Any) -> None:

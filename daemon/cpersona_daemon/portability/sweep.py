@@ -23,8 +23,8 @@ log = logging.getLogger("cpersona.sweep")
 
 # What a transaction may take, its commit included. Who comes a moment too late waits for one more.
 TRANSACTION_SECONDS = 0.2
-FIRST_ROWS, FEWEST_ROWS, MOST_ROWS = 500, 50, 10_000      # rows deleted in one transaction
-FIRST_PAGES, FEWEST_PAGES, MOST_PAGES = 50, 10, 5_000     # pages of the word index merged in one
+FIRST_ROWS, FEWEST_ROWS, MOST_ROWS = 500, 50, 10_000  # rows deleted in one transaction
+FIRST_PAGES, FEWEST_PAGES, MOST_PAGES = 50, 10, 5_000  # pages of the word index merged in one
 
 Progress = Callable[[dict], None]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import files
-from ..settings import BY_NAME, CLIENT, CONFIG, DAEMON, RETRIEVAL, BadValue, Settings, TABLE, parse
+from ..settings import BY_NAME, CLIENT, CONFIG, DAEMON, RETRIEVAL, TABLE, BadValue, Settings, parse
 
 MOST_BYTES = 1 << 20
 MOST_NAME = 100
@@ -44,7 +44,12 @@ def read(path: str) -> Kept:
     values, fit, unfit = {}, {}, {}
     for name, entry in kept.items():
         value, origin = (entry.get("value"), entry.get("origin")) if isinstance(entry, dict) else (None, None)
-        if not isinstance(value, (bool, int, float, str)) or not isinstance(origin, str) or len(name) > MOST_NAME or not name.isprintable():
+        if (
+            not isinstance(value, (bool, int, float, str))
+            or not isinstance(origin, str)
+            or len(name) > MOST_NAME
+            or not name.isprintable()
+        ):
             raise Misshapen(f"{name[:MOST_NAME]!r} is not a value with its origin")
         values[name] = value
         if origin != CONFIG:
@@ -86,4 +91,7 @@ def _leave_out_contradictions(fit: dict[str, Any], unfit: dict[str, str]) -> Non
 def as_toml(values: dict[str, Any]) -> str:
     """Return the text of a config file that says these values."""
     # JSON escapes all that TOML wants escaped, but for one character.
-    return "".join(f"{name} = {json.dumps(value, ensure_ascii=False)}\n".replace("\x7f", "\\u007f") for name, value in sorted(values.items()))
+    return "".join(
+        f"{name} = {json.dumps(value, ensure_ascii=False)}\n".replace("\x7f", "\\u007f")
+        for name, value in sorted(values.items())
+    )

@@ -20,7 +20,9 @@ class Workspace:
         self._remove_abandoned()
         self._path = tempfile.mkdtemp(prefix=self._prefix, dir=self._parent)  # 0700
         try:
-            self._held = os.open(os.path.join(self._path, LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            self._held = os.open(
+                os.path.join(self._path, LOCK), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+            )
             fcntl.flock(self._held, fcntl.LOCK_EX)
         except BaseException:
             shutil.rmtree(self._path, ignore_errors=True)
@@ -34,7 +36,11 @@ class Workspace:
     def _remove_abandoned(self) -> None:
         try:
             with os.scandir(self._parent) as entries:
-                found = [entry.path for entry in entries if entry.name.startswith(self._prefix) and entry.is_dir(follow_symlinks=False)]
+                found = [
+                    entry.path
+                    for entry in entries
+                    if entry.name.startswith(self._prefix) and entry.is_dir(follow_symlinks=False)
+                ]
         except OSError:
             return  # a directory that may be written to and not be listed
         for path in found:

@@ -23,13 +23,15 @@ def cut_position(scores: Sequence[float], min_results: int, min_gap_ratio: float
     return gaps.index(largest) + 1
 
 
-def autocut(candidates: Sequence[Candidate], *, legacy: bool, min_results: int, min_gap_ratio: float) -> tuple[list[Candidate], list[Candidate]]:
+def autocut(
+    candidates: Sequence[Candidate], *, legacy: bool, min_results: int, min_gap_ratio: float
+) -> tuple[list[Candidate], list[Candidate]]:
     """Return the rows that stay and the rows cut. Profile rows take no part and always stay."""
     rows = [c for c in candidates if not c.is_profile]
     scores = _comparable(rows, legacy)
     if scores is None:
         return list(candidates), []
-    dropped = {c.rid for c in rows[cut_position(scores, min_results, min_gap_ratio):]}
+    dropped = {c.rid for c in rows[cut_position(scores, min_results, min_gap_ratio) :]}
     return [c for c in candidates if c.rid not in dropped], [c for c in candidates if c.rid in dropped]
 
 
@@ -39,6 +41,8 @@ def _comparable(rows: Sequence[Candidate], legacy: bool) -> list[float] | None:
     if legacy:
         scores = [c.confidence for c in rows]
         return None if None in scores else scores
-    if any(getattr(rows[0], fused) is not None for fused in ("blend", "rrf", "rsf")) or any(c.cosine is None for c in rows):
+    if any(getattr(rows[0], fused) is not None for fused in ("blend", "rrf", "rsf")) or any(
+        c.cosine is None for c in rows
+    ):
         return None
     return [c.cosine for c in rows]

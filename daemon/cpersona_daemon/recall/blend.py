@@ -22,7 +22,9 @@ import numpy as np
 from ..embedding.base import Part, Profile
 from ..vectors.changes import Rid
 
-BACKGROUND_SHARE = 0.75  # of each mean cosine: the row's and the question's with the store, the row's with questions about anything
+BACKGROUND_SHARE = (
+    0.75  # of each mean cosine: the row's and the question's with the store, the row's with questions about anything
+)
 QUESTION_SHARE = 0.45  # of the question's, where the row's with questions about anything is known
 PART_WORTH = 0.7  # a cosine of the multilingual part, beside one of the whole vector
 FOREIGN_PART, FOREIGN_WHOLE = 1.2, 0.2  # what both are worth together where the question is not in English
@@ -97,27 +99,42 @@ def similarities(
 def alike(vectors: np.ndarray, background: Background | None, profile: Profile | None) -> np.ndarray:
     """Return how far the cosine of each two rows stands above their background: float64, (n, n). Neither is a question."""
     rows = vectors.astype(np.float64)
-    return np.array([_similarity(rows, row, background, profile, None, True) for row in rows]).reshape(len(rows), len(rows))
+    return np.array([_similarity(rows, row, background, profile, None, True) for row in rows]).reshape(
+        len(rows), len(rows)
+    )
 
 
 def _similarity(
-    rows: np.ndarray, question: np.ndarray, background: Background | None, profile: Profile | None, asked: np.ndarray | None, english: bool
+    rows: np.ndarray,
+    question: np.ndarray,
+    background: Background | None,
+    profile: Profile | None,
+    asked: np.ndarray | None,
+    english: bool,
 ) -> np.ndarray:
     above = _above(rows, question, background, profile, asked)
     if profile is None or profile.part is None or len(question) < profile.part.stop:
         return above
     part = profile.part
     behind = background and replace(background, centre=_cut(background.centre, part))
-    of_part = _above(_cut(rows, part), _cut(question, part), behind, profile, None if asked is None else _cut(asked, part))
+    of_part = _above(
+        _cut(rows, part), _cut(question, part), behind, profile, None if asked is None else _cut(asked, part)
+    )
     return np.maximum(above, PART_WORTH * of_part) if english else FOREIGN_WHOLE * above + FOREIGN_PART * of_part
 
 
 def _cut(vectors: np.ndarray, part: Part) -> np.ndarray:
     """Return the part of the vectors, scaled so that products are its own cosines."""
-    return vectors[..., part.start:part.stop] / part.share**0.5
+    return vectors[..., part.start : part.stop] / part.share**0.5
 
 
-def _above(rows: np.ndarray, question: np.ndarray, background: Background | None, profile: Profile | None, asked: np.ndarray | None) -> np.ndarray:
+def _above(
+    rows: np.ndarray,
+    question: np.ndarray,
+    background: Background | None,
+    profile: Profile | None,
+    asked: np.ndarray | None,
+) -> np.ndarray:
     """Return how far the cosines stand above the shares of what question and rows have anyway.
 
     ``asked`` is the mean vector of questions about anything, None where the embedder declares none.
@@ -130,7 +147,9 @@ def _above(rows: np.ndarray, question: np.ndarray, background: Background | None
         if background.total == n:
             # Every row was averaged, so each is among its own background: in a store of three, an answer would hide itself.
             of_question, of_rows, known = of_question - cosines, of_rows - 1.0, n - 1
-        of_question, of_rows = ((mean + PRIOR_ROWS * expected) / (known + PRIOR_ROWS) for mean in (of_question, of_rows))
+        of_question, of_rows = (
+            (mean + PRIOR_ROWS * expected) / (known + PRIOR_ROWS) for mean in (of_question, of_rows)
+        )
     if asked is None:
         return cosines - BACKGROUND_SHARE * (of_question + of_rows)
     return cosines - QUESTION_SHARE * of_question - BACKGROUND_SHARE * (of_rows + rows @ asked)
@@ -139,7 +158,9 @@ def _above(rows: np.ndarray, question: np.ndarray, background: Background | None
 def scored(cosine: float | None, similarity: float | None, coverage: float, identified: bool = False) -> Scored:
     """Return a row's own score, without what its neighbours lend it."""
     words = (WORDS if similarity is not None else WORDS_ALONE) * coverage**2
-    return Scored(cosine, similarity or 0.0, coverage, max(words, IDENTIFIED) if identified else words, identified=identified)
+    return Scored(
+        cosine, similarity or 0.0, coverage, max(words, IDENTIFIED) if identified else words, identified=identified
+    )
 
 
 def with_lent(scored: Scored, lent: float) -> Scored:
@@ -157,7 +178,11 @@ def lend(scores: Mapping[Rid, Scored], pairs: Iterable[tuple[Rid, Rid]]) -> dict
         if one in scores and other in scores:
             best[one] = max(best.get(one, 0.0), scores[other].lends)
             best[other] = max(best.get(other, 0.0), scores[one].lends)
-    return {rid: LENT * value for rid, value in best.items() if value > 0 and (scores[rid].cosine is not None or scores[rid].own > 0)}
+    return {
+        rid: LENT * value
+        for rid, value in best.items()
+        if value > 0 and (scores[rid].cosine is not None or scores[rid].own > 0)
+    }
 
 
 def unfamiliarity(rows: int, name: bool, familiar: bool, share: float) -> float:

@@ -44,16 +44,25 @@ class Notes:
     weightless: frozenset[Rid] = frozenset()
 
 
-def retrieve(conn: apsw.Connection, vectors: Any, settings: Settings, query: Query, vector: VectorQuery | None, notes: Notes) -> list[Ranked]:
+def retrieve(
+    conn: apsw.Connection, vectors: Any, settings: Settings, query: Query, vector: VectorQuery | None, notes: Notes
+) -> list[Ranked]:
     """Return the ranked lists in fusion order: near, part, far, episode, memory (or recent, for a blank query). Empty lists are left out."""
     if query.blank:
         lists = [Ranked(RECENT, _rids(MEMORY, lexical.recent(conn, query.scope, query.limit)), None)]
     elif query.wordless:
         # What has no word has no meaning either. A blend answers with nothing; the others know rows by their very characters.
-        lists = [] if settings.recall_mode == "blend" else _word_lists(conn, settings, query, depth_of(settings, query), notes)
+        lists = (
+            []
+            if settings.recall_mode == "blend"
+            else _word_lists(conn, settings, query, depth_of(settings, query), notes)
+        )
     else:
         depth = depth_of(settings, query)
-        lists = [*_vector_lists(vectors, settings, query, vector, depth), *_word_lists(conn, settings, query, depth, notes)]
+        lists = [
+            *_vector_lists(vectors, settings, query, vector, depth),
+            *_word_lists(conn, settings, query, depth, notes),
+        ]
     return _mark_excluded(conn, [r for r in lists if r.rids], query.exclude)
 
 
@@ -71,11 +80,15 @@ def vector_scans(settings: Settings, depth: int) -> list[tuple[str, int, int, in
     window, reach = settings.max_memories, settings.vector_reach
     scans = [(NEAR, 0, window, depth)]
     if reach > window and settings.prior_far_weight > 0 and settings.recall_mode in ("blend", "rrf", "rsf"):
-        scans.append((FAR, window, reach, min(depth, settings.vector_far_limit) if settings.vector_far_limit > 0 else depth))
+        scans.append(
+            (FAR, window, reach, min(depth, settings.vector_far_limit) if settings.vector_far_limit > 0 else depth)
+        )
     return scans
 
 
-def _vector_lists(vectors: Any, settings: Settings, query: Query, vector: VectorQuery | None, depth: int) -> list[Ranked]:
+def _vector_lists(
+    vectors: Any, settings: Settings, query: Query, vector: VectorQuery | None, depth: int
+) -> list[Ranked]:
     if vector is None:
         return []
     lists: list[Ranked] = []
@@ -111,7 +124,9 @@ def _word_lists(conn: apsw.Connection, settings: Settings, query: Query, depth: 
         lists.append(memory)
         memory_hits = memory.rids
     if not memory_hits:
-        notes.keyword_reason = "the full-text index found nothing" if settings.fts_enabled else "CPERSONA_FTS_ENABLED is false"
+        notes.keyword_reason = (
+            "the full-text index found nothing" if settings.fts_enabled else "CPERSONA_FTS_ENABLED is false"
+        )
         lists.append(Ranked(KEYWORD, _rids(MEMORY, lexical.keyword_scan(conn, query.text, query.scope, depth)), None))
     return lists
 

@@ -21,8 +21,17 @@ def echo(entry: dict) -> dict | None:
         return None
     kind, default_id = _SOURCES[role]
     stamp, name, user_id = entry.get("timestamp"), entry.get("name"), entry.get("user_id")
-    source = {"type": kind, "id": user_id if isinstance(user_id, str) and user_id else default_id, "name": name if isinstance(name, str) else ""}
-    return {"content": content.strip(), "source": source, "timestamp": stamp if isinstance(stamp, str) else "", "context_type": "conversation"}
+    source = {
+        "type": kind,
+        "id": user_id if isinstance(user_id, str) and user_id else default_id,
+        "name": name if isinstance(name, str) else "",
+    }
+    return {
+        "content": content.strip(),
+        "source": source,
+        "timestamp": stamp if isinstance(stamp, str) else "",
+        "context_type": "conversation",
+    }
 
 
 def merge(recalled: list[dict], entries: list[dict]) -> tuple[list[dict], int]:

@@ -31,9 +31,16 @@ ENGLISH_STOP_WORDS = 2
 Stem = Callable[[str], Sequence[str]]
 Date = tuple[int | None, int | None, int | None]
 
-_MONTHS = {m: i for i, m in enumerate("january february march april may june july august september october november december".split(), 1)}
+_MONTHS = {
+    m: i
+    for i, m in enumerate(
+        "january february march april may june july august september october november december".split(), 1
+    )
+}
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
-_SPOKEN = re.compile(rf"(?:(?<!\d){_DAY}\s+)?\b({'|'.join(m.capitalize() for m in _MONTHS)})\b(?:\s+{_DAY}(?!\d))?(?:,?\s+((?:19|20)\d\d)(?!\d))?")
+_SPOKEN = re.compile(
+    rf"(?:(?<!\d){_DAY}\s+)?\b({'|'.join(m.capitalize() for m in _MONTHS)})\b(?:\s+{_DAY}(?!\d))?(?:,?\s+((?:19|20)\d\d)(?!\d))?"
+)
 _YEAR = re.compile(r"(?<![\w.:/#-])((?:19|20)\d\d)(?![\w:/#-])")
 _ISO = re.compile(r"(?<![\w.:/-])((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?(?![\w:/-])")
 _AMBIGUOUS = ("may", "march")  # words of their own where neither a day nor a year stands beside them
@@ -101,7 +108,17 @@ class Question:
     they add to what a row covers and never to what there is to cover.
     """
 
-    def __init__(self, text: str, query: LexicalQuery, stem: Stem, rows: int = 0, found: Sequence[int] = (), also: Sequence[Term] = (), also_found: Sequence[int] = (), all: bool = True):
+    def __init__(
+        self,
+        text: str,
+        query: LexicalQuery,
+        stem: Stem,
+        rows: int = 0,
+        found: Sequence[int] = (),
+        also: Sequence[Term] = (),
+        also_found: Sequence[int] = (),
+        all: bool = True,
+    ):
         self.rows, self._all = rows, all
         dates = dates_of(text)
         terms = (*query.terms, *also)
@@ -109,7 +126,7 @@ class Question:
         self._sought = [_Sought(term, dates.get(term.text), stem) for term in terms]
         world = rows + ELSEWHERE_LEAST + min(ELSEWHERE_MOST, ELSEWHERE * rows)
         self._weights = [idf(count, world) for count in counts]
-        self._whole = sum(self._weights[:len(query.terms)])
+        self._whole = sum(self._weights[: len(query.terms)])
         few = max(TELLING_ROWS, rows * TELLING_SHARE)
         self._telling = [s.telling and count <= few for s, count in zip(self._sought, counts, strict=True)]
         self._names, self._terms, self._counts = inner_names(text, query), query.terms, tuple(found)
@@ -127,13 +144,21 @@ class Question:
         written = list(enumerate(zip(self._sought, self._counts, self._weights, strict=False)))
 
         def missing(place: int, sought: _Sought, count: int) -> bool:
-            return sought.date is None and not ((count or not self._all) and (held >> place & 1 or holds(self._terms[place])))
+            return sought.date is None and not (
+                (count or not self._all) and (held >> place & 1 or holds(self._terms[place]))
+            )
 
         if any((s.telling or s.text in self._names) and missing(place, s, count) for place, (s, count, _) in written):
             return Unmet(name=True)
-        if not any(s.text in self._names and count >= max(FAMILIAR_ROWS, FAMILIAR_SHARE * min(rows, self.rows)) for _, (s, count, _) in written):
+        if not any(
+            s.text in self._names and count >= max(FAMILIAR_ROWS, FAMILIAR_SHARE * min(rows, self.rows))
+            for _, (s, count, _) in written
+        ):
             return Unmet()
-        return Unmet(familiar=True, share=sum(weight for place, (s, count, weight) in written if missing(place, s, count)) / self._whole)
+        return Unmet(
+            familiar=True,
+            share=sum(weight for place, (s, count, weight) in written if missing(place, s, count)) / self._whole,
+        )
 
     def held(self, reading: Reading) -> Held:
         """Return what a row holds; nothing at all for a question without terms."""
@@ -149,11 +174,13 @@ class Question:
                 total += weight
         return Held(min(1.0, total / self._whole), identified, terms)
 
-
     def said(self, reading: Reading) -> float:
         """Return how much a row says the words of the question, for its length: what chooses between rows that hold the same ones."""
         damped = _REPEATED * (0.25 + 0.75 * len(reading.words) / _USUAL_LENGTH)
-        return sum(weight * (n := sought.times(reading)) / (n + damped) for sought, weight in zip(self._sought, self._weights, strict=True))
+        return sum(
+            weight * (n := sought.times(reading)) / (n + damped)
+            for sought, weight in zip(self._sought, self._weights, strict=True)
+        )
 
 
 class _Sought:
@@ -163,12 +190,25 @@ class _Sought:
 
     def __init__(self, term: Term, date: Date | None, stem: Stem):
         self.text, self.date, self._stem = term.text, date, stem
-        self.telling = date is None and term.kind == "identifier" and not _PLAIN_COMPOUND.fullmatch(term.text) and not (term.text.isdigit() and len(term.text) < 4)
+        self.telling = (
+            date is None
+            and term.kind == "identifier"
+            and not _PLAIN_COMPOUND.fullmatch(term.text)
+            and not (term.text.isdigit() and len(term.text) < 4)
+        )
         self._pair = written(term.text) if term.kind == "bigram" else None
         self._prefix = f" {term.prefix}"
-        self._forms = [(f" {_beginning(stems[0])}", stems) for form in (term.token, term.phrase) if (stems := tuple(stem(form)))]
+        self._forms = [
+            (f" {_beginning(stems[0])}", stems) for form in (term.token, term.phrase) if (stems := tuple(stem(form)))
+        ]
         self._is_one_word = term.text.isalpha() or term.text.isdecimal()
-        self._hint = "" if self._pair is not None else _beginning(self._forms[0][1][0]) if self._is_one_word else spelled(term.text[:IDENTIFIER_LENGTH]).strip()
+        self._hint = (
+            ""
+            if self._pair is not None
+            else _beginning(self._forms[0][1][0])
+            if self._is_one_word
+            else spelled(term.text[:IDENTIFIER_LENGTH]).strip()
+        )
 
     def in_text(self, reading: Reading) -> bool:
         if self._pair is not None:
@@ -177,17 +217,26 @@ class _Sought:
             if self._stands_in(reading.words, first, stems):
                 return True
         # What stands beside a row's words stands among them too, if only glued to others.
-        if not (self._is_glued_in(reading.words) if self._is_one_word else self._hint in reading.words or " ".join(self._hint.split()) in reading.words):
+        if not (
+            self._is_glued_in(reading.words)
+            if self._is_one_word
+            else self._hint in reading.words or " ".join(self._hint.split()) in reading.words
+        ):
             return False
         whole = reading.whole
-        return len(self._prefix) > 1 and self._prefix in whole or whole is not reading.words and any(self._stands_in(whole, *form) for form in self._forms)
+        return (
+            len(self._prefix) > 1
+            and self._prefix in whole
+            or whole is not reading.words
+            and any(self._stands_in(whole, *form) for form in self._forms)
+        )
 
     def _is_glued_in(self, text: str) -> bool:
         """Tell whether the word may stand beside a digit, or a number beside a letter, in one run of them."""
         at = text.find(self._hint)
         while at >= 0:
             begin, end = text.rfind(" ", 0, at), text.find(" ", at)
-            if not (run := text[begin + 1:end]).isalpha() and not run.isdecimal():
+            if not (run := text[begin + 1 : end]).isalpha() and not run.isdecimal():
                 return True
             at = text.find(self._hint, end)
         return False
@@ -201,14 +250,16 @@ class _Sought:
         at, stem = text.find(first), self._stem
         while at >= 0:
             end = text.find(" ", at + 1)
-            if stem(text[at + 1:end]) == stems[:1] and (len(stems) == 1 or self._goes_on(text, end, stems[1:])):
+            if stem(text[at + 1 : end]) == stems[:1] and (len(stems) == 1 or self._goes_on(text, end, stems[1:])):
                 return True
             at = text.find(first, end)
         return False
 
     def _goes_on(self, text: str, at: int, stems: tuple[str, ...]) -> bool:
-        following = text[at:].split(maxsplit=len(stems))[:len(stems)]
-        return len(following) == len(stems) and all(self._stem(word) == (stem,) for word, stem in zip(following, stems, strict=True))
+        following = text[at:].split(maxsplit=len(stems))[: len(stems)]
+        return len(following) == len(stems) and all(
+            self._stem(word) == (stem,) for word, stem in zip(following, stems, strict=True)
+        )
 
 
 def _beginning(stem: str) -> str:
@@ -245,10 +296,16 @@ def inner_names(text: str, query: LexicalQuery) -> frozenset[str]:
     if len(query.stop_words) < ENGLISH_STOP_WORDS:
         return frozenset()
     words = text.split()
-    inner = [_EDGES.sub("", word) for before, word in zip(words, words[1:], strict=False) if not before.endswith((".", "?", "!"))]
+    inner = [
+        _EDGES.sub("", word)
+        for before, word in zip(words, words[1:], strict=False)
+        if not before.endswith((".", "?", "!"))
+    ]
     names = [word for word in inner if word[:1].isupper() and word not in _WEEKDAYS]
     # Where every noun has one (German), a capital marks nothing.
-    return frozenset() if 2 * len(names) > len(words) - 1 else frozenset(_ENDING.sub("", name).lower() for name in names)
+    return (
+        frozenset() if 2 * len(names) > len(words) - 1 else frozenset(_ENDING.sub("", name).lower() for name in names)
+    )
 
 
 def dates_of(text: str) -> dict[str, Date]:

@@ -48,6 +48,9 @@ def memory_row(memory: Memory) -> dict:
 def episode_row(episode: Episode) -> dict:
     """Return an episode as get_contents serves it, without its ref."""
     row = {
-        "content": episode_text(episode), "source": dict(EPISODE_SOURCE), "timestamp": episode_timestamp(episode), "resolved": bool(episode.resolved),
+        "content": episode_text(episode),
+        "source": dict(EPISODE_SOURCE),
+        "timestamp": episode_timestamp(episode),
+        "resolved": bool(episode.resolved),
     }
     return {**row, "cut": episode.cut} if episode.cut else row

@@ -74,7 +74,12 @@ def fuse(lists: Sequence[Ranked], mode: str, k: int, far_weight: float) -> list[
     votes, divisor = (rrf_votes(lists, k, far_weight), 1) if mode == "rrf" else rsf_votes(lists, far_weight)
     cosines = cosines_of(lists)
     fused = [
-        Candidate(rid, cosine=cosines.get(rid), lexical=any(c not in (NEAR, FAR) for c, _ in parts), **{mode: sum(v for _, v in parts) / divisor})
+        Candidate(
+            rid,
+            cosine=cosines.get(rid),
+            lexical=any(c not in (NEAR, FAR) for c, _ in parts),
+            **{mode: sum(v for _, v in parts) / divisor},
+        )
         for rid, parts in votes.items()
     ]
     fused.sort(key=lambda c: -getattr(c, mode))
@@ -93,5 +98,7 @@ def cascade(lists: Sequence[Ranked], limit: int) -> list[Candidate]:
             rids = rids[: max(0, limit - len(out))]
         for rank, rid in enumerate(rids):
             if rid not in out and rid not in ranked.excluded:
-                out[rid] = Candidate(rid, cosine=ranked.scores[rank] if is_near and ranked.scores else None, lexical=not is_near)
+                out[rid] = Candidate(
+                    rid, cosine=ranked.scores[rank] if is_near and ranked.scores else None, lexical=not is_near
+                )
     return list(out.values())

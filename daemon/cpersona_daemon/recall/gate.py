@@ -52,7 +52,16 @@ class Thresholds:
         return getattr(self, signal)
 
 
-def thresholds(pool: int, *, k: int, deep: bool, blank: bool, admission: float | None, measured: dict[str, float], blend_gate: float = blend.GATE) -> Thresholds:
+def thresholds(
+    pool: int,
+    *,
+    k: int,
+    deep: bool,
+    blank: bool,
+    admission: float | None,
+    measured: dict[str, float],
+    blend_gate: float = blend.GATE,
+) -> Thresholds:
     """Return the thresholds of a recall.
 
     ``admission`` is the embedder's declared minimum for cosine (None: h(n)), ``measured`` the calibrated gate of
@@ -61,10 +70,24 @@ def thresholds(pool: int, *, k: int, deep: bool, blank: bool, admission: float |
     h = heuristic_minimum(pool)
     declared = h if admission is None else admission
     plain = {"confidence": h, "rsf": h, "cosine": declared, "rrf": declared * 3 / (k + 1)}
-    origins = {s: "measured" if s in measured else "declared" if admission is not None and s in ("cosine", "rrf") else "pool size" for s in plain}
+    origins = {
+        s: "measured"
+        if s in measured
+        else "declared"
+        if admission is not None and s in ("cosine", "rrf")
+        else "pool size"
+        for s in plain
+    }
     values = {s: measured.get(s, v) * (0.5 if deep else 1.0) for s, v in plain.items()}
     origins["blend"] = "measured" if "blend" in measured else "shipped"
-    return Thresholds(**values, blend=blend_gate * (0.5 if deep else 1.0), word_rrf=min(values["rrf"], 1 / (k + 1)), pool=pool, blank=blank, origins=origins)
+    return Thresholds(
+        **values,
+        blend=blend_gate * (0.5 if deep else 1.0),
+        word_rrf=min(values["rrf"], 1 / (k + 1)),
+        pool=pool,
+        blank=blank,
+        origins=origins,
+    )
 
 
 def passes(candidate: Candidate, limits: Thresholds, legacy: bool) -> bool:

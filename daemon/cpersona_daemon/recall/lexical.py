@@ -30,7 +30,9 @@ LEADING, TRAILING = _QUOTES, _QUOTES + "."
 # Vowels and s become such letters too: the porter stemmer then finds no ending to cut, and the stored token keeps
 # every character that a prefix may ask for.
 _PRIVATE = 0xE000
-_TOKEN = str.maketrans({c: chr(_PRIVATE + ord(c)) for c in map(chr, range(33, 127)) if not c.isalnum() or c in "aeiouys"})
+_TOKEN = str.maketrans(
+    {c: chr(_PRIVATE + ord(c)) for c in map(chr, range(33, 127)) if not c.isalnum() or c in "aeiouys"}
+)
 _OTHER = chr(_PRIVATE + 0xFF)  # any punctuation beyond ASCII
 OWNER = chr(0xF8FF)  # begins the token of the agent that a row belongs to; no text is spelled with it
 

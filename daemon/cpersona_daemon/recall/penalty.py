@@ -22,7 +22,9 @@ def factor(hours_before: float, rate: float, floor: float) -> float:
     return max(math.exp(-rate * hours_before), floor)
 
 
-def apply(candidates: Sequence[Candidate], facts: dict[Rid, Facts], boundary: float | None, *, rate: float, floor: float) -> list[Candidate]:
+def apply(
+    candidates: Sequence[Candidate], facts: dict[Rid, Facts], boundary: float | None, *, rate: float, floor: float
+) -> list[Candidate]:
     """Return the rows with cosine, rrf, rsf and blend of those before the boundary multiplied, sorted again by their ordering score.
 
     Episodes, undated rows and the profile row are exempt. No boundary changes nothing.
@@ -37,7 +39,13 @@ def _weighed(candidate: Candidate, facts: dict[Rid, Facts], boundary: float, rat
     if found is None or found.is_episode or found.instant is None or found.instant >= boundary:
         return candidate
     f = factor((boundary - found.instant) / HOUR, rate, floor)
-    return candidate.with_(**{name: value * f for name in ("cosine", "rrf", "rsf", "blend") if (value := getattr(candidate, name)) is not None})
+    return candidate.with_(
+        **{
+            name: value * f
+            for name in ("cosine", "rrf", "rsf", "blend")
+            if (value := getattr(candidate, name)) is not None
+        }
+    )
 
 
 def _order(candidate: Candidate) -> tuple[bool, float]:

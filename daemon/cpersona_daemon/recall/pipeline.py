@@ -79,7 +79,9 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     """Return the rows that answer a query, best first. An empty result is an answer, not an error."""
     if query.limit <= 0:
         return Result()
-    with ctx.embedding.turns.claim(QUESTION) as turn:  # what is embedded in the background waits until the rows are read
+    with ctx.embedding.turns.claim(
+        QUESTION
+    ) as turn:  # what is embedded in the background waits until the rows are read
         made, lack = (None, None) if query.blank or query.wordless else await _embedded(ctx, query, turn)
         result = await ctx.db.read(_run, _bench(ctx, settings, query), _vector_query(ctx, settings, query, made), query)
     if lack is not None:
@@ -89,7 +91,9 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     return result
 
 
-async def candidates(ctx: Context, settings: Settings, query: Query, vector: np.ndarray | None = None) -> list[Candidate]:
+async def candidates(
+    ctx: Context, settings: Settings, query: Query, vector: np.ndarray | None = None
+) -> list[Candidate]:
     """Return what a recall would put before the gate: retrieved, fused, weighed. ``vector``, of the present model, spares embedding the query."""
     made = None if vector is None else Embedded(vector, ctx.embedding.identity)
     if made is None and not query.blank and not query.wordless:
@@ -147,11 +151,18 @@ def _bench(ctx: Context, settings: Settings, query: Query) -> Bench:
             if value is not None:
                 measured[signal] = value
     return Bench(
-        settings=settings, now=ctx.clock.now(), vectors=ctx.vectors, mode=mode, legacy=legacy, embedder=ctx.embedding.mode != "none",
-        admission=profile.admission if profile else None, measured=measured,
+        settings=settings,
+        now=ctx.clock.now(),
+        vectors=ctx.vectors,
+        mode=mode,
+        legacy=legacy,
+        embedder=ctx.embedding.mode != "none",
+        admission=profile.admission if profile else None,
+        measured=measured,
         cosine_floor=_number(settings, "cosine_floor", None, profile.cosine_floor if profile else None),
         cosine_ceil=_number(settings, "cosine_ceil", None, profile.cosine_ceil if profile else None),
-        profile=profile, beta=ctx.calibration.beta(query.scope.agent_id),
+        profile=profile,
+        beta=ctx.calibration.beta(query.scope.agent_id),
     )
 
 
@@ -163,7 +174,10 @@ def _vector_query(ctx: Context, settings: Settings, query: Query, made: Embedded
         # Nothing but the gate decides, so only what points the other way is left out.
         return VectorQuery(vector, model, 0.0, _part_of(vector, profile))
     threshold = _number(
-        settings, "vector_min_similarity", ctx.calibration.threshold(query.scope.agent_id, model), profile.min_similarity if profile else None
+        settings,
+        "vector_min_similarity",
+        ctx.calibration.threshold(query.scope.agent_id, model),
+        profile.min_similarity if profile else None,
     )
     floor = threshold if settings.recall_mode == "cascade" else threshold * settings.rrf_threshold_factor
     return VectorQuery(vector, model, floor)
@@ -174,7 +188,7 @@ def _part_of(vector: np.ndarray, profile: Profile | None) -> np.ndarray | None:
     if profile is None or profile.part is None or len(vector) < profile.part.stop:
         return None
     alone = np.zeros_like(vector)
-    alone[profile.part.start:profile.part.stop] = vector[profile.part.start:profile.part.stop]
+    alone[profile.part.start : profile.part.stop] = vector[profile.part.start : profile.part.stop]
     norm = float(np.linalg.norm(alone))
     return alone / np.float32(norm) if norm > 0 else None
 
@@ -201,7 +215,9 @@ class _Lookups:
         return self._span
 
 
-def _gather(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, stages: Stages, look: _Lookups) -> None:
+def _gather(
+    conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, stages: Stages, look: _Lookups
+) -> None:
     """Retrieve, fuse, weigh: everything before the gate."""
     s = bench.settings
     stages.lists = retrieve(conn, bench.vectors, s, query, vector, stages.notes)
@@ -265,9 +281,16 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
     if profile and not bench.legacy and not (query.wordless and bench.mode == "blend"):
         rows.append(Candidate(PROFILE))
 
-    pool = memories.count_in_scope(conn, query.scope, POOL_COUNTED) + episodes.count_in_scope(conn, query.scope, POOL_COUNTED)
+    pool = memories.count_in_scope(conn, query.scope, POOL_COUNTED) + episodes.count_in_scope(
+        conn, query.scope, POOL_COUNTED
+    )
     stages.limits = gate.thresholds(
-        pool, k=s.rrf_k, deep=query.deep, blank=query.blank, admission=bench.admission, measured=bench.measured,
+        pool,
+        k=s.rrf_k,
+        deep=query.deep,
+        blank=query.blank,
+        admission=bench.admission,
+        measured=bench.measured,
         blend_gate=blend.gate_of(bench.measured.get("blend"), bench.beta, stages.notes.unfamiliarity),
     )
     asked, stages.limits = stages.limits, stages.limits.opened(rows)
@@ -281,17 +304,41 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
         if rescue:
             stages.rescued, rows = True, rescue
     if s.autocut_enabled and not stages.rescued:
-        rows, stages.cut = cutting.autocut(rows, legacy=bench.legacy, min_results=s.autocut_min_results, min_gap_ratio=s.autocut_min_gap_ratio)
+        rows, stages.cut = cutting.autocut(
+            rows, legacy=bench.legacy, min_results=s.autocut_min_results, min_gap_ratio=s.autocut_min_gap_ratio
+        )
     if s.prior_age_rate > 0 and not bench.legacy:
         rows = prior.apply(
-            rows, look.facts(rows), look.span, mode=bench.mode, rate=s.prior_age_rate, floor=s.prior_age_floor, anchor=s.prior_age_anchor, now=bench.now
+            rows,
+            look.facts(rows),
+            look.span,
+            mode=bench.mode,
+            rate=s.prior_age_rate,
+            floor=s.prior_age_floor,
+            anchor=s.prior_age_anchor,
+            now=bench.now,
         )
-    if s.version_order and vector is not None and not bench.legacy and (asked_about := versions.asked_about(query.text)):
-        rows = versions.reorder(rows, asked_about, {rid: f.instant for rid, f in look.facts(rows[: versions.LOOKED_AT]).items()}, evidence.alike(bench, vector, query, rows))
+    if (
+        s.version_order
+        and vector is not None
+        and not bench.legacy
+        and (asked_about := versions.asked_about(query.text))
+    ):
+        rows = versions.reorder(
+            rows,
+            asked_about,
+            {rid: f.instant for rid, f in look.facts(rows[: versions.LOOKED_AT]).items()},
+            evidence.alike(bench, vector, query, rows),
+        )
     stages.ordered = rows
     stages.final = rows[: query.limit]
 
-    result = Result(wordless=query.wordless, gate_fallback=stages.rescued, considered=len(stages.fused), gated=sum(not c.is_profile for c in stages.below))
+    result = Result(
+        wordless=query.wordless,
+        gate_fallback=stages.rescued,
+        considered=len(stages.fused),
+        gated=sum(not c.is_profile for c in stages.below),
+    )
     result.rows, result.left_out = _read_rows(conn, bench, vector, query, stages.final, look, profile)
     if query.wordless:
         result.advice.append(wordless.advice(query.text, bool(result.rows)))
@@ -307,7 +354,12 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
 
 
 def _admitted_as_written(
-    conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, limits: gate.Thresholds, look: _Lookups
+    conn: apsw.Connection,
+    bench: Bench,
+    vector: VectorQuery | None,
+    query: Query,
+    limits: gate.Thresholds,
+    look: _Lookups,
 ) -> set[Rid]:
     """Return what passes the gate for the query as written: another name adds a vote to a row, never a pass."""
     written = Stages()
@@ -317,7 +369,13 @@ def _admitted_as_written(
 
 
 def _read_rows(
-    conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query: Query, final: list[Candidate], look: _Lookups, profile: str
+    conn: apsw.Connection,
+    bench: Bench,
+    vector: VectorQuery | None,
+    query: Query,
+    final: list[Candidate],
+    look: _Lookups,
+    profile: str,
 ) -> tuple[list[Row], list[dict]]:
     """Read the survivors once and dress them; return beside them those that cannot be given out.
 
@@ -334,17 +392,39 @@ def _read_rows(
     without: list[dict] = []
     for c in final:
         values = None if frame is None else confidence(frame, facts.get(c.rid, Facts(None)), c.cosine)
-        common = {"candidate": c, "ref": ref_of(c.rid), "match_reason": match_reason(c, bench.legacy), "confidence": values}
+        common = {
+            "candidate": c,
+            "ref": ref_of(c.rid),
+            "match_reason": match_reason(c, bench.legacy),
+            "confidence": values,
+        }
         kind, row_id = c.rid
         found = (found_memories if kind == MEMORY else found_episodes).get(row_id)
         if isinstance(found, Unreadable):
             without.append(left_out(kind, found))
         elif kind == MEMORY and found is not None:
             m = found
-            rows.append(Row(text=m.content, source=memories.load_source(m.source), timestamp=m.timestamp, msg_id=m.msg_id, record=m, **common))
+            rows.append(
+                Row(
+                    text=m.content,
+                    source=memories.load_source(m.source),
+                    timestamp=m.timestamp,
+                    msg_id=m.msg_id,
+                    record=m,
+                    **common,
+                )
+            )
         elif kind == EPISODE and found is not None:
             e = found
-            rows.append(Row(text=episode_text(e), source=dict(EPISODE_SOURCE), timestamp=episode_timestamp(e), record=e, **common))
+            rows.append(
+                Row(
+                    text=episode_text(e),
+                    source=dict(EPISODE_SOURCE),
+                    timestamp=episode_timestamp(e),
+                    record=e,
+                    **common,
+                )
+            )
         elif c.is_profile:
             rows.append(Row(text=profile_text(profile), source=dict(PROFILE_SOURCE), timestamp="", **common))
     return rows, without

@@ -30,8 +30,15 @@ def age_hours(instant: float | None, anchor: float, span: tuple[float, float]) -
 
 
 def apply(
-    candidates: Sequence[Candidate], facts: dict[Rid, Facts], span: tuple[float, float] | None, *, mode: str, rate: float, floor: float,
-    anchor: str, now: float,
+    candidates: Sequence[Candidate],
+    facts: dict[Rid, Facts],
+    span: tuple[float, float] | None,
+    *,
+    mode: str,
+    rate: float,
+    floor: float,
+    anchor: str,
+    now: float,
 ) -> list[Candidate]:
     """Return the same rows ordered by fused score times p(row), each carrying its weight; profile rows keep the end.
 

@@ -43,19 +43,44 @@ def _is_left_out(char: str) -> bool:
 
 def _marks_of_runs() -> list[str]:
     """Return the characters of runs that the tokenizer takes for the end of a word: marks, and those it does not know."""
-    codes = (code for low, high in re.findall("(.)-(.)", _UNSPACED) if low < "\U00010000" for code in range(ord(low), ord(high) + 1))
+    codes = (
+        code
+        for low, high in re.findall("(.)-(.)", _UNSPACED)
+        if low < "\U00010000"
+        for code in range(ord(low), ord(high) + 1)
+    )
     return [chr(code) for code in codes if unicodedata.category(chr(code))[0] == "M" or code in _UNKNOWN_TO_INDEX]
 
 
 # What writers set in other ways, or without spaces, or only see as a space.
 _LOOSE = {
-    "’": "'", "‘": "'", "ʼ": "'", "՚": "'", "\u2010": "-", "\u2013": "-", "\u2212": "-", "\u05be": "-",
-    "—": " ", "―": " ", "→": " ", "•": " ", "·": " ", "\u200b": " ", "\u0f0b": " ", "\u0f0c": " ", "\u1361": " ", "\u16eb": " ", "\u16ec": " ", "\0": " ",
+    "’": "'",
+    "‘": "'",
+    "ʼ": "'",
+    "՚": "'",
+    "\u2010": "-",
+    "\u2013": "-",
+    "\u2212": "-",
+    "\u05be": "-",
+    "—": " ",
+    "―": " ",
+    "→": " ",
+    "•": " ",
+    "·": " ",
+    "\u200b": " ",
+    "\u0f0b": " ",
+    "\u0f0c": " ",
+    "\u1361": " ",
+    "\u16eb": " ",
+    "\u16ec": " ",
+    "\0": " ",
 }
 # Joiners, soft hyphens and other characters without a shape; marks of emphasis and question inside Armenian words; the
 # stroke that stretches Arabic ones; variation selectors.
 _SHAPELESS = "\u00ad\u034f\u0600-\u0605\u061c\u0640\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\u055b-\u055f\U000e0001-\U000e01ef"
-_ANY_LOOSE = re.compile(f"[{''.join(map(re.escape, _LOOSE))}{_SHAPELESS}{''.join(filter(_is_left_out, _marks_of_runs()))}]")  # looked at one by one only where a text holds any
+_ANY_LOOSE = re.compile(
+    f"[{''.join(map(re.escape, _LOOSE))}{_SHAPELESS}{''.join(filter(_is_left_out, _marks_of_runs()))}]"
+)  # looked at one by one only where a text holds any
 
 _FIRST_EMOJI, _SHAPES = 0x2100, range(0x2500, 0x25FF + 1)  # box drawing, blocks and bullets are no words
 _PICTURES = range(0x1F000, 0x1FAFF + 1)  # one without a category is an emoji of a later Unicode
@@ -83,7 +108,9 @@ def apart(normalised: str) -> str:
     if normalised.isascii():
         return normalised.translate(_ASCII)
     # Characters of runs stay as they are, and are most of a text that has any.
-    return " ".join(piece if place % 2 else spelled(piece) for place, piece in enumerate(_BETWEEN_RUNS.split(normalised)))
+    return " ".join(
+        piece if place % 2 else spelled(piece) for place, piece in enumerate(_BETWEEN_RUNS.split(normalised))
+    )
 
 
 def spelled(normalised: str) -> str:
@@ -99,7 +126,14 @@ def written(spelled: str) -> str:
 def is_emoji(char: str) -> bool:
     """Tell whether a character is a picture that people look for as they look for a word."""
     code, category = ord(char), unicodedata.category(char)
-    return code >= _FIRST_EMOJI and category == "So" and code not in _SHAPES and code not in _BRAILLE or category == "Cn" and code in _PICTURES
+    return (
+        code >= _FIRST_EMOJI
+        and category == "So"
+        and code not in _SHAPES
+        and code not in _BRAILLE
+        or category == "Cn"
+        and code in _PICTURES
+    )
 
 
 def _private(code: int) -> str:
@@ -118,7 +152,9 @@ def _form(code: int) -> str:
     # Marks go first: folding the case would make a letter of one of them.
     plain = unicodedata.normalize("NFC", "".join(c for c in unicodedata.normalize("NFKD", char) if not _is_left_out(c)))
     folded = unicodedata.normalize("NFKD", plain.casefold())
-    return "".join(map(_letter, unicodedata.normalize("NFC", "".join(_PLAIN.get(c, c) for c in folded if not _is_left_out(c)))))
+    return "".join(
+        map(_letter, unicodedata.normalize("NFC", "".join(_PLAIN.get(c, c) for c in folded if not _is_left_out(c))))
+    )
 
 
 def _letter(char: str) -> str:

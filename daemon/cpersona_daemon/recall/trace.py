@@ -36,7 +36,10 @@ def draw(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
         "reach": s.vector_reach,
         "vector_floor": vector.floor if vector else None,
         "pool": stages.limits.pool,
-        "thresholds": {n: {"value": getattr(stages.limits, n), "from": stages.limits.origins[n]} for n in ("blend", "cosine", "rrf", "rsf", "confidence")}
+        "thresholds": {
+            n: {"value": getattr(stages.limits, n), "from": stages.limits.origins[n]}
+            for n in ("blend", "cosine", "rrf", "rsf", "confidence")
+        }
         | {"rrf_words_only": {"value": stages.limits.word_rrf, "from": "smaller of rrf and 1/(k+1)"}},
         "channels": [_channel(r, stages) for r in stages.lists],
         "stages": {
@@ -84,7 +87,8 @@ def rows(bench: Bench, query: Query, stages: Stages) -> list[dict]:
     final = {c.rid: c for c in stages.ordered}
     fates, kept = _fates(stages), {c.rid for c in stages.kept}
     return [
-        _row(bench, stages, c, fused.get(c.rid), final.get(c.rid), parts.get(c.rid, []), divisor, fates[c.rid]) | {"passes": c.rid in kept}
+        _row(bench, stages, c, fused.get(c.rid), final.get(c.rid), parts.get(c.rid, []), divisor, fates[c.rid])
+        | {"passes": c.rid in kept}
         for c in (*stages.kept, *stages.below)
     ]
 
@@ -93,17 +97,25 @@ def _fates(stages: Stages) -> dict[Rid, str]:
     # What passed and is not among the ordered rows is the profile, where rescued rows came back in its stead.
     fates = {c.rid: "gate_fallback" for c in stages.kept} | {c.rid: "gate" for c in stages.below}
     fates |= {c.rid: "autocut" for c in stages.cut}
-    fates |= {c.rid: "limit" for c in stages.ordered[len(stages.final):]}
+    fates |= {c.rid: "limit" for c in stages.ordered[len(stages.final) :]}
     return fates | {c.rid: "returned" for c in stages.final}
 
 
 def _row(
-    bench: Bench, stages: Stages, candidate: Candidate, fused: Candidate | None, final: Candidate | None, parts: list[tuple[str, float]],
-    divisor: int, fate: str,
+    bench: Bench,
+    stages: Stages,
+    candidate: Candidate,
+    fused: Candidate | None,
+    final: Candidate | None,
+    parts: list[tuple[str, float]],
+    divisor: int,
+    fate: str,
 ) -> dict:
     entry: dict[str, Any] = {"ref": ref_of(candidate.rid) or PROFILE_NAME, "fate": fate}
     contributions = {channel: value / divisor for channel, value in parts}
-    entry["lists"] = [_place(ranked, candidate.rid, contributions) for ranked in stages.lists if candidate.rid in ranked.rids]
+    entry["lists"] = [
+        _place(ranked, candidate.rid, contributions) for ranked in stages.lists if candidate.rid in ranked.rids
+    ]
     before = fused or candidate
     score = _fused(before)
     if score is not None:
@@ -113,7 +125,13 @@ def _row(
             entry["episode_penalty"] = after / score if score else 1.0
     if before.scored is not None:
         weighed = before.scored
-        entry |= {"cosine": weighed.cosine, "coverage": weighed.coverage, "similarity": weighed.similarity, "words": weighed.words, "neighbours": weighed.lent}
+        entry |= {
+            "cosine": weighed.cosine,
+            "coverage": weighed.coverage,
+            "similarity": weighed.similarity,
+            "words": weighed.words,
+            "neighbours": weighed.lent,
+        }
     if before.identified:
         entry["identifier"] = True
     signal = candidate.signal(bench.legacy)
@@ -153,14 +171,29 @@ def why_not(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, que
     if any(rid in r.excluded for r in stages.lists):
         return answer | {"stage": "exclusion", "text": "its text is among exclude_contents"}
     if rid in stages.notes.weightless:
-        return answer | {"stage": "weighing", "text": "it shares no word with the question, and its similarity does not stand above what unrelated memories have"}
+        return answer | {
+            "stage": "weighing",
+            "text": "it shares no word with the question, and its similarity does not stand above what unrelated memories have",
+        }
     held = next((r for r in stages.lists if rid in r.rids), None)
     if held is not None:
         text = "a cascade fills up with words only to the limit, and what stands before it filled it"
-        return answer | {"stage": "limit", "channel": held.channel, "rank": held.rids.index(rid), "limit": query.limit, "text": text}
+        return answer | {
+            "stage": "limit",
+            "channel": held.channel,
+            "rank": held.rids.index(rid),
+            "limit": query.limit,
+            "text": text,
+        }
     if query.blank:
-        return answer | {"stage": "limit", "text": f"a blank query lists the newest {query.limit} memories and this is not among them"}
-    return answer | {"stage": "retrieval", "channels": [_missed_by_vectors(bench, vector, query, rid), _missed_by_words(conn, bench, query, rid)]}
+        return answer | {
+            "stage": "limit",
+            "text": f"a blank query lists the newest {query.limit} memories and this is not among them",
+        }
+    return answer | {
+        "stage": "retrieval",
+        "channels": [_missed_by_vectors(bench, vector, query, rid), _missed_by_words(conn, bench, query, rid)],
+    }
 
 
 def _outside_scope(conn: apsw.Connection, scope: Scope, rid: Rid) -> str | None:
@@ -178,14 +211,27 @@ def _outside_scope(conn: apsw.Connection, scope: Scope, rid: Rid) -> str | None:
 def _fate_of(entry: dict, rid: Rid, stages: Stages, query: Query) -> dict:
     if entry["fate"] == "gate":
         if "threshold" not in entry:
-            return {"stage": "gate", "text": f"it has no score, and the pool of {stages.limits.pool} rows is too small for unscored rows"}
+            return {
+                "stage": "gate",
+                "text": f"it has no score, and the pool of {stages.limits.pool} rows is too small for unscored rows",
+            }
         missed = entry["threshold"] - entry["score"]
-        return {"stage": "gate", "signal": entry["signal"], "score": entry["score"], "threshold": entry["threshold"], "missed_by": missed}
+        return {
+            "stage": "gate",
+            "signal": entry["signal"],
+            "score": entry["score"],
+            "threshold": entry["threshold"],
+            "missed_by": missed,
+        }
     position = next((i for i, c in enumerate(stages.ordered) if c.rid == rid), None)
     if entry["fate"] == "limit":
         return {"stage": "limit", "rank": position, "limit": query.limit, "missed_by": position - query.limit + 1}
     if entry["fate"] == "autocut":
-        return {"stage": "autocut", "score": entry.get("score"), "text": "it stands behind the largest gap in similarity"}
+        return {
+            "stage": "autocut",
+            "score": entry.get("score"),
+            "text": "it stands behind the largest gap in similarity",
+        }
     return {"stage": "returned", "rank": position}
 
 
@@ -204,7 +250,13 @@ def _missed_by_vectors(bench: Bench, vector: VectorQuery | None, query: Query, r
         ranked = scan(bench.vectors, query, vector, start, stop, _DEEP_LOOK)
         rank = next((i for i, (found, _) in enumerate(ranked) if found == rid), None)
         if rank is not None:
-            return out | {"channel": channel, "reason": "depth", "rank": rank, "depth": cut, "missed_by": rank - cut + 1}
+            return out | {
+                "channel": channel,
+                "reason": "depth",
+                "rank": rank,
+                "depth": cut,
+                "missed_by": rank - cut + 1,
+            }
     return out | {"reason": "window", "window": s.max_memories, "reach": s.vector_reach}
 
 

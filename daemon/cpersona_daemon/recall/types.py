@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 
 PROFILE: Rid = ("profile", 0)
 
-NEAR, PART, FAR, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = "vector_near", "vector_part", "vector_far", "episode_fts", "memory_fts", "memory_keyword", "recent"
+NEAR, PART, FAR, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = (
+    "vector_near",
+    "vector_part",
+    "vector_far",
+    "episode_fts",
+    "memory_fts",
+    "memory_keyword",
+    "recent",
+)
 
 
 @dataclass(frozen=True, slots=True)

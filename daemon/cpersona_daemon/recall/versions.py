@@ -25,7 +25,8 @@ ALIKE = 0.35  # similarity above the background from which two rows are about on
 APART_SECONDS = 86_400.0
 
 _NOW = re.compile(
-    r"\b(now|nowadays|current(ly)?|today|present(ly)?|at the moment|these days|still|latest|newest|most recent|up to date|any ?more)\b", re.IGNORECASE
+    r"\b(now|nowadays|current(ly)?|today|present(ly)?|at the moment|these days|still|latest|newest|most recent|up to date|any ?more)\b",
+    re.IGNORECASE,
 )
 _PAST = re.compile(
     r"\b(was|were|did|had|used to|before|previous(ly)?|former(ly)?|earlier|original(ly)?|initial(ly)?|ago|back then|at first|in the past|no longer"
@@ -61,7 +62,7 @@ def asked_about(text: str) -> str | None:
 
 
 def reorder(
-    candidates: Sequence[Candidate], asked: str, instants: Mapping[Rid, float | None], alike: Callable[[Rid, Rid], bool],
+    candidates: Sequence[Candidate], asked: str, instants: Mapping[Rid, float | None], alike: Callable[[Rid, Rid], bool]
 ) -> list[Candidate]:
     """Return the rows with each one that fits the question better lifted over the highest row within REACH that it is a version of.
 

@@ -55,7 +55,7 @@ class Spool:
     def __init__(self, ctx: Context):
         self._ctx = ctx
         self._directory = ctx.places.spool
-        self._stamp: int | None = None   # the directory's mtime when it was last seen empty
+        self._stamp: int | None = None  # the directory's mtime when it was last seen empty
         self._wake = asyncio.Event()
         self._at_rest = asyncio.Event()
         self._at_rest.set()
@@ -89,7 +89,9 @@ class Spool:
         """Wait a moment for what was queued before, so that who reads finds what was promised to be kept."""
         if (self.look() or not self._at_rest.is_set()) and self.problem is None:
             try:
-                await self._ctx.opening.wanted()  # writes need every part of the database; a start is no reason to be impatient
+                await (
+                    self._ctx.opening.wanted()
+                )  # writes need every part of the database; a start is no reason to be impatient
             except Exception:
                 return  # a part cannot be opened, so nothing can be drained either; the opening has said why
             try:
@@ -122,7 +124,9 @@ class Spool:
             except OSError as error:
                 self.problem = f"{self._directory} cannot be worked on: {error.strerror}"
             except Exception as error:  # the next try may do better, and nothing is lost meanwhile
-                log.error("draining failed unexpectedly: %s", type(error).__name__, exc_info=log.isEnabledFor(logging.DEBUG))
+                log.error(
+                    "draining failed unexpectedly: %s", type(error).__name__, exc_info=log.isEnabledFor(logging.DEBUG)
+                )
                 self.problem = f"unexpected {type(error).__name__}"
             if self.problem is None:
                 self._at_rest.set()
@@ -167,7 +171,9 @@ class Spool:
         try:
             item, request = _request(raw, name)
         except Unfit as error:
-            await asyncio.to_thread(self._set_aside, name, error.item or {"raw": _shown(raw)}, "invalid_params", str(error))
+            await asyncio.to_thread(
+                self._set_aside, name, error.item or {"raw": _shown(raw)}, "invalid_params", str(error)
+            )
             return None
         ctx = self._ctx
         session = request.params.get("session_key")
@@ -213,7 +219,9 @@ def _json_names(directory: str) -> list[str]:
     """Return the names of queued files, in their order."""
     try:
         with os.scandir(directory) as entries:
-            return sorted((e.name for e in entries if e.name.endswith(".json") and not e.name.startswith(".")), key=_order)
+            return sorted(
+                (e.name for e in entries if e.name.endswith(".json") and not e.name.startswith(".")), key=_order
+            )
     except OSError:
         return []
 
@@ -268,7 +276,9 @@ def _request(raw: bytes, name: str) -> tuple[dict, Request]:
     if (problem := unfit(params)) is not None:
         raise Unfit(problem, item)
     # The name is unique to its file, so a file without a key is carried out once as well.
-    return item, Request(id=0, method=method, params=params, idempotency_key=key if isinstance(key, str) and key else f"spool:{name}")
+    return item, Request(
+        id=0, method=method, params=params, idempotency_key=key if isinstance(key, str) and key else f"spool:{name}"
+    )
 
 
 def _reason(response: dict) -> str:

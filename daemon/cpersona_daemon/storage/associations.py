@@ -84,7 +84,9 @@ def resolve(conn: apsw.Connection, agent_id: str, project_id: str, channel: str,
     return None if row is None else row[0]
 
 
-def insert_entity(tx: Transaction, agent_id: str, project_id: str, channel: str, name: str, normalized: str, declared_by: str) -> int:
+def insert_entity(
+    tx: Transaction, agent_id: str, project_id: str, channel: str, name: str, normalized: str, declared_by: str
+) -> int:
     """Register an entity under its own name and return its id."""
     tx.execute(
         "INSERT INTO entities (agent_id, project_id, channel, name, declared_by, created_at) VALUES (?,?,?,?,?,?)",
@@ -120,13 +122,23 @@ def bearer_in_bucket(conn: apsw.Connection, entity_id: int, normalized: str) -> 
 
 def owns_entity(conn: apsw.Connection, agent_id: str, entity_id: int) -> bool:
     """Tell whether the agent has an entity with this id."""
-    return conn.execute(f"SELECT 1 FROM entities WHERE id = ? AND agent_id = ? AND {seen('entities')}", (entity_id, agent_id)).fetchone() is not None
+    return (
+        conn.execute(
+            f"SELECT 1 FROM entities WHERE id = ? AND agent_id = ? AND {seen('entities')}", (entity_id, agent_id)
+        ).fetchone()
+        is not None
+    )
 
 
 def owns_record(conn: apsw.Connection, agent_id: str, rid: Rid) -> bool:
     """Tell whether the agent has this memory or episode."""
     table = "memories" if rid[0] == MEMORY else "episodes"
-    return conn.execute(f"SELECT 1 FROM {table} WHERE id = ? AND agent_id = ? AND {seen(table)}", (rid[1], agent_id)).fetchone() is not None
+    return (
+        conn.execute(
+            f"SELECT 1 FROM {table} WHERE id = ? AND agent_id = ? AND {seen(table)}", (rid[1], agent_id)
+        ).fetchone()
+        is not None
+    )
 
 
 def insert_mention(tx: Transaction, entity_id: int, rid: Rid, declared_by: str) -> None:
@@ -147,7 +159,15 @@ def count_mentions(conn: apsw.Connection, entity_ids: Iterable[int], rid: Rid) -
 
 
 def put_relation(
-    tx: Transaction, agent_id: str, project_id: str, channel: str, subject: Node, predicate: str, obj: Node, anchor_ref: str | None, declared_by: str
+    tx: Transaction,
+    agent_id: str,
+    project_id: str,
+    channel: str,
+    subject: Node,
+    predicate: str,
+    obj: Node,
+    anchor_ref: str | None,
+    declared_by: str,
 ) -> int:
     """Register a relation and return its id; one that stands already in this bucket answers its own id."""
     row = tx.execute(
@@ -178,12 +198,16 @@ def delete_relation(tx: Transaction, agent_id: str, relation_id: int) -> bool:
 
 def delete_mention(tx: Transaction, entity_id: int, rid: Rid) -> bool:
     """Remove a mention; False when there is no such mention."""
-    return _deleted(tx, "DELETE FROM entity_mentions WHERE entity_id = ? AND kind = ? AND record_id = ?", (entity_id, *rid))
+    return _deleted(
+        tx, "DELETE FROM entity_mentions WHERE entity_id = ? AND kind = ? AND record_id = ?", (entity_id, *rid)
+    )
 
 
 def delete_alias(tx: Transaction, entity_id: int, normalized: str) -> bool:
     """Take an alias from an entity; False when it has none of that name. Its own name stays."""
-    return _deleted(tx, "DELETE FROM entity_aliases WHERE entity_id = ? AND normalized = ? AND is_name = 0", (entity_id, normalized))
+    return _deleted(
+        tx, "DELETE FROM entity_aliases WHERE entity_id = ? AND normalized = ? AND is_name = 0", (entity_id, normalized)
+    )
 
 
 def delete_entity(tx: Transaction, entity_id: int) -> None:
@@ -211,12 +235,15 @@ def _nearest(conn: apsw.Connection, scope: Scope, condition: str, params: tuple)
     """Return the matching names, of one spelling only those in the bucket nearest to the axes that the scope gives."""
     axes, values = scope.axes_sql()
     rows = texts(
-        conn, f"SELECT entity_id, normalized, alias, is_name, project_id, channel FROM entity_aliases WHERE {axes} AND {condition} AND {seen('entities', 'entity_id')} ORDER BY entity_id, normalized",
+        conn,
+        f"SELECT entity_id, normalized, alias, is_name, project_id, channel FROM entity_aliases WHERE {axes} AND {condition} AND {seen('entities', 'entity_id')} ORDER BY entity_id, normalized",
         (*values, *params),
     )
 
     def distance(row: tuple) -> tuple[bool, bool]:
-        return scope.project_id is not None and row[4] != scope.project_id, bool(scope.channel) and row[5] != scope.channel
+        return scope.project_id is not None and row[4] != scope.project_id, bool(scope.channel) and row[
+            5
+        ] != scope.channel
 
     best: dict[str, tuple[bool, bool]] = {}
     for row in rows:
@@ -228,7 +255,8 @@ def names_of(conn: apsw.Connection, entity_ids: Iterable[int]) -> dict[int, list
     """Return every name of these entities by entity, the own name first, then by spelling."""
     out: dict[int, list[Name]] = {}
     rows = texts(
-        conn, "SELECT entity_id, normalized, alias, is_name FROM entity_aliases WHERE entity_id IN (SELECT value FROM json_each(?))"
+        conn,
+        "SELECT entity_id, normalized, alias, is_name FROM entity_aliases WHERE entity_id IN (SELECT value FROM json_each(?))"
         " ORDER BY entity_id, is_name DESC, normalized",
         (json.dumps(list(entity_ids)),),
     )
@@ -241,7 +269,9 @@ def entities(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[int]) -> 
     """Return those of the entities that are visible in a scope, by id."""
     axes, values = scope.axes_sql()
     rows = texts(
-        conn, f"SELECT {_ENTITY} FROM entities NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {axes} AND {seen('entities')}", (json.dumps(list(entity_ids)), *values)
+        conn,
+        f"SELECT {_ENTITY} FROM entities NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {axes} AND {seen('entities')}",
+        (json.dumps(list(entity_ids)), *values),
     )
     return {row[0]: Entity(*row) for row in rows}
 
@@ -256,7 +286,8 @@ def entity_relations(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[i
     axes, values = _relation_axes(scope)
     ids = json.dumps(list(entity_ids))
     rows = texts(
-        conn, f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.subject_kind = 'entity' AND r.subject_id = j.value"
+        conn,
+        f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.subject_kind = 'entity' AND r.subject_id = j.value"
         f" WHERE r.object_kind = 'entity' AND {axes}"
         f" UNION SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.object_kind = 'entity' AND r.object_id = j.value"
         f" WHERE r.subject_kind = 'entity' AND {axes} ORDER BY declared_at DESC, id DESC LIMIT ?",
@@ -270,7 +301,8 @@ def record_relations(conn: apsw.Connection, scope: Scope, rids: Iterable[Rid]) -
     axes, values = _relation_axes(scope)
     wanted = set(rids)
     rows = texts(
-        conn, f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r"
+        conn,
+        f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r"
         " ON r.subject_kind = json_extract(j.value, '$[0]') AND r.subject_id = json_extract(j.value, '$[1]')"
         f" WHERE {axes} ORDER BY r.declared_at DESC, r.id DESC",
         (json.dumps(sorted(wanted)), *values),
@@ -311,7 +343,9 @@ def _visible_mentions(scope: Scope, ids: str) -> tuple[str, list]:
     return sql, params
 
 
-def mentions_of(conn: apsw.Connection, scope: Scope, entity_ids: list[int], each: int) -> dict[int, tuple[list[Rid], int]]:
+def mentions_of(
+    conn: apsw.Connection, scope: Scope, entity_ids: list[int], each: int
+) -> dict[int, tuple[list[Rid], int]]:
     """Return, by entity, its first ``each`` visible mentions (memories, then episodes, ids ascending) and how many there are."""
     inner, params = _visible_mentions(scope, json.dumps(entity_ids))
     rows = conn.execute(
@@ -325,7 +359,9 @@ def mentions_of(conn: apsw.Connection, scope: Scope, entity_ids: list[int], each
     return out
 
 
-def records_mentioning(conn: apsw.Connection, scope: Scope, entity_ids: list[int], taken: Iterable[Rid], limit: int) -> list[tuple[int, Rid]]:
+def records_mentioning(
+    conn: apsw.Connection, scope: Scope, entity_ids: list[int], taken: Iterable[Rid], limit: int
+) -> list[tuple[int, Rid]]:
     """Return (entity, record) for the visible records that mention these entities and are not taken, each record once.
 
     In the order of the entities, then lowest id, a memory before an episode of the same id.
@@ -345,18 +381,29 @@ def records_mentioning(conn: apsw.Connection, scope: Scope, entity_ids: list[int
 def entities_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) -> tuple[list[Entity], bool]:
     """Return visible entities with an id above ``after``, and whether more follow."""
     axes, values = scope.axes_sql()
-    rows = texts(conn, f"SELECT {_ENTITY} FROM entities WHERE id > ? AND {axes} AND {seen('entities')} ORDER BY id LIMIT ?", (after, *values, limit + 1))
+    rows = texts(
+        conn,
+        f"SELECT {_ENTITY} FROM entities WHERE id > ? AND {axes} AND {seen('entities')} ORDER BY id LIMIT ?",
+        (after, *values, limit + 1),
+    )
     return [Entity(*row) for row in rows[:limit]], len(rows) > limit
 
 
 def relations_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) -> tuple[list[Relation], bool]:
     """Return visible relations with an id above ``after``, and whether more follow."""
     axes, values = scope.axes_sql()
-    rows = texts(conn, f"SELECT {_RELATION} FROM relations WHERE id > ? AND {axes} AND {seen('relations')} ORDER BY id LIMIT ?", (after, *values, limit + 1))
+    rows = texts(
+        conn,
+        f"SELECT {_RELATION} FROM relations WHERE id > ? AND {axes} AND {seen('relations')} ORDER BY id LIMIT ?",
+        (after, *values, limit + 1),
+    )
     return [_relation(row) for row in rows[:limit]], len(rows) > limit
 
 
 def total(conn: apsw.Connection, scope: Scope) -> tuple[int, int]:
     """Count the visible entities and relations."""
     axes, values = scope.axes_sql()
-    return tuple(conn.execute(f"SELECT count(*) FROM {name} WHERE {axes} AND {seen(name)}", tuple(values)).fetchone()[0] for name in ("entities", "relations"))
+    return tuple(
+        conn.execute(f"SELECT count(*) FROM {name} WHERE {axes} AND {seen(name)}", tuple(values)).fetchone()[0]
+        for name in ("entities", "relations")
+    )

@@ -21,8 +21,10 @@ def below(conn: apsw.Connection, agent_id: str) -> dict[str, list[str]]:
     found: dict[str, set[str]] = {"projects": set(), "channels": set()}
     for table in ("memories", "episodes"):
         for project, channel in conn.execute(
-                f"SELECT DISTINCT project_id, channel FROM (SELECT project_id, channel FROM {table} WHERE agent_id = ?"
-                f" AND {seen(table)} ORDER BY created_at DESC LIMIT {ROWS_LOOKED_AT})", (agent_id,)):
+            f"SELECT DISTINCT project_id, channel FROM (SELECT project_id, channel FROM {table} WHERE agent_id = ?"
+            f" AND {seen(table)} ORDER BY created_at DESC LIMIT {ROWS_LOOKED_AT})",
+            (agent_id,),
+        ):
             found["projects"].add(project)
             found["channels"].add(channel)
     return {name: sorted(values - {""})[:NAMES] for name, values in found.items()}

@@ -47,7 +47,9 @@ def forget(tx: Transaction, kind: str, row_id: int) -> None:
 
 def count(conn: apsw.Connection, most: int | None = None) -> int:
     """Return how many rows wait, counting no further than ``most``."""
-    return conn.execute("SELECT count(*) FROM (SELECT 1 FROM embedding_backlog LIMIT ?)", (-1 if most is None else most,)).fetchone()[0]
+    return conn.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM embedding_backlog LIMIT ?)", (-1 if most is None else most,)
+    ).fetchone()[0]
 
 
 def next_batch(conn: apsw.Connection, most: int, skip: frozenset[tuple[str, int]] = frozenset()) -> list[Waiting]:
@@ -57,12 +59,20 @@ def next_batch(conn: apsw.Connection, most: int, skip: frozenset[tuple[str, int]
     """
     reach = most + len(skip)
     episodes = damaged.texts(
-        conn, "SELECT b.id, e.summary, e.keywords FROM embedding_backlog b JOIN episodes e ON e.id = b.id"
-        " WHERE b.kind = ? ORDER BY b.id DESC LIMIT ?", (EPISODE, reach))
-    found = [Waiting(EPISODE, i, episode_text(summary, keywords), (summary, keywords)) for i, summary, keywords in episodes]
+        conn,
+        "SELECT b.id, e.summary, e.keywords FROM embedding_backlog b JOIN episodes e ON e.id = b.id"
+        " WHERE b.kind = ? ORDER BY b.id DESC LIMIT ?",
+        (EPISODE, reach),
+    )
+    found = [
+        Waiting(EPISODE, i, episode_text(summary, keywords), (summary, keywords)) for i, summary, keywords in episodes
+    ]
     memories = damaged.texts(
-        conn, "SELECT b.id, m.content, m.content_key FROM embedding_backlog b JOIN memories m ON m.id = b.id"
-        " WHERE b.kind = ? ORDER BY b.id DESC LIMIT ?", (MEMORY, reach))
+        conn,
+        "SELECT b.id, m.content, m.content_key FROM embedding_backlog b JOIN memories m ON m.id = b.id"
+        " WHERE b.kind = ? ORDER BY b.id DESC LIMIT ?",
+        (MEMORY, reach),
+    )
     found += [Waiting(MEMORY, i, memory_text(content), key) for i, content, key in memories]
     return [row for row in found if (row.kind, row.id) not in skip][:most]
 
@@ -78,14 +88,20 @@ def forget_missing(tx: Transaction) -> int:
 # An upsert: OR REPLACE would fire none of the triggers that count vectors.
 _PUT = "(id, model, vector) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET model = excluded.model, vector = excluded.vector"
 _ATTACH = {
-    MEMORY: ("SELECT created_at, agent_id, project_id, channel, source_id, content_key FROM memories WHERE id = ?",
-             f"INSERT INTO memory_vectors {_PUT}"),
-    EPISODE: ("SELECT created_at, agent_id, project_id, channel, NULL, summary, keywords FROM episodes WHERE id = ?",
-              f"INSERT INTO episode_vectors {_PUT}"),
+    MEMORY: (
+        "SELECT created_at, agent_id, project_id, channel, source_id, content_key FROM memories WHERE id = ?",
+        f"INSERT INTO memory_vectors {_PUT}",
+    ),
+    EPISODE: (
+        "SELECT created_at, agent_id, project_id, channel, NULL, summary, keywords FROM episodes WHERE id = ?",
+        f"INSERT INTO episode_vectors {_PUT}",
+    ),
 }
 
 
-def attach_vector(tx: Transaction, kind: str, row_id: int, model: str, vector: np.ndarray, origin: Origin | None = None) -> bool:
+def attach_vector(
+    tx: Transaction, kind: str, row_id: int, model: str, vector: np.ndarray, origin: Origin | None = None
+) -> bool:
     """Give a row its vector, tell the vector index and take the row off the list.
 
     With an ``origin`` the vector is refused (False) when the row has changed since; such a row keeps its
@@ -118,4 +134,7 @@ def remember_width(tx: Transaction, model: str, dimension: int) -> None:
     known = known_width(tx.conn)
     if known is None or may_change_width(known[0], model) or (model and not known[0]):
         if known != (model, dimension):
-            tx.execute("INSERT OR REPLACE INTO meta VALUES ('embedding_dimension', ?), ('embedding_model', ?)", (dimension, model))
+            tx.execute(
+                "INSERT OR REPLACE INTO meta VALUES ('embedding_dimension', ?), ('embedding_model', ?)",
+                (dimension, model),
+            )

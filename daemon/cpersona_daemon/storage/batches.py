@@ -19,32 +19,46 @@ def label(tx: Transaction, kind: str, row_id: int, batch: str) -> None:
 
 def unlocked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> list[int]:
     """Return ids of memories of a batch that may be deleted, ascending; agent '' means every agent."""
-    return [i for (i,) in conn.execute(
-        "SELECT b.id FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, '') AND NOT m.locked"
-        f" AND {seen('memories', 'm.id')}"
-        " ORDER BY b.id LIMIT ?", (batch, MEMORY, agent_id, at_most))]
+    return [
+        i
+        for (i,) in conn.execute(
+            "SELECT b.id FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, '') AND NOT m.locked"
+            f" AND {seen('memories', 'm.id')}"
+            " ORDER BY b.id LIMIT ?",
+            (batch, MEMORY, agent_id, at_most),
+        )
+    ]
 
 
 def locked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> tuple[int, list[int]]:
     """Return how many memories of a batch are locked, and the first of their ids."""
     rows = (
         "FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, '') AND m.locked"
-        f" AND {seen('memories', 'm.id')}")
+        f" AND {seen('memories', 'm.id')}"
+    )
     ((count,),) = conn.execute(f"SELECT count(*) {rows}", (batch, MEMORY, agent_id)).fetchall()
-    return count, [i for (i,) in conn.execute(f"SELECT b.id {rows} ORDER BY b.id LIMIT ?", (batch, MEMORY, agent_id, at_most))]
+    return count, [
+        i for (i,) in conn.execute(f"SELECT b.id {rows} ORDER BY b.id LIMIT ?", (batch, MEMORY, agent_id, at_most))
+    ]
 
 
 def episodes(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> list[int]:
     """Return ids of episodes of a batch, ascending; agent '' means every agent."""
-    return [i for (i,) in conn.execute(
-        "SELECT b.id FROM batches b CROSS JOIN episodes e ON e.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (e.agent_id, '')"
-        f" AND {seen('episodes', 'e.id')} ORDER BY b.id LIMIT ?",
-        (batch, EPISODE, agent_id, at_most))]
+    return [
+        i
+        for (i,) in conn.execute(
+            "SELECT b.id FROM batches b CROSS JOIN episodes e ON e.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (e.agent_id, '')"
+            f" AND {seen('episodes', 'e.id')} ORDER BY b.id LIMIT ?",
+            (batch, EPISODE, agent_id, at_most),
+        )
+    ]
 
 
 def total(conn: apsw.Connection, batch: str, agent_id: str) -> int:
     """Count the rows that a batch has; agent '' means every agent."""
     ((count,),) = conn.execute(
         "SELECT count(*) FROM batches b WHERE batch = ?1 AND (?2 = '' OR CASE kind WHEN ?3 THEN (SELECT agent_id FROM memories WHERE id = b.id)"
-        " ELSE (SELECT agent_id FROM episodes WHERE id = b.id) END = ?2)", (batch, agent_id, MEMORY)).fetchall()
+        " ELSE (SELECT agent_id FROM episodes WHERE id = b.id) END = ?2)",
+        (batch, agent_id, MEMORY),
+    ).fetchall()
     return count

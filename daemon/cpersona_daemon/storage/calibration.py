@@ -55,7 +55,9 @@ class Fit:
 def memory_ids(conn: apsw.Connection, agent_id: str) -> np.ndarray:
     """Return the ids of an agent's memories ('' for all agents), ascending: int64."""
     where, params = ("agent_id = ? AND ", (agent_id,)) if agent_id else ("", ())
-    ids = np.fromiter((i for (i,) in conn.execute(f"SELECT id FROM memories WHERE {where}{seen('memories')}", params)), np.int64)
+    ids = np.fromiter(
+        (i for (i,) in conn.execute(f"SELECT id FROM memories WHERE {where}{seen('memories')}", params)), np.int64
+    )
     ids.sort()
     return ids
 
@@ -99,7 +101,7 @@ def sample(conn: apsw.Connection, ids: np.ndarray, size: int, fit: Fit, *seed: o
     at = 0
     while at < len(order) and len(out) < size:
         step = max(_LEAST_CHUNK, size - len(out))
-        out += [row for row in embedded(conn, order[at:at + step].tolist()) if fit.takes(row)]
+        out += [row for row in embedded(conn, order[at : at + step].tolist()) if fit.takes(row)]
         at += step
     if fit.dimension is None and out:
         width = Counter(len(row.vector) for row in out).most_common(1)[0][0]
@@ -134,10 +136,16 @@ def next_in_time(conn: apsw.Connection, rows: list[Sampled], window_seconds: flo
 
 
 def _with_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
-    rows = conn.execute("SELECT v.id FROM json_each(?) j CROSS JOIN memory_vectors v ON v.id = j.value", (json.dumps(ids),))
+    rows = conn.execute(
+        "SELECT v.id FROM json_each(?) j CROSS JOIN memory_vectors v ON v.id = j.value", (json.dumps(ids),)
+    )
     return {i for (i,) in rows}
 
 
 def contents(conn: apsw.Connection, ids: list[int]) -> dict[int, str]:
     """Return the texts of memories by id."""
-    return dict(damaged.texts(conn, "SELECT id, content FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)))
+    return dict(
+        damaged.texts(
+            conn, "SELECT id, content FROM memories WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
+        )
+    )

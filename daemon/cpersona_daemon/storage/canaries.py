@@ -52,15 +52,20 @@ def listed(conn: apsw.Connection, agent_id: str = "") -> list[Canary]:
 def counts(conn: apsw.Connection, agent_id: str = "") -> dict[str, int]:
     """Return `{total, lost}` of an agent's canaries ('' = all) as their last run left them."""
     where, params = ("WHERE agent_id = ?", (agent_id,)) if agent_id else ("", ())
-    total, lost = conn.execute(f"SELECT count(*), coalesce(sum(state IN ('{LOST}', '{GONE}')), 0) FROM canaries {where}", params).fetchone()
+    total, lost = conn.execute(
+        f"SELECT count(*), coalesce(sum(state IN ('{LOST}', '{GONE}')), 0) FROM canaries {where}", params
+    ).fetchone()
     return {"total": total, "lost": lost}
 
 
-def same(conn: apsw.Connection, agent_id: str, project_id: str | None, channel: str, query: str, kind: str, record_id: int) -> Canary | None:
+def same(
+    conn: apsw.Connection, agent_id: str, project_id: str | None, channel: str, query: str, kind: str, record_id: int
+) -> Canary | None:
     """Return the canary that asks exactly this, if there is one."""
     row = conn.execute(
         f"SELECT {_COLUMNS} FROM canaries WHERE agent_id = ? AND project_id IS ? AND channel = ? AND query = ? AND kind = ? AND record_id = ?",
-        (agent_id, project_id, channel, query, kind, record_id)).fetchone()
+        (agent_id, project_id, channel, query, kind, record_id),
+    ).fetchone()
     return None if row is None else Canary(*row)
 
 
@@ -68,11 +73,14 @@ def count(conn: apsw.Connection, agent_id: str) -> int:
     return conn.execute("SELECT count(*) FROM canaries WHERE agent_id = ?", (agent_id,)).fetchone()[0]
 
 
-def insert(tx: Transaction, agent_id: str, project_id: str | None, channel: str, query: str, kind: str, record_id: int) -> int:
+def insert(
+    tx: Transaction, agent_id: str, project_id: str | None, channel: str, query: str, kind: str, record_id: int
+) -> int:
     """Save a question and return its id."""
     tx.execute(
         "INSERT INTO canaries (agent_id, project_id, channel, query, kind, record_id, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (agent_id, project_id, channel, query, kind, record_id, created_text(tx.now)))
+        (agent_id, project_id, channel, query, kind, record_id, created_text(tx.now)),
+    )
     return tx.conn.last_insert_rowid()
 
 
@@ -89,13 +97,21 @@ def remove_agent(tx: Transaction, agent_id: str) -> None:
 def record(tx: Transaction, outcomes: list[tuple[int, str, int | None]]) -> None:
     """Keep how a run went: (id, state, rank) each."""
     for canary_id, state, rank in outcomes:
-        tx.execute("UPDATE canaries SET ran_at = ?, state = ?, rank = ? WHERE id = ?", (created_text(tx.now), state, rank, canary_id))
+        tx.execute(
+            "UPDATE canaries SET ran_at = ?, state = ?, rank = ? WHERE id = ?",
+            (created_text(tx.now), state, rank, canary_id),
+        )
 
 
 def exists(conn: apsw.Connection, agent_id: str, kind: str, record_id: int) -> bool:
     """Tell whether an agent has this row."""
     table = "memories" if kind == MEMORY else "episodes"
-    return conn.execute(f"SELECT 1 FROM {table} WHERE id = ? AND agent_id = ? AND {seen(table)}", (record_id, agent_id)).fetchone() is not None
+    return (
+        conn.execute(
+            f"SELECT 1 FROM {table} WHERE id = ? AND agent_id = ? AND {seen(table)}", (record_id, agent_id)
+        ).fetchone()
+        is not None
+    )
 
 
 def ran_with(conn: apsw.Connection) -> str | None:

@@ -41,7 +41,9 @@ def open_reading(path: str) -> apsw.Connection:
     if os.path.exists(path + SHM) or os.access(os.path.dirname(path), os.W_OK | os.X_OK):
         conn = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     elif _size(path + WAL):
-        raise ReadOnly(f"{path}{WAL} holds writes that are not folded into the database yet, and nothing can be written beside it")
+        raise ReadOnly(
+            f"{path}{WAL} holds writes that are not folded into the database yet, and nothing can be written beside it"
+        )
     else:
         conn = open_unchanging(path)
     conn.set_busy_timeout(BUSY_TIMEOUT_MS)

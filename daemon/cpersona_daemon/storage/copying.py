@@ -53,8 +53,14 @@ def read(conn: apsw.Connection, kind: str, ids: list[int], source: str, target: 
     for row in rows(conn, statement, (json.dumps(ids), source)):
         if not isinstance(row, Unreadable):
             new = made(target, row)
-            reason = unfit(new.content, new.source, new.metadata) if kind == MEMORY else unfit(new.summary + new.keywords)
-            row = Unreadable(row[0], reason) if reason is not None else Copyable(row[0], new, row[-3] or "", row[-2], bool(row[-1]))
+            reason = (
+                unfit(new.content, new.source, new.metadata) if kind == MEMORY else unfit(new.summary + new.keywords)
+            )
+            row = (
+                Unreadable(row[0], reason)
+                if reason is not None
+                else Copyable(row[0], new, row[-3] or "", row[-2], bool(row[-1]))
+            )
         found.append(row)
     return found
 
@@ -72,15 +78,18 @@ def _episode(agent_id: str, row: tuple) -> episodes.NewEpisode:
 def watch(tx: Transaction, source: str, target: str) -> None:
     """Begin to note which rows of the source are changed or deleted, and which of the target are deleted."""
     unwatch(tx)
-    tx.execute("CREATE TEMP TABLE merge_source (agent_id TEXT); CREATE TEMP TABLE merge_agents (agent_id TEXT);"
-               " CREATE TEMP TABLE merge_changed (kind TEXT, id INTEGER, PRIMARY KEY (kind, id)) WITHOUT ROWID")
+    tx.execute(
+        "CREATE TEMP TABLE merge_source (agent_id TEXT); CREATE TEMP TABLE merge_agents (agent_id TEXT);"
+        " CREATE TEMP TABLE merge_changed (kind TEXT, id INTEGER, PRIMARY KEY (kind, id)) WITHOUT ROWID"
+    )
     tx.execute("INSERT INTO temp.merge_source VALUES (?)", (source,))
     tx.execute("INSERT INTO temp.merge_agents VALUES (?), (?)", (source, target))
     for kind, table in ((MEMORY, "memories"), (EPISODE, "episodes")):
         for event, agents in (("UPDATE", "merge_source"), ("DELETE", "merge_agents")):
             tx.execute(
                 f"CREATE TEMP TRIGGER merge_{event}_{table} AFTER {event} ON main.{table} WHEN old.agent_id IN {agents} BEGIN"
-                f" INSERT OR IGNORE INTO merge_changed VALUES ('{kind}', old.id); END")
+                f" INSERT OR IGNORE INTO merge_changed VALUES ('{kind}', old.id); END"
+            )
 
 
 def unwatch(tx: Transaction) -> None:
@@ -88,7 +97,9 @@ def unwatch(tx: Transaction) -> None:
     for table in ("memories", "episodes"):
         for event in ("UPDATE", "DELETE"):
             tx.execute(f"DROP TRIGGER IF EXISTS temp.merge_{event}_{table}")
-    tx.execute("DROP TABLE IF EXISTS temp.merge_source; DROP TABLE IF EXISTS temp.merge_agents; DROP TABLE IF EXISTS temp.merge_changed")
+    tx.execute(
+        "DROP TABLE IF EXISTS temp.merge_source; DROP TABLE IF EXISTS temp.merge_agents; DROP TABLE IF EXISTS temp.merge_changed"
+    )
 
 
 def count_changed(conn: apsw.Connection) -> int:
@@ -106,6 +117,11 @@ def take_changed(tx: Transaction, at_most: int = -1) -> list[tuple[str, int]]:
 
 def hide_relations_of_hidden(tx: Transaction, agent_id: str) -> None:
     """Let nobody see the agent's relations that name a hidden record."""
-    ends = " OR ".join(f"{end}_kind = '{kind}' AND {end}_id IN hidden_{table}" for end in ("subject", "object")
-                       for kind, table in ((MEMORY, "memories"), (EPISODE, "episodes")))
-    tx.execute(f"INSERT OR IGNORE INTO hidden_relations SELECT id FROM relations WHERE agent_id = ? AND ({ends})", (agent_id,))
+    ends = " OR ".join(
+        f"{end}_kind = '{kind}' AND {end}_id IN hidden_{table}"
+        for end in ("subject", "object")
+        for kind, table in ((MEMORY, "memories"), (EPISODE, "episodes"))
+    )
+    tx.execute(
+        f"INSERT OR IGNORE INTO hidden_relations SELECT id FROM relations WHERE agent_id = ? AND ({ends})", (agent_id,)
+    )

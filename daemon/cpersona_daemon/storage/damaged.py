@@ -64,9 +64,17 @@ def texts(conn: apsw.Connection, sql: str, params: tuple = ()) -> list[tuple]:
     try:
         return cursor.fetchall()
     except UnicodeDecodeError:
-        columns = ", ".join(f'typeof("{name}"), iif(typeof("{name}") = \'text\', CAST("{name}" AS BLOB), "{name}")' for name, _ in conn.execute(sql, params).getdescription())
-    return [tuple(value.decode("utf-8", "replace") if kind == "text" else value for kind, value in zip(row[::2], row[1::2], strict=True))
-            for row in conn.execute(f"SELECT {columns} FROM ({sql})", params)]
+        columns = ", ".join(
+            f'typeof("{name}"), iif(typeof("{name}") = \'text\', CAST("{name}" AS BLOB), "{name}")'
+            for name, _ in conn.execute(sql, params).getdescription()
+        )
+    return [
+        tuple(
+            value.decode("utf-8", "replace") if kind == "text" else value
+            for kind, value in zip(row[::2], row[1::2], strict=True)
+        )
+        for row in conn.execute(f"SELECT {columns} FROM ({sql})", params)
+    ]
 
 
 def unfit(content: str, *values: str) -> str | None:
@@ -77,7 +85,11 @@ def unfit(content: str, *values: str) -> str | None:
     if len(content) + sum(map(len, values)) <= _SURELY_FITS:
         return None
     size = sum(len(text.encode()) for text in (content, *values))
-    return f"it has {size} bytes, more than an answer carries; `cpersona export` writes it to a file" if size > fields.MAX_FRAME_BYTES - 65_536 else None
+    return (
+        f"it has {size} bytes, more than an answer carries; `cpersona export` writes it to a file"
+        if size > fields.MAX_FRAME_BYTES - 65_536
+        else None
+    )
 
 
 def nests_deeper(text: str, most: int) -> bool:

@@ -74,7 +74,13 @@ class _Pending:
 
     __slots__ = ("job", "key", "future", "keep", "waiter")
 
-    def __init__(self, job: WriteJob, key: Key | None, keep: Callable[[Any], bool] | None = None, waiter: asyncio.Future | None = None):
+    def __init__(
+        self,
+        job: WriteJob,
+        key: Key | None,
+        keep: Callable[[Any], bool] | None = None,
+        waiter: asyncio.Future | None = None,
+    ):
         self.job, self.key, self.keep, self.waiter = job, key, keep, waiter
         self.future: Future | None = Future() if waiter is None else None
 
@@ -97,8 +103,10 @@ def _tell(outcomes: list[tuple[asyncio.Future, Any, BaseException | None]]) -> N
 def _set_up(conn: apsw.Connection) -> apsw.Connection:
     conn.set_busy_timeout(connection.BUSY_TIMEOUT_MS)
     # mmap_size 0: a page of a mapped file that was cut short, or that the disk cannot read, is a signal and not an error.
-    conn.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000;"
-                 " PRAGMA mmap_size = 0")
+    conn.execute(
+        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000;"
+        " PRAGMA mmap_size = 0"
+    )
     return conn
 
 
@@ -231,13 +239,17 @@ class Database:
             if self.lost is not None:
                 raise ShuttingDown(f"{self.lost}; the daemon is leaving")
             if self.read_only:
-                raise ReadOnly("the database cannot be written to, so the daemon serves it for reading alone; nothing was written")
+                raise ReadOnly(
+                    "the database cannot be written to, so the daemon serves it for reading alone; nothing was written"
+                )
             self._in_flight += 1
             self._queue.put(pending)
 
     async def write(self, job: WriteJob, key: Key | None = None) -> Any:
         """Run ``job(tx)`` in the next group commit and return its durable result."""
-        waiter = asyncio.get_running_loop().create_future()  # cancelled with the caller; a job that has not begun is then left out
+        waiter = (
+            asyncio.get_running_loop().create_future()
+        )  # cancelled with the caller; a job that has not begun is then left out
         self._put(_Pending(job, key, waiter=waiter))
         return await waiter
 
@@ -255,7 +267,9 @@ class Database:
             try:
                 outcomes = self._commit(group)
             except BaseException as error:
-                log.critical("a commit failed unexpectedly: %s", type(error).__name__, exc_info=log.isEnabledFor(logging.DEBUG))
+                log.critical(
+                    "a commit failed unexpectedly: %s", type(error).__name__, exc_info=log.isEnabledFor(logging.DEBUG)
+                )
                 self._lose(f"a commit failed unexpectedly ({type(error).__name__}: {error})")
                 outcomes = [(None, ShuttingDown(f"{self.lost}; whether this was kept is not known"))] * len(group)
             self._answer(group, outcomes)
@@ -333,12 +347,16 @@ class Database:
                 self.write_problem = str(ours)
             return [(None, ours)] * len(group)
         # A job whose first statement found no room is not half done, and what little the others wrote was committed.
-        self.write_problem = next((str(error) for _, error in outcomes if isinstance(error, (StorageFailure, ReadOnly))), None)
+        self.write_problem = next(
+            (str(error) for _, error in outcomes if isinstance(error, (StorageFailure, ReadOnly))), None
+        )
         if reached is not None:
             self.on_commit(changes, reached)
         return self._on_firm_ground(outcomes)
 
-    def _on_firm_ground(self, outcomes: list[tuple[Any, BaseException | None]]) -> list[tuple[Any, BaseException | None]]:
+    def _on_firm_ground(
+        self, outcomes: list[tuple[Any, BaseException | None]]
+    ) -> list[tuple[Any, BaseException | None]]:
         """Return what may be promised of a commit: nothing, where it went into a file that has lost its name."""
         missing = self._ground.lost()
         if missing is None:
@@ -379,7 +397,9 @@ class Database:
             except RuntimeError:
                 pass  # the loop is closed, nobody waits any more
 
-    def _run_all(self, group: list[_Pending], apart: bool) -> tuple[list[tuple[Any, BaseException | None]], list[Change]]:
+    def _run_all(
+        self, group: list[_Pending], apart: bool
+    ) -> tuple[list[tuple[Any, BaseException | None]], list[Change]]:
         """Run the jobs in a new transaction; with ``apart`` each in a savepoint, else it raises _HalfDone for one that failed after writing."""
         conn = self._writer_conn
         conn.execute("BEGIN IMMEDIATE")
@@ -392,7 +412,9 @@ class Database:
         idempotency.keep(conn, self._clock.now(), {key: answer for key, answer in answers.items() if key not in before})
         return outcomes, changes
 
-    def _run_apart(self, pending: _Pending, changes: list[Change], answers: dict[str, Kept]) -> tuple[Any, BaseException | None]:
+    def _run_apart(
+        self, pending: _Pending, changes: list[Change], answers: dict[str, Kept]
+    ) -> tuple[Any, BaseException | None]:
         conn = self._writer_conn
         conn.execute("SAVEPOINT job")
         try:
@@ -403,12 +425,18 @@ class Database:
         conn.execute("RELEASE job")
         return outcome
 
-    def _run(self, pending: _Pending, changes: list[Change], answers: dict[str, Kept]) -> tuple[Any, BaseException | None]:
+    def _run(
+        self, pending: _Pending, changes: list[Change], answers: dict[str, Kept]
+    ) -> tuple[Any, BaseException | None]:
         """Run one job; ``answers`` holds what is known by its key, and gets what this job answers."""
         conn = self._writer_conn
         key = pending.key
         if key is not None and (known := answers.get(key.text)) is not None:
-            return (_decode(known.answer), None) if known.answers(key) else (None, KeyUsed("the idempotency key was used for another request, so nothing was done"))
+            return (
+                (_decode(known.answer), None)
+                if known.answers(key)
+                else (None, KeyUsed("the idempotency key was used for another request, so nothing was done"))
+            )
         tx, before = Transaction(conn, self._clock.now()), conn.total_changes()
         try:
             result = pending.job(tx)

@@ -54,7 +54,11 @@ class Episode:
     @property
     def cut(self) -> dict | None:
         """The mark of a summary that was cut, None for one that is whole."""
-        return None if self.whole_length is None or self.whole_key is None else Whole(self.whole_length, self.whole_key).told(self.summary)
+        return (
+            None
+            if self.whole_length is None or self.whole_key is None
+            else Whole(self.whole_length, self.whole_key).told(self.summary)
+        )
 
 
 _FULL = "id, agent_id, project_id, channel, summary, keywords, start_time, end_time, resolved, created_at, whole_length, whole_key"
@@ -65,8 +69,18 @@ def insert(tx: Transaction, new: NewEpisode) -> int:
     tx.execute(
         "INSERT INTO episodes (agent_id, project_id, channel, created_at, start_time, end_time, resolved, keywords, summary, whole_length, whole_key)"
         " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-        (new.agent_id, new.project_id, new.channel, new.created_at or created_text(tx.now), new.start_time, new.end_time,
-         int(new.resolved), new.keywords, new.summary, *((new.whole.length, new.whole.key) if new.whole else (None, None))),
+        (
+            new.agent_id,
+            new.project_id,
+            new.channel,
+            new.created_at or created_text(tx.now),
+            new.start_time,
+            new.end_time,
+            int(new.resolved),
+            new.keywords,
+            new.summary,
+            *((new.whole.length, new.whole.key) if new.whole else (None, None)),
+        ),
     )
     episode_id = tx.conn.last_insert_rowid()
     lexical.add_episode(tx.conn, episode_id, new.agent_id, new.summary, new.keywords)
@@ -87,7 +101,9 @@ def delete(tx: Transaction, episode_id: int, noted: bool = True) -> None:
 
 def owner(conn: apsw.Connection, episode_id: int) -> str | None:
     """Return the agent that an episode belongs to, or None when there is no such episode."""
-    row = conn.execute(f"SELECT agent_id FROM episodes WHERE id = ? AND {hidden.seen('episodes')}", (episode_id,)).fetchone()
+    row = conn.execute(
+        f"SELECT agent_id FROM episodes WHERE id = ? AND {hidden.seen('episodes')}", (episode_id,)
+    ).fetchone()
     return None if row is None else row[0]
 
 
@@ -99,7 +115,9 @@ def _read(row: tuple | Unreadable) -> Episode | Unreadable:
     return episode if reason is None else Unreadable(episode.id, reason)
 
 
-def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Episode | Unreadable]:
+def by_ids(
+    conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None
+) -> dict[int, Episode | Unreadable]:
     """Return the episodes with these ids that are visible in the scope (or owned by the agent), by id."""
     seen = None if scope is None else scope.row_sql("episodes")
     return {row.id: row for row in map(_read, tables.by_ids(conn, "episodes", _FULL, ids, seen, agent_id))}
@@ -110,7 +128,9 @@ def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
     return tables.without_vector(conn, "episode_vectors", ids)
 
 
-def newest(conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, channel: str = "") -> list[Episode | Unreadable]:
+def newest(
+    conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, channel: str = ""
+) -> list[Episode | Unreadable]:
     """Return episodes created_at DESC, id DESC; agent '' lists all agents."""
     found = map(_read, tables.newest(conn, "episodes", _FULL, agent_id, project_id, limit, channel=channel))
     return tables.within_a_frame(found, lambda episode: len(episode.summary) + len(episode.keywords))
@@ -124,5 +144,7 @@ def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
 def boundary(conn: apsw.Connection, scope: Scope) -> str | None:
     """Return the created_at of the newest episode in the axes of a scope, or None without episodes."""
     condition, params = scope.row_sql("episodes")
-    row = conn.execute(f"SELECT created_at FROM episodes WHERE {condition} ORDER BY created_at DESC LIMIT 1", tuple(params)).fetchone()
+    row = conn.execute(
+        f"SELECT created_at FROM episodes WHERE {condition} ORDER BY created_at DESC LIMIT 1", tuple(params)
+    ).fetchone()
     return None if row is None else row[0]

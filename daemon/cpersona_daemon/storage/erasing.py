@@ -17,14 +17,19 @@ def _records(tx: Transaction, kind: str, table: str, vectors: str, ids: list[int
     tx.execute(f"DELETE FROM {vectors} WHERE id IN (SELECT value FROM json_each(?))", (named,))
     tx.changes += [VectorDrop(kind, row_id) for row_id in ids]
     tx.execute("DELETE FROM embedding_backlog WHERE kind = ? AND id IN (SELECT value FROM json_each(?))", (kind, named))
-    tx.execute("DELETE FROM entity_mentions WHERE kind = ? AND record_id IN (SELECT value FROM json_each(?))", (kind, named))
+    tx.execute(
+        "DELETE FROM entity_mentions WHERE kind = ? AND record_id IN (SELECT value FROM json_each(?))", (kind, named)
+    )
     _relations_of(tx, kind, named)
     tx.execute(f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))", (named,))
 
 
 def _relations_of(tx: Transaction, kind: str, named: str) -> None:
     for end in ("subject", "object"):
-        tx.execute(f"DELETE FROM relations WHERE {end}_kind = ? AND {end}_id IN (SELECT value FROM json_each(?))", (kind, named))
+        tx.execute(
+            f"DELETE FROM relations WHERE {end}_kind = ? AND {end}_id IN (SELECT value FROM json_each(?))",
+            (kind, named),
+        )
 
 
 def memories(tx: Transaction, ids: list[int]) -> None:

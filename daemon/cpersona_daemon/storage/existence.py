@@ -18,9 +18,14 @@ from .frequencies import owner
 from .scope import Scope
 
 LOOKED_AT = 50  # the newest rows with all words, among which one that holds the text itself is preferred
-LOOKED_THROUGH = 1_000  # the agent's newest rows with a term, of which one in scope is sought; a term in more rows is taken for held
+LOOKED_THROUGH = (
+    1_000  # the agent's newest rows with a term, of which one in scope is sought; a term in more rows is taken for held
+)
 
-_TABLES = {MEMORY: ("memory_fts", "memories", "m.content"), EPISODE: ("episode_fts", "episodes", "m.summary || ' ' || m.keywords")}
+_TABLES = {
+    MEMORY: ("memory_fts", "memories", "m.content"),
+    EPISODE: ("episode_fts", "episodes", "m.summary || ' ' || m.keywords"),
+}
 
 
 def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) -> tuple[Rid, bool] | None:
@@ -37,10 +42,16 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
         fts, table, body = _TABLES[kind]
         axes, params = scope.sql(kind, "m.")
         rows = texts(
-            conn, f"SELECT m.id, {body} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes} ORDER BY f.rowid DESC LIMIT ?",
-            (expression, *params, LOOKED_AT))
+            conn,
+            f"SELECT m.id, {body} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes} ORDER BY f.rowid DESC LIMIT ?",
+            (expression, *params, LOOKED_AT),
+        )
         if both and (waiting := former.holders(conn, kind, query.terms, scope, LOOKED_AT)):
-            rows += texts(conn, f"SELECT m.id, {body} FROM {table} m WHERE m.id IN (SELECT value FROM json_each(?))", (json.dumps(waiting),))
+            rows += texts(
+                conn,
+                f"SELECT m.id, {body} FROM {table} m WHERE m.id IN (SELECT value FROM json_each(?))",
+                (json.dumps(waiting),),
+            )
             rows.sort(reverse=True)
         for row_id, content in rows:
             if needle in _folded(content):
@@ -59,8 +70,14 @@ def holds(conn: apsw.Connection, term: Term, scope: Scope) -> bool:
         ((inside, looked_through),) = conn.execute(
             f"WITH f AS MATERIALIZED ({newest})"
             f" SELECT EXISTS (SELECT 1 FROM f CROSS JOIN {table} m ON m.id = f.rowid WHERE {axes}), (SELECT count(*) FROM f)",
-            (_within(scope, _any_form(term)), LOOKED_THROUGH, *params)).fetchall()
-        if inside or looked_through == LOOKED_THROUGH or former.present(conn) and former.holders(conn, kind, [term], scope, 1):
+            (_within(scope, _any_form(term)), LOOKED_THROUGH, *params),
+        ).fetchall()
+        if (
+            inside
+            or looked_through == LOOKED_THROUGH
+            or former.present(conn)
+            and former.holders(conn, kind, [term], scope, 1)
+        ):
             return True
     return False
 

@@ -17,9 +17,13 @@ from . import damaged
 from .frequencies import owner, rewritten
 from .scope import Scope
 
-_TABLES = {MEMORY: ("memory_fts_former", "memory_fts", "memories", "content"), EPISODE: ("episode_fts_former", "episode_fts", "episodes", "summary, keywords")}
+_TABLES = {
+    MEMORY: ("memory_fts_former", "memory_fts", "memories", "content"),
+    EPISODE: ("episode_fts_former", "episode_fts", "episodes", "summary, keywords"),
+}
 _WRITE = {
-    MEMORY: "INSERT INTO memory_fts (rowid, body, owner) VALUES (?, ?, ?)", EPISODE: "INSERT INTO episode_fts (rowid, summary, keywords, owner) VALUES (?, ?, ?, ?)",
+    MEMORY: "INSERT INTO memory_fts (rowid, body, owner) VALUES (?, ?, ?)",
+    EPISODE: "INSERT INTO episode_fts (rowid, summary, keywords, owner) VALUES (?, ?, ?, ?)",
 }
 
 
@@ -30,11 +34,20 @@ def present(conn: apsw.Connection) -> bool:
 
 def any_form(term: Term) -> str:
     """Return what finds a term as it was indexed then: in today's spelling, or as it is written."""
-    forms = dict.fromkeys((term.token, *([quoted(term.prefix) + "*"] if term.prefix else []), *([term.phrase] if term.phrase else []), quoted(term.text)))
+    forms = dict.fromkeys(
+        (
+            term.token,
+            *([quoted(term.prefix) + "*"] if term.prefix else []),
+            *([term.phrase] if term.phrase else []),
+            quoted(term.text),
+        )
+    )
     return f"({' OR '.join(forms)})"
 
 
-def search(conn: apsw.Connection, kind: str, terms: Sequence[Term], scope: Scope, depth: int) -> list[tuple[int, float]]:
+def search(
+    conn: apsw.Connection, kind: str, terms: Sequence[Term], scope: Scope, depth: int
+) -> list[tuple[int, float]]:
     """Return the best ``depth`` rows in scope that wait for new postings as (id, bm25), best first."""
     if not terms:
         return []
@@ -43,17 +56,22 @@ def search(conn: apsw.Connection, kind: str, terms: Sequence[Term], scope: Scope
     return conn.execute(
         f"SELECT f.rowid, bm25({fts}) AS score FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
         f" WHERE {fts} MATCH ? AND {axes} AND f.rowid NOT IN (SELECT id FROM {today}_docsize) ORDER BY score, f.rowid LIMIT ?",
-        (" OR ".join(map(any_form, terms)), *params, depth)).fetchall()
+        (" OR ".join(map(any_form, terms)), *params, depth),
+    ).fetchall()
 
 
 def holders(conn: apsw.Connection, kind: str, terms: Sequence[Term], scope: Scope, most: int) -> list[int]:
     """Return the newest ``most`` rows in scope that wait for new postings and hold every term."""
     fts, today, table, _ = _TABLES[kind]
     axes, params = scope.sql(kind, "m.")
-    return [i for (i,) in conn.execute(
-        f"SELECT f.rowid FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
-        f" WHERE {fts} MATCH ? AND {axes} AND f.rowid NOT IN (SELECT id FROM {today}_docsize) ORDER BY f.rowid DESC LIMIT ?",
-        (" AND ".join(map(any_form, terms)), *params, most))]
+    return [
+        i
+        for (i,) in conn.execute(
+            f"SELECT f.rowid FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
+            f" WHERE {fts} MATCH ? AND {axes} AND f.rowid NOT IN (SELECT id FROM {today}_docsize) ORDER BY f.rowid DESC LIMIT ?",
+            (" AND ".join(map(any_form, terms)), *params, most),
+        )
+    ]
 
 
 def write_anew(conn: apsw.Connection, most: int) -> bool:
@@ -62,8 +80,11 @@ def write_anew(conn: apsw.Connection, most: int) -> bool:
         return False
     for kind, (_, today, table, text) in _TABLES.items():
         rows = damaged.texts(
-            conn, f"SELECT id, agent_id, {text} FROM {table} WHERE id < coalesce((SELECT value FROM meta WHERE key = ?), 9e18)"
-            f" AND id NOT IN (SELECT id FROM {today}_docsize) ORDER BY id DESC LIMIT ?", (f"former_{kind}", most))
+            conn,
+            f"SELECT id, agent_id, {text} FROM {table} WHERE id < coalesce((SELECT value FROM meta WHERE key = ?), 9e18)"
+            f" AND id NOT IN (SELECT id FROM {today}_docsize) ORDER BY id DESC LIMIT ?",
+            (f"former_{kind}", most),
+        )
         for row_id, agent_id, *body in reversed(rows):  # FTS5 writes out what it gathered before a row with a lower id
             conn.execute(_WRITE[kind], (row_id, *map(index_text, body), owner(agent_id)))
         if rows:

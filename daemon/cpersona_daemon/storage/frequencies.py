@@ -25,12 +25,16 @@ from ..vectors.changes import EPISODE, MEMORY
 from .scope import Scope
 
 TABLES = {MEMORY: ("memory_fts", "memory_terms", "memories"), EPISODE: ("episode_fts", "episode_terms", "episodes")}
-PRUNED_FROM = 1_000  # from this size of the table on, looking at words one by one costs less than ranking all rows of all of them
+PRUNED_FROM = (
+    1_000  # from this size of the table on, looking at words one by one costs less than ranking all rows of all of them
+)
 _BM25_LIMIT = 2.2 * (1 + 1e-9)  # FTS5's k1 + 1, and room for the last bits
 _EDGES = 8  # a common word is looked at anew when another eighth of ``limit`` rows was added
 _KEPT = 20_000
 NEWEST_ROWS = 20_000  # of an agent: what a word weighs is counted in these
-_CELL = 2_500  # the window of the newest rows begins at an id that this divides, so that what was counted holds for a while
+_CELL = (
+    2_500  # the window of the newest rows begins at an id that this divides, so that what was counted holds for a while
+)
 _FEW_ADDED = 200  # rows are looked at one by one sooner than the postings of an agent from their end
 _AGENTS_KEPT = 4_096
 _ADDED_AT_MOST = 50_000  # so many new rows are counted one by one; after more, everything is counted anew
@@ -38,7 +42,9 @@ _ADDED_AT_MOST = 50_000  # so many new rows are counted one by one; after more, 
 
 def rewritten(conn: apsw.Connection, kind: str) -> None:
     """Note that postings of rows that had some change or go: what was counted before is no longer true."""
-    conn.execute("INSERT INTO meta VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET value = value + 1", (f"rewritten_{kind}",))
+    conn.execute(
+        "INSERT INTO meta VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET value = value + 1", (f"rewritten_{kind}",)
+    )
 
 
 @lru_cache(_AGENTS_KEPT)
@@ -79,8 +85,15 @@ class Known:
         with self._lock:
             have = self._tables.get(kind)
             if have is not None and (rewrites < have.rewrites or rewrites == have.rewrites and highest < have.highest):
-                return _Table(rewrites, rows, highest)  # an older snapshot; what it counts is of no use to the next ones
-            if have is None or have.rewrites != rewrites or not self._only_added(conn, kind, have, rows, highest) or len(have.values) > _KEPT:
+                return _Table(
+                    rewrites, rows, highest
+                )  # an older snapshot; what it counts is of no use to the next ones
+            if (
+                have is None
+                or have.rewrites != rewrites
+                or not self._only_added(conn, kind, have, rows, highest)
+                or len(have.values) > _KEPT
+            ):
                 have = self._tables[kind] = _Table(rewrites, rows, highest)
             have.rows, have.highest = rows, highest
             return have
@@ -152,7 +165,8 @@ class Frequencies:
         if at > self._highest:
             at, known = -1, 0
         ((more,),) = self.conn.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM {self.fts} WHERE {self.fts} MATCH ? AND rowid > ? LIMIT ?)", (expression, at, self.limit + 1 - known)
+            f"SELECT count(*) FROM (SELECT 1 FROM {self.fts} WHERE {self.fts} MATCH ? AND rowid > ? LIMIT ?)",
+            (expression, at, self.limit + 1 - known),
         ).fetchall()
         return keep(self._values, place, self._highest, known + more)
 
@@ -179,7 +193,12 @@ class Frequencies:
             f"SELECT min(id) FROM (SELECT rowid AS id FROM {self.fts} WHERE {self.fts} MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?)",
             (expression, self._edge, self.limit),
         ).fetchall()
-        return keep(self._values, place, self._edge, max(self.limit + 1, self.limit * self._edge // max(1, self._edge - (lowest or 0) + 1)))
+        return keep(
+            self._values,
+            place,
+            self._edge,
+            max(self.limit + 1, self.limit * self._edge // max(1, self._edge - (lowest or 0) + 1)),
+        )
 
     def of_prefix(self, prefix: str) -> int:
         """Return the number of postings of the terms that start with ``prefix``; FTS5 merges all of them before its first row."""
@@ -214,10 +233,14 @@ class Own:
         if at == self._table.highest:
             return known
         if 0 <= at < self._table.highest <= at + _FEW_ADDED:
-            ((newest,),) = self._table.conn.execute(f"SELECT max(id) FROM {TABLES[self._table.kind][2]} WHERE id > ? AND +agent_id = ?", (at, self._agent)).fetchall()
+            ((newest,),) = self._table.conn.execute(
+                f"SELECT max(id) FROM {TABLES[self._table.kind][2]} WHERE id > ? AND +agent_id = ?", (at, self._agent)
+            ).fetchall()
             return keep(self._table.values, place, self._table.highest, newest or known)
         fts = self._table.fts
-        newest = self._table.conn.execute(f"SELECT rowid FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT 1", (self.owner,)).fetchall()
+        newest = self._table.conn.execute(
+            f"SELECT rowid FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT 1", (self.owner,)
+        ).fetchall()
         return keep(self._table.values, place, self._table.highest, newest[0][0] if newest else 0)
 
     def _window(self) -> tuple[int, int, bool]:
@@ -226,8 +249,13 @@ class Own:
         at, known = self._table.values.get(place, (-1, None))
         if at == self._highest:
             lowest, rows, first_cell = known
-        elif 0 <= at < self._highest and known[1] + (more := self._between(at + 1, self._highest)) - known[2] < NEWEST_ROWS:
-            lowest, rows, first_cell = keep(self._table.values, place, self._highest, (known[0], known[1] + more, known[2]))
+        elif (
+            0 <= at < self._highest
+            and known[1] + (more := self._between(at + 1, self._highest)) - known[2] < NEWEST_ROWS
+        ):
+            lowest, rows, first_cell = keep(
+                self._table.values, place, self._highest, (known[0], known[1] + more, known[2])
+            )
         else:
             lowest, rows, first_cell = keep(self._table.values, place, self._highest, self._afresh())
         return lowest, rows, rows < NEWEST_ROWS
@@ -236,7 +264,8 @@ class Own:
         """Return (lowest, rows from there on, how many of those lie in the first cell)."""
         fts = self._table.fts
         ((count, oldest),) = self._table.conn.execute(
-            f"SELECT count(*), min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT ?)", (self.owner, NEWEST_ROWS),
+            f"SELECT count(*), min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT ?)",
+            (self.owner, NEWEST_ROWS),
         ).fetchall()
         if count < NEWEST_ROWS:
             return 0, count, 0
@@ -246,7 +275,9 @@ class Own:
 
     def _between(self, lowest: int, highest: int) -> int:
         fts = self._table.fts
-        ((count,),) = self._table.conn.execute(f"SELECT count(*) FROM {fts} WHERE {fts} MATCH ? AND rowid BETWEEN ? AND ?", (self.owner, lowest, highest)).fetchall()
+        ((count,),) = self._table.conn.execute(
+            f"SELECT count(*) FROM {fts} WHERE {fts} MATCH ? AND rowid BETWEEN ? AND ?", (self.owner, lowest, highest)
+        ).fetchall()
         return count
 
     @property
@@ -271,7 +302,8 @@ class Own:
             at, known = -1, 0
         ((more,),) = self._table.conn.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM {fts} WHERE {fts} MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?)",
-            (self.within(expression), max(lowest, at + 1), self._highest, most - known if most >= 0 else -1)).fetchall()
+            (self.within(expression), max(lowest, at + 1), self._highest, most - known if most >= 0 else -1),
+        ).fetchall()
         return keep(values, place, self._highest, known + more)
 
     def begins(self, expression: str) -> int:
@@ -283,7 +315,8 @@ class Own:
             return known
         ((lowest,),) = self._table.conn.execute(
             f"SELECT min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?)",
-            (self.within(expression), self._edge, limit)).fetchall()
+            (self.within(expression), self._edge, limit),
+        ).fetchall()
         return keep(self._table.values, place, self._edge, lowest or 0)
 
     def within(self, expression: str) -> str:

@@ -44,7 +44,8 @@ def current(conn: apsw.Connection) -> tuple[Generation, list[tuple[str, int]]]:
     """
     number, stamp, noted = conn.execute(
         "SELECT value, (SELECT value FROM meta WHERE key = 'vector_stamp'),"
-        " (SELECT value FROM meta WHERE key = 'vector_changes') FROM meta WHERE key = 'vector_generation'").fetchone()
+        " (SELECT value FROM meta WHERE key = 'vector_changes') FROM meta WHERE key = 'vector_generation'"
+    ).fetchone()
     try:
         before, changed = _decode(noted)
     except (TypeError, msgspec.DecodeError):
@@ -62,9 +63,12 @@ def advance(conn: apsw.Connection, changes: Sequence[Change]) -> Generation:
         " RETURNING value, (SELECT value FROM meta WHERE key = 'vector_stamp')"
     ).fetchall()
     reached = Generation(number, os.urandom(STAMP_BYTES), _stamp(before))
-    changed = _encode((reached.before, [(change.kind, change.id) for change in changes if not isinstance(change, Hidden)]))
-    conn.execute("INSERT OR REPLACE INTO meta VALUES ('vector_stamp', ?), ('vector_changes', ?)",
-                 (reached.stamp, changed))
+    changed = _encode(
+        (reached.before, [(change.kind, change.id) for change in changes if not isinstance(change, Hidden)])
+    )
+    conn.execute(
+        "INSERT OR REPLACE INTO meta VALUES ('vector_stamp', ?), ('vector_changes', ?)", (reached.stamp, changed)
+    )
     return reached
 
 

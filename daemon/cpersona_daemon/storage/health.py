@@ -65,7 +65,9 @@ def delete_ownerless(tx: Transaction) -> int:
 
 def schema_versions(conn: apsw.Connection) -> tuple[list[int], list[int]]:
     """Return the migrations that the database records and those that this program has."""
-    return [v for (v,) in conn.execute("SELECT version FROM schema_migrations ORDER BY version")], [v for v, _, _ in schema.MIGRATIONS]
+    return [v for (v,) in conn.execute("SELECT version FROM schema_migrations ORDER BY version")], [
+        v for v, _, _ in schema.MIGRATIONS
+    ]
 
 
 # -- postings
@@ -81,13 +83,20 @@ def rows_without_postings(conn: apsw.Connection, kind: str) -> list[int]:
     """Return the ids of rows that the words cannot find."""
     rows, _, fts = TABLES[kind]
     waiting = f" AND id NOT IN (SELECT id FROM {fts}_former_docsize)" if former.present(conn) else ""
-    return [i for (i,) in conn.execute(f"SELECT id FROM {rows} WHERE id NOT IN (SELECT id FROM {fts}_docsize){waiting} ORDER BY id")]
+    return [
+        i
+        for (i,) in conn.execute(
+            f"SELECT id FROM {rows} WHERE id NOT IN (SELECT id FROM {fts}_docsize){waiting} ORDER BY id"
+        )
+    ]
 
 
 def postings_without_row(conn: apsw.Connection, kind: str) -> list[int]:
     """Return the ids of postings whose row is gone."""
     rows, _, fts = TABLES[kind]
-    return [i for (i,) in conn.execute(f"SELECT id FROM {fts}_docsize WHERE id NOT IN (SELECT id FROM {rows}) ORDER BY id")]
+    return [
+        i for (i,) in conn.execute(f"SELECT id FROM {fts}_docsize WHERE id NOT IN (SELECT id FROM {rows}) ORDER BY id")
+    ]
 
 
 def highest_id(conn: apsw.Connection, kind: str) -> int:
@@ -133,7 +142,9 @@ def merge_postings(tx: Transaction, kind: str, begin: bool) -> bool:
 
 def ids_after(conn: apsw.Connection, kind: str, after: int, most: int) -> list[int]:
     """Return the next ids of a kind, ascending."""
-    return [i for (i,) in conn.execute(f"SELECT id FROM {TABLES[kind][0]} WHERE id > ? ORDER BY id LIMIT ?", (after, most))]
+    return [
+        i for (i,) in conn.execute(f"SELECT id FROM {TABLES[kind][0]} WHERE id > ? ORDER BY id LIMIT ?", (after, most))
+    ]
 
 
 # -- vectors
@@ -154,16 +165,22 @@ def broken_vectors(conn: apsw.Connection, kind: str, agent_id: str = "") -> list
     """Return the ids of stored vectors that are no whole number of float32 values."""
     rows, vectors, _ = TABLES[kind]
     where, params = _of(agent_id)
-    return [i for (i,) in conn.execute(
-        f"SELECT v.id FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE (length(v.vector) = 0 OR length(v.vector) % 4) AND {where} ORDER BY v.id",
-        params)]
+    return [
+        i
+        for (i,) in conn.execute(
+            f"SELECT v.id FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE (length(v.vector) = 0 OR length(v.vector) % 4) AND {where} ORDER BY v.id",
+            params,
+        )
+    ]
 
 
 def vectors_of(conn: apsw.Connection, kind: str, agent_id: str = ""):
     """Yield (id, bytes) of every stored vector."""
     rows, vectors, _ = TABLES[kind]
     where, params = _of(agent_id)
-    return conn.execute(f"SELECT v.id, v.vector FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE {where} ORDER BY v.id", params)
+    return conn.execute(
+        f"SELECT v.id, v.vector FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE {where} ORDER BY v.id", params
+    )
 
 
 def without_vector(conn: apsw.Connection, kind: str, agent_id: str = "") -> tuple[int, int]:
@@ -172,7 +189,9 @@ def without_vector(conn: apsw.Connection, kind: str, agent_id: str = "") -> tupl
     where, params = _of(agent_id)
     listed, forgotten = conn.execute(
         f"SELECT count(b.id), count(*) - count(b.id) FROM {rows} m LEFT JOIN embedding_backlog b ON b.kind = ? AND b.id = m.id"
-        f" WHERE {where} AND m.id NOT IN (SELECT id FROM {vectors})", (kind, *params)).fetchone()
+        f" WHERE {where} AND m.id NOT IN (SELECT id FROM {vectors})",
+        (kind, *params),
+    ).fetchone()
     return listed, forgotten
 
 
@@ -185,14 +204,17 @@ def drop_vector(tx: Transaction, kind: str, row_id: int) -> None:
 _FOREIGN = "(length(v.vector) <> ? OR (? <> '' AND v.model <> '' AND v.model <> ?))"
 
 
-def foreign_vectors(conn: apsw.Connection, kind: str, model: str, dimension: int, agent_id: str = "") -> tuple[int, int]:
+def foreign_vectors(
+    conn: apsw.Connection, kind: str, model: str, dimension: int, agent_id: str = ""
+) -> tuple[int, int]:
     """Count the vectors of another width or known model: those whose row is listed for embedding, and the others."""
     rows, vectors, _ = TABLES[kind]
     where, params = _of(agent_id)
     listed, others = conn.execute(
         f"SELECT count(b.id), count(*) - count(b.id) FROM {vectors} v JOIN {rows} m ON m.id = v.id"
         f" LEFT JOIN embedding_backlog b ON b.kind = ? AND b.id = v.id WHERE {where} AND {_FOREIGN}",
-        (kind, *params, 4 * dimension, model, model)).fetchone()
+        (kind, *params, 4 * dimension, model, model),
+    ).fetchone()
     return listed, others
 
 
@@ -200,8 +222,10 @@ def enqueue_missing(tx: Transaction, kind: str, agent_id: str = "") -> int:
     """List every row without a vector for embedding and return how many were not listed before."""
     rows, vectors, _ = TABLES[kind]
     where, params = _of(agent_id)
-    tx.execute(f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, m.id FROM {rows} m WHERE m.id NOT IN (SELECT id FROM {vectors}) AND {where}",
-               (kind, *params))
+    tx.execute(
+        f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, m.id FROM {rows} m WHERE m.id NOT IN (SELECT id FROM {vectors}) AND {where}",
+        (kind, *params),
+    )
     return tx.conn.changes()
 
 
@@ -209,8 +233,10 @@ def enqueue_foreign(tx: Transaction, kind: str, model: str, dimension: int, agen
     """List every row whose vector is of another width or known model, and return how many were not listed before."""
     rows, vectors, _ = TABLES[kind]
     where, params = _of(agent_id)
-    tx.execute(f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, v.id FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE {_FOREIGN} AND {where}",
-               (kind, 4 * dimension, model, model, *params))
+    tx.execute(
+        f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, v.id FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE {_FOREIGN} AND {where}",
+        (kind, 4 * dimension, model, model, *params),
+    )
     return tx.conn.changes()
 
 
@@ -224,38 +250,53 @@ def duplicate_memories(conn: apsw.Connection, agent_id: str) -> int:
     """
     where, params = _of(agent_id)
     return _one(
-        conn, "SELECT count(*) FROM memories m WHERE (m.project_id <> '' OR m.channel <> '') AND EXISTS (SELECT 1 FROM memories o"
+        conn,
+        "SELECT count(*) FROM memories m WHERE (m.project_id <> '' OR m.channel <> '') AND EXISTS (SELECT 1 FROM memories o"
         " WHERE o.agent_id = m.agent_id AND o.content_key = m.content_key AND o.project_id IN (m.project_id, '') AND o.channel IN (m.channel, '')"
-        f" AND o.id <> m.id) AND {where}", params)
+        f" AND o.id <> m.id) AND {where}",
+        params,
+    )
 
 
 def duplicate_episodes(conn: apsw.Connection, agent_id: str) -> int:
     """Count episodes that repeat the summary of another one in the same bucket."""
     where, params = _of(agent_id)
     return _one(
-        conn, "SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM episodes m"
-        f" WHERE {where} GROUP BY agent_id, substr(summary, 1, 64), summary, whole_key, project_id, channel HAVING n > 1)", params)
+        conn,
+        "SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM episodes m"
+        f" WHERE {where} GROUP BY agent_id, substr(summary, 1, 64), summary, whole_key, project_id, channel HAVING n > 1)",
+        params,
+    )
 
 
 def echoes(conn: apsw.Connection, agent_id: str = "") -> list[tuple[int, bool, str]]:
     """Return (id, locked, content) of memories that may hold the mark of a recalled memory; SQL finds more than are."""
     where, params = _of(agent_id)
-    found = damaged.rows(conn, f"SELECT id, locked, content FROM memories m WHERE instr(content, '[Memory from ') AND {where} ORDER BY id", params)
+    found = damaged.rows(
+        conn,
+        f"SELECT id, locked, content FROM memories m WHERE instr(content, '[Memory from ') AND {where} ORDER BY id",
+        params,
+    )
     return [(row[0], bool(row[1]), row[2]) for row in found if not isinstance(row, Unreadable)]
 
 
 def stamps(conn: apsw.Connection, agent_id: str, after: float) -> tuple[int, int]:
     """Count the memories whose timestamp names no instant, and those that lie after an instant."""
     where, params = _of(agent_id)
-    return (_one(conn, f"SELECT count(*) FROM memories m WHERE timestamp <> '' AND instant IS NULL AND {where}", params),
-            _one(conn, f"SELECT count(*) FROM memories m WHERE instant > ? AND {where}", (after, *params)))
+    return (
+        _one(conn, f"SELECT count(*) FROM memories m WHERE timestamp <> '' AND instant IS NULL AND {where}", params),
+        _one(conn, f"SELECT count(*) FROM memories m WHERE instant > ? AND {where}", (after, *params)),
+    )
 
 
 def odd_created(conn: apsw.Connection, agent_id: str = "") -> int:
     """Count the rows whose created_at has another form than the one that the order of the window relies on."""
     form = "created_at NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]'"
     where, params = _of(agent_id)
-    return sum(_one(conn, f"SELECT count(*) FROM {table} m WHERE {form} AND {where}", params) for table in ("memories", "episodes"))
+    return sum(
+        _one(conn, f"SELECT count(*) FROM {table} m WHERE {form} AND {where}", params)
+        for table in ("memories", "episodes")
+    )
 
 
 def timestamps(conn: apsw.Connection, agent_id: str = ""):
@@ -265,17 +306,27 @@ def timestamps(conn: apsw.Connection, agent_id: str = ""):
     return (row for row in found if not isinstance(row, Unreadable))
 
 
-def not_what_was_stored(conn: apsw.Connection, kind: str, agent_id: str = "") -> tuple[list[int], list[int], list[tuple[int, str]]]:
+def not_what_was_stored(
+    conn: apsw.Connection, kind: str, agent_id: str = ""
+) -> tuple[list[int], list[int], list[tuple[int, str]]]:
     """Read every text of a kind and return the ids whose text is no valid UTF-8, those whose content is not what its key was
     made of (memories alone have one), and (id, reason) of rows that no answer carries."""
     where, params = _of(agent_id)
     if kind == MEMORY:
-        texts, key = "content, source, metadata, agent_id || project_id || channel || msg_id || timestamp || created_at", "coalesce(kept_key, content_key)"
+        texts, key = (
+            "content, source, metadata, agent_id || project_id || channel || msg_id || timestamp || created_at",
+            "coalesce(kept_key, content_key)",
+        )
     else:
-        texts, key = "summary || keywords, '', '', agent_id || project_id || channel || coalesce(start_time, '') || coalesce(end_time, '') || created_at", "NULL"
+        texts, key = (
+            "summary || keywords, '', '', agent_id || project_id || channel || coalesce(start_time, '') || coalesce(end_time, '') || created_at",
+            "NULL",
+        )
     blobs = ", ".join(f"CAST({text} AS BLOB)" for text in texts.split(", ", 3))
     unreadable, changed, uncarried = [], [], []
-    for row_id, content, source, metadata, beside, made_of in conn.execute(f"SELECT id, {blobs}, {key} FROM {TABLES[kind][0]} m WHERE {where} ORDER BY id", params):
+    for row_id, content, source, metadata, beside, made_of in conn.execute(
+        f"SELECT id, {blobs}, {key} FROM {TABLES[kind][0]} m WHERE {where} ORDER BY id", params
+    ):
         if made_of is not None and key_of_bytes(content) != made_of:
             changed.append(row_id)
         try:
@@ -296,20 +347,26 @@ def set_instant(tx: Transaction, memory_id: int, instant: float | None) -> None:
 _GONE = "(kind = 'mem' AND record_id NOT IN (SELECT id FROM memories) OR kind = 'ep' AND record_id NOT IN (SELECT id FROM episodes))"
 _ENDS = " OR ".join(
     f"{end}_kind = '{kind}' AND {end}_id NOT IN (SELECT id FROM {table})"
-    for end in ("subject", "object") for kind, table in (("mem", "memories"), ("ep", "episodes"), ("entity", "entities")))
+    for end in ("subject", "object")
+    for kind, table in (("mem", "memories"), ("ep", "episodes"), ("entity", "entities"))
+)
 
 
 def _dangling(agent_id: str) -> tuple[tuple[str, tuple], tuple[str, tuple]]:
     """Return table and condition of the mentions, and of the relations, of an agent ('' = all) that name something that is gone."""
     where, params = _of(agent_id, "")
-    return ((f"entity_mentions WHERE {_GONE} AND entity_id IN (SELECT id FROM entities WHERE {where})", params),
-            (f"relations WHERE ({_ENDS}) AND {where}", params))
+    return (
+        (f"entity_mentions WHERE {_GONE} AND entity_id IN (SELECT id FROM entities WHERE {where})", params),
+        (f"relations WHERE ({_ENDS}) AND {where}", params),
+    )
 
 
 def dangling_associations(conn: apsw.Connection, agent_id: str = "") -> tuple[int, int]:
     """Count mentions and relations that name something that is gone."""
     mentions, relations = _dangling(agent_id)
-    return _one(conn, f"SELECT count(*) FROM {mentions[0]}", mentions[1]), _one(conn, f"SELECT count(*) FROM {relations[0]}", relations[1])
+    return _one(conn, f"SELECT count(*) FROM {mentions[0]}", mentions[1]), _one(
+        conn, f"SELECT count(*) FROM {relations[0]}", relations[1]
+    )
 
 
 def delete_dangling(tx: Transaction, agent_id: str = "") -> int:

@@ -47,7 +47,10 @@ def hide(tx: Transaction, table: str, row_ids: Iterable[int]) -> None:
 
 def hide_agent(tx: Transaction, table: str, agent_id: str) -> list[int]:
     """Let nobody see any row that an agent has, and return the ids of those that were seen until now, ascending."""
-    row_ids = [i for (i,) in tx.execute(f"SELECT id FROM {table} WHERE agent_id = ? AND {seen(table)} ORDER BY id", (agent_id,))]
+    row_ids = [
+        i
+        for (i,) in tx.execute(f"SELECT id FROM {table} WHERE agent_id = ? AND {seen(table)} ORDER BY id", (agent_id,))
+    ]
     hide(tx, table, row_ids)
     return row_ids
 

@@ -20,7 +20,7 @@ from .scope import Scope
 DELETIONS_KEPT = 100_000
 DROPPED_TOGETHER = 1_000
 COUNTED = 10_000  # rows of a sort that are counted at most
-EVERYONE = ""     # the agent_id of what holds for every agent of the store
+EVERYONE = ""  # the agent_id of what holds for every agent of the store
 
 _TABLES = {MEMORY: "memories", EPISODE: "episodes"}
 
@@ -41,7 +41,9 @@ def note_deletion(tx: Transaction, kind: str, row_id: int) -> None:
     """Keep that a row, which is there still, is deleted now; now and then the oldest notes above DELETIONS_KEPT go."""
     tx.execute(
         "INSERT INTO deletions (kind, agent_id, project_id, channel, created_at, deleted_at)"
-        f" SELECT ?, agent_id, project_id, channel, created_at, ? FROM {_TABLES[kind]} WHERE id = ?", (kind, created_text(tx.now), row_id))
+        f" SELECT ?, agent_id, project_id, channel, created_at, ? FROM {_TABLES[kind]} WHERE id = ?",
+        (kind, created_text(tx.now), row_id),
+    )
     note = tx.conn.last_insert_rowid() if tx.conn.changes() else 0
     if note and note % DROPPED_TOGETHER == 0:
         _drop_oldest(tx, note)
@@ -52,13 +54,17 @@ def note_deletions(tx: Transaction, kind: str, row_ids: list[int]) -> None:
     if row_ids:
         tx.execute(
             "INSERT INTO deletions (kind, agent_id, project_id, channel, created_at, deleted_at) SELECT ?, agent_id, project_id, channel, created_at, ?"
-            f" FROM {_TABLES[kind]} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", (kind, created_text(tx.now), json.dumps(row_ids)))
+            f" FROM {_TABLES[kind]} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+            (kind, created_text(tx.now), json.dumps(row_ids)),
+        )
         _drop_oldest(tx, tx.conn.last_insert_rowid())
 
 
 def _drop_oldest(tx: Transaction, note: int) -> None:
     if note > DELETIONS_KEPT:
-        dropped = tx.execute("DELETE FROM deletions WHERE id <= ? RETURNING deleted_at", (note - DELETIONS_KEPT,)).fetchall()
+        dropped = tx.execute(
+            "DELETE FROM deletions WHERE id <= ? RETURNING deleted_at", (note - DELETIONS_KEPT,)
+        ).fetchall()
         if dropped:
             _put_since(tx, EVERYONE, max(at for (at,) in dropped))
 
@@ -69,7 +75,10 @@ def note_arrival(tx: Transaction, agent_id: str) -> None:
 
 
 def _put_since(tx: Transaction, agent_id: str, since: str) -> None:
-    tx.execute("INSERT INTO recorded_since VALUES (?, ?) ON CONFLICT (agent_id) DO UPDATE SET since = max(since, excluded.since)", (agent_id, since))
+    tx.execute(
+        "INSERT INTO recorded_since VALUES (?, ?) ON CONFLICT (agent_id) DO UPDATE SET since = max(since, excluded.since)",
+        (agent_id, since),
+    )
 
 
 def forget(tx: Transaction, agent_id: str) -> None:
@@ -78,7 +87,13 @@ def forget(tx: Transaction, agent_id: str) -> None:
     tx.execute("DELETE FROM recorded_since WHERE agent_id = ?", (agent_id,))
 
 
-def unknown(conn: apsw.Connection, scope: Scope, kinds: tuple[str, ...], stored: tuple[str, str] = ("", ""), everyone: bool = False) -> Unknown:
+def unknown(
+    conn: apsw.Connection,
+    scope: Scope,
+    kinds: tuple[str, ...],
+    stored: tuple[str, str] = ("", ""),
+    everyone: bool = False,
+) -> Unknown:
     """Return what a look at ``scope.as_of`` cannot know of rows of these kinds, of every agent with ``everyone``.
 
     ``stored`` narrows it to rows stored between two instants in created_at's form, '' being open. The source of a
@@ -86,9 +101,22 @@ def unknown(conn: apsw.Connection, scope: Scope, kinds: tuple[str, ...], stored:
     """
     axes = scope.stored_sql(everyone=everyone)
     rows = scope.row_sql("memories", everyone=True) if everyone else scope.memory_sql()
-    changed = _count(conn, "memories INDEXED BY memories_changed WHERE changed_at > ?", [scope.as_of], rows, stored) if MEMORY in kinds else 0
-    gone = _count(conn, f"deletions WHERE deleted_at > ? AND kind IN ({','.join('?' * len(kinds))})", [scope.as_of, *kinds], axes, stored)
-    ((since,),) = conn.execute("SELECT coalesce(max(since), '') FROM recorded_since WHERE ? OR agent_id IN (?, ?)", (everyone, scope.agent_id, EVERYONE)).fetchall()
+    changed = (
+        _count(conn, "memories INDEXED BY memories_changed WHERE changed_at > ?", [scope.as_of], rows, stored)
+        if MEMORY in kinds
+        else 0
+    )
+    gone = _count(
+        conn,
+        f"deletions WHERE deleted_at > ? AND kind IN ({','.join('?' * len(kinds))})",
+        [scope.as_of, *kinds],
+        axes,
+        stored,
+    )
+    ((since,),) = conn.execute(
+        "SELECT coalesce(max(since), '') FROM recorded_since WHERE ? OR agent_id IN (?, ?)",
+        (everyone, scope.agent_id, EVERYONE),
+    ).fetchall()
     return Unknown(changed, gone, since)
 
 
@@ -99,5 +127,7 @@ def _count(conn: apsw.Connection, rows: str, values: list, where: tuple[str, lis
         if instant:
             condition += f" AND created_at {bound} ?"
             values.append(instant)
-    ((n,),) = conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM {rows} AND {condition} LIMIT {COUNTED})", values).fetchall()
+    ((n,),) = conn.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM {rows} AND {condition} LIMIT {COUNTED})", values
+    ).fetchall()
     return n

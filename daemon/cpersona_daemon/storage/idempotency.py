@@ -50,17 +50,26 @@ def known(conn: apsw.Connection, key: Key) -> bool:
 
 def answers(conn: apsw.Connection, keys: Sequence[str]) -> dict[str, Kept]:
     """Return what is kept under those of the keys that were used."""
-    return {key: Kept(request, answer) for key, request, answer in conn.executemany(
-        "SELECT key, request, answer FROM idempotency WHERE key = ?", [(key,) for key in keys])}
+    return {
+        key: Kept(request, answer)
+        for key, request, answer in conn.executemany(
+            "SELECT key, request, answer FROM idempotency WHERE key = ?", [(key,) for key in keys]
+        )
+    }
 
 
 def keep(conn: apsw.Connection, now: float, given: Mapping[str, Kept]) -> None:
     """Keep answers by the text of their keys."""
     conn.executemany(
-        "INSERT INTO idempotency (key, answered_at, request, answer) VALUES (?, ?, ?, ?)", [(key, now, kept.request, kept.answer) for key, kept in given.items()])
+        "INSERT INTO idempotency (key, answered_at, request, answer) VALUES (?, ?, ?, ?)",
+        [(key, now, kept.request, kept.answer) for key, kept in given.items()],
+    )
 
 
 def prune(conn: apsw.Connection, before: float, most: int) -> None:
     """Forget answers given before an instant, and of the others the oldest above ``most``."""
     conn.execute("DELETE FROM idempotency WHERE answered_at < ?", (before,))
-    conn.execute("DELETE FROM idempotency WHERE key IN (SELECT key FROM idempotency ORDER BY answered_at DESC LIMIT -1 OFFSET ?)", (most,))
+    conn.execute(
+        "DELETE FROM idempotency WHERE key IN (SELECT key FROM idempotency ORDER BY answered_at DESC LIMIT -1 OFFSET ?)",
+        (most,),
+    )

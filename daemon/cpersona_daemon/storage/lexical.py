@@ -38,12 +38,16 @@ def add_memories(conn: apsw.Connection, rows: list[tuple[int, str, str]]) -> Non
     """Write the postings of rows that have none yet: (id, agent, what ``index_text`` made of the content)."""
     conn.execute(
         f"INSERT INTO memory_fts (rowid, body, owner) VALUES {','.join(['(?,?,?)'] * len(rows))}",
-        tuple(value for row_id, agent, body in rows for value in (row_id, body, owner(agent))))
+        tuple(value for row_id, agent, body in rows for value in (row_id, body, owner(agent))),
+    )
 
 
 def put_memory(conn: apsw.Connection, id: int, content: str) -> None:
     """Write the postings of a stored memory, in place of those it may have. Call it only when the content changed."""
-    conn.execute("INSERT OR REPLACE INTO memory_fts (rowid, body, owner) VALUES (?, ?, ?)", (id, index_text(content), _owner_of(conn, MEMORY, id)))
+    conn.execute(
+        "INSERT OR REPLACE INTO memory_fts (rowid, body, owner) VALUES (?, ?, ?)",
+        (id, index_text(content), _owner_of(conn, MEMORY, id)),
+    )
     rewritten(conn, MEMORY)
 
 
@@ -55,14 +59,18 @@ def drop_memory(conn: apsw.Connection, id: int) -> None:
 
 def add_episode(conn: apsw.Connection, id: int, agent_id: str, summary: str, keywords: str) -> None:
     """Write the postings of an episode that has none yet."""
-    conn.execute("INSERT INTO episode_fts (rowid, summary, keywords, owner) VALUES (?, ?, ?, ?)", (id, index_text(summary), index_text(keywords), owner(agent_id)))
+    conn.execute(
+        "INSERT INTO episode_fts (rowid, summary, keywords, owner) VALUES (?, ?, ?, ?)",
+        (id, index_text(summary), index_text(keywords), owner(agent_id)),
+    )
 
 
 def put_episode(conn: apsw.Connection, id: int, summary: str, keywords: str) -> None:
     """Write the postings of a stored episode, in place of those it may have."""
     conn.execute(
         "INSERT OR REPLACE INTO episode_fts (rowid, summary, keywords, owner) VALUES (?, ?, ?, ?)",
-        (id, index_text(summary), index_text(keywords), _owner_of(conn, EPISODE, id)))
+        (id, index_text(summary), index_text(keywords), _owner_of(conn, EPISODE, id)),
+    )
     rewritten(conn, EPISODE)
 
 
@@ -90,7 +98,10 @@ def pause_tidying(tx: Transaction) -> None:
 
 
 def tidying_is_paused(conn: apsw.Connection) -> bool:
-    return any(conn.execute(f"SELECT 1 FROM {fts}_config WHERE k = 'deletemerge' AND v = 0").fetchone() for fts, _, _ in TABLES.values())
+    return any(
+        conn.execute(f"SELECT 1 FROM {fts}_config WHERE k = 'deletemerge' AND v = 0").fetchone()
+        for fts, _, _ in TABLES.values()
+    )
 
 
 def tidy(tx: Transaction, kind: str, pages: int, begin: bool) -> bool:
@@ -153,7 +164,9 @@ def search(
         if found and trace is not None:
             trace["newest_rows_only"] = common_rows
     if former.present(conn):
-        found = sorted(found + former.search(conn, kind, query.terms, scope, depth), key=lambda pair: (pair[1], pair[0]))[:depth]
+        found = sorted(
+            found + former.search(conn, kind, query.terms, scope, depth), key=lambda pair: (pair[1], pair[0])
+        )[:depth]
     return found
 
 
@@ -193,7 +206,7 @@ def _pruned(view: _View, finding: list[Bounded], voting: list[Bounded], lowest: 
         return -max(best.values()) if len(best) == depth else 0.0
 
     def with_another(place: int) -> str:
-        return f"({terms[place].expression}) AND ({' OR '.join(term.expression for term in terms[place + 1:])})"
+        return f"({terms[place].expression}) AND ({' OR '.join(term.expression for term in terms[place + 1 :])})"
 
     few = sum(rows) <= FEW_ROWS or view.close and view.own.all
     least = merge(with_another(0)) if len(terms) > 1 and not few else 0.0
@@ -203,7 +216,9 @@ def _pruned(view: _View, finding: list[Bounded], voting: list[Bounded], lowest: 
     at_once = sum(rows[place] for place in wanted) + WALK * 2 * sum(rows)
     if few or at_once <= in_turn:
         # The terms left out stand after the wanted ones, or among those that only vote.
-        merge(_driven([terms[place].expression for place in wanted], [term.expression for term in terms[len(wanted):]]))
+        merge(
+            _driven([terms[place].expression for place in wanted], [term.expression for term in terms[len(wanted) :]])
+        )
     else:
         for place in wanted:
             if reach[place] < least:
@@ -226,11 +241,17 @@ def _ranked(view: _View, expression: str, lowest: int) -> list[tuple[int, float]
     if not view.close and not own.is_narrow(view.scope):
         enough = 4 * view.depth + 40
         best = conn.execute(
-            f"SELECT rowid, {_BM25[kind]} AS score FROM {fts} WHERE {fts} MATCH ? AND rowid >= ? ORDER BY score, rowid LIMIT ?", (expression, lowest, enough)
+            f"SELECT rowid, {_BM25[kind]} AS score FROM {fts} WHERE {fts} MATCH ? AND rowid >= ? ORDER BY score, rowid LIMIT ?",
+            (expression, lowest, enough),
         ).fetchall()
         ids = json.dumps([row_id for row_id, _ in best])
-        inside = {i for (i,) in conn.execute(f"SELECT m.id FROM json_each(?) j CROSS JOIN {table} m ON m.id = j.value WHERE {axes}", (ids, *params))}
-        found = [row for row in best if row[0] in inside][:view.depth]
+        inside = {
+            i
+            for (i,) in conn.execute(
+                f"SELECT m.id FROM json_each(?) j CROSS JOIN {table} m ON m.id = j.value WHERE {axes}", (ids, *params)
+            )
+        }
+        found = [row for row in best if row[0] in inside][: view.depth]
         if len(found) == view.depth or len(best) < enough:
             return found
         own.note_narrow(view.scope)
@@ -266,7 +287,12 @@ class _Plan:
         if not terms or not own.rows:
             return
         if not table.matter:
-            self.whole = " OR ".join(form for term in terms for form in (term.token, term.prefix and quoted(term.prefix) + "*", term.phrase) if form)
+            self.whole = " OR ".join(
+                form
+                for term in terms
+                for form in (term.token, term.prefix and quoted(term.prefix) + "*", term.phrase)
+                if form
+            )
             return
         common: list[tuple[int, str, str]] = []
         for term in terms:
@@ -284,7 +310,9 @@ class _Plan:
 
     def _without_most_frequent(self, terms: list[Term]) -> list[Term]:
         """Leave out the words that stand in more than half of the rows, unless nothing else is left."""
-        frequent = {term.text for term in terms if term.kind != "identifier" and self._own.of(term.token) * 2 > self._own.rows}
+        frequent = {
+            term.text for term in terms if term.kind != "identifier" and self._own.of(term.token) * 2 > self._own.rows
+        }
         if not frequent or len(frequent) == len(terms):
             return terms
         self.trace["too_frequent"] = sorted(frequent)
@@ -350,11 +378,15 @@ class Counted:
     all: bool = True
 
 
-def counted(conn: apsw.Connection, agent_id: str, kinds: Sequence[str], terms: Sequence[Term], *, common_rows: int = COMMON_ROWS) -> Counted:
+def counted(
+    conn: apsw.Connection, agent_id: str, kinds: Sequence[str], terms: Sequence[Term], *, common_rows: int = COMMON_ROWS
+) -> Counted:
     """Count the terms of a question in the agent's newest rows of ``kinds``; what others store is none of it."""
     tables = [(table, Own(table, agent_id)) for table in (Frequencies(conn, kind, common_rows) for kind in kinds)]
     found = tuple(sum(own.of(_asked(table, term)) for table, own in tables) for term in terms)
-    return Counted(sum(own.rows for _, own in tables), found, all(own.all for _, own in tables) and not former.present(conn))
+    return Counted(
+        sum(own.rows for _, own in tables), found, all(own.all for _, own in tables) and not former.present(conn)
+    )
 
 
 def _asked(table: Frequencies, term: Term) -> str:
@@ -382,7 +414,15 @@ def stemmer(conn: apsw.Connection) -> Callable[[str], tuple[str, ...]]:
     def stem(text: str) -> tuple[str, ...]:
         found = _stems.get(text)
         if found is None:
-            found = tuple(tokenizer(text.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False))
+            found = tuple(
+                tokenizer(
+                    text.encode("utf-8", "replace"),
+                    apsw.FTS5_TOKENIZE_DOCUMENT,
+                    None,
+                    include_offsets=False,
+                    include_colocated=False,
+                )
+            )
             if len(_stems) >= _STEMS_KEPT:
                 _stems.clear()
             _stems[text] = found
@@ -394,7 +434,9 @@ def stemmer(conn: apsw.Connection) -> Callable[[str], tuple[str, ...]]:
 # -- without a score
 
 
-def keyword_scan(conn: apsw.Connection, text: str, scope: Scope, depth: int, *, scan_rows: int = SCAN_ROWS) -> list[int]:
+def keyword_scan(
+    conn: apsw.Connection, text: str, scope: Scope, depth: int, *, scan_rows: int = SCAN_ROWS
+) -> list[int]:
     """Return the newest ``depth`` memories in scope that hold the stripped text, ASCII letters in either case.
 
     Looks at the newest ``scan_rows`` rows in scope. Contract: contracts.md §3 "memory_keyword".
@@ -406,7 +448,9 @@ def keyword_scan(conn: apsw.Connection, text: str, scope: Scope, depth: int, *, 
     axes, params = scope.memory_sql()
     found = conn.execute(
         f"SELECT id FROM (SELECT id, created_at, content FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?)"
-        " WHERE content LIKE ? ESCAPE '\\' ORDER BY created_at DESC, id DESC LIMIT ?", (*params, scan_rows, pattern, depth))
+        " WHERE content LIKE ? ESCAPE '\\' ORDER BY created_at DESC, id DESC LIMIT ?",
+        (*params, scan_rows, pattern, depth),
+    )
     return [row_id for (row_id,) in found]
 
 
@@ -424,4 +468,9 @@ def _stands_nowhere(conn: apsw.Connection, needle: str) -> bool:
 def recent(conn: apsw.Connection, scope: Scope, n: int) -> list[int]:
     """Return the ``n`` newest memories in scope: created_at DESC, id DESC. What a blank query lists."""
     axes, params = scope.memory_sql()
-    return [id for (id,) in conn.execute(f"SELECT id FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?", (*params, max(0, n)))]
+    return [
+        id
+        for (id,) in conn.execute(
+            f"SELECT id FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?", (*params, max(0, n))
+        )
+    ]

@@ -143,9 +143,7 @@ def source_id(source: str) -> str | None:
 
 
 # The length of a text is counted only where it was cut, so that a probe reads no text.
-_EXISTING = (
-    "id, agent_id, project_id, channel, locked, content_key, whole_length, CASE WHEN whole_length IS NOT NULL THEN length(content) END FROM memories"
-)
+_EXISTING = "id, agent_id, project_id, channel, locked, content_key, whole_length, CASE WHEN whole_length IS NOT NULL THEN length(content) END FROM memories"
 
 
 def _existing(conn: apsw.Connection, where: str, params: tuple) -> Existing | None:
@@ -162,7 +160,9 @@ def find(conn: apsw.Connection, memory_id: int) -> Existing | None:
     return _existing(conn, "WHERE id = ?", (memory_id,))
 
 
-def find_duplicate(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, msg_id: str, key: bytes) -> tuple[Existing | None, str]:
+def find_duplicate(
+    conn: apsw.Connection, agent_id: str, project_id: str, channel: str, msg_id: str, key: bytes
+) -> tuple[Existing | None, str]:
     """Return the row that a store is skipped against, and why; (None, '') where it is new.
 
     The same message id counts before the same content: in the own project before the global one, any channel. The
@@ -179,7 +179,10 @@ def find_duplicate(conn: apsw.Connection, agent_id: str, project_id: str, channe
         for axis in dict.fromkeys((channel, "")):
             steps.append("WHERE agent_id = ? AND content_key = ? AND project_id = ? AND channel = ?")
             values += agent_id, key, project, axis
-    sql = " UNION ALL ".join(f"SELECT {place if place < by_id else by_id}, {_EXISTING} {step} AND {hidden.seen('memories')}" for place, step in enumerate(steps))
+    sql = " UNION ALL ".join(
+        f"SELECT {place if place < by_id else by_id}, {_EXISTING} {step} AND {hidden.seen('memories')}"
+        for place, step in enumerate(steps)
+    )
     found = conn.execute(sql, values).fetchall()
     if not found:
         return None, ""
@@ -200,7 +203,9 @@ def find_msg_id_in_project(conn: apsw.Connection, agent_id: str, project_id: str
     """Return the row with this message id in exactly this project; import and merge compare exact axes."""
     if not msg_id:
         return None
-    return _existing(conn, "WHERE agent_id = ? AND msg_id = ? AND msg_id <> '' AND project_id = ?", (agent_id, msg_id, project_id))
+    return _existing(
+        conn, "WHERE agent_id = ? AND msg_id = ? AND msg_id <> '' AND project_id = ?", (agent_id, msg_id, project_id)
+    )
 
 
 _COLUMNS = (
@@ -213,8 +218,21 @@ _PLACES = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 def _values(row: Prepared, created: str) -> tuple:
     new = row.new
     return (
-        new.agent_id, new.project_id, new.channel, new.msg_id, row.source_id, new.created_at or created, row.instant, int(new.locked),
-        new.recall_count, new.last_recalled_at, new.timestamp, new.source, new.metadata, row.key, new.content,
+        new.agent_id,
+        new.project_id,
+        new.channel,
+        new.msg_id,
+        row.source_id,
+        new.created_at or created,
+        row.instant,
+        int(new.locked),
+        new.recall_count,
+        new.last_recalled_at,
+        new.timestamp,
+        new.source,
+        new.metadata,
+        row.key,
+        new.content,
         *_mark(new.content, new.whole),
     )
 
@@ -254,7 +272,9 @@ def _insert(tx: Transaction, rows: list[Prepared]) -> int:
         tuple(chain.from_iterable(_values(row, created) for row in rows)),
     )
     last = tx.conn.last_insert_rowid()
-    lexical.add_memories(tx.conn, [(last - len(rows) + 1 + place, row.new.agent_id, row.body) for place, row in enumerate(rows)])
+    lexical.add_memories(
+        tx.conn, [(last - len(rows) + 1 + place, row.new.agent_id, row.body) for place, row in enumerate(rows)]
+    )
     return last
 
 
@@ -263,7 +283,8 @@ def _make_way(tx: Transaction, new: NewMemory, key: bytes) -> None:
     found = tx.execute(
         "SELECT id FROM memories WHERE id IN hidden_memories AND agent_id = ?1 AND content_key = ?2 AND project_id = ?3 AND channel = ?4"
         " UNION SELECT id FROM memories WHERE id IN hidden_memories AND agent_id = ?1 AND msg_id = ?5 AND msg_id <> '' AND project_id = ?3",
-        (new.agent_id, key, new.project_id, new.channel, new.msg_id)).fetchall()
+        (new.agent_id, key, new.project_id, new.channel, new.msg_id),
+    ).fetchall()
     for (memory_id,) in found:
         delete(tx, memory_id)
 
@@ -272,11 +293,15 @@ def replace_content(tx: Transaction, memory_id: int, content: str, whole: Whole 
     """Give a row another text (``whole``: what it was before it was cut) with its postings, and take away the vector of the old one."""
     key = content_key(content) if whole is None else whole.key
     if hidden.some(tx.conn, "memories"):
-        for axes in tx.execute("SELECT agent_id, project_id, channel FROM memories WHERE id = ?", (memory_id,)).fetchall():
+        for axes in tx.execute(
+            "SELECT agent_id, project_id, channel FROM memories WHERE id = ?", (memory_id,)
+        ).fetchall():
             _make_way(tx, NewMemory(axes[0], content, *axes[1:]), key)
-    tx.execute("UPDATE memories SET content = ?, content_key = ?, whole_length = ?, kept_key = ?,"
-               " changed_at = CASE WHEN content_key = ? THEN changed_at ELSE ? END WHERE id = ?",
-               (content, key, *_mark(content, whole), key, created_text(tx.now), memory_id))
+    tx.execute(
+        "UPDATE memories SET content = ?, content_key = ?, whole_length = ?, kept_key = ?,"
+        " changed_at = CASE WHEN content_key = ? THEN changed_at ELSE ? END WHERE id = ?",
+        (content, key, *_mark(content, whole), key, created_text(tx.now), memory_id),
+    )
     lexical.put_memory(tx.conn, memory_id, content)
     drop_vector(tx, memory_id)
 
@@ -314,7 +339,8 @@ def bump_recalls(tx: Transaction, ids: list[int]) -> None:
     """Count one more recall of these rows, now."""
     stamp = created_text(tx.now)
     tx.conn.executemany(
-        "UPDATE memories SET recall_count = recall_count + 1, last_recalled_at = ? WHERE id = ?", [(stamp, i) for i in ids]
+        "UPDATE memories SET recall_count = recall_count + 1, last_recalled_at = ? WHERE id = ?",
+        [(stamp, i) for i in ids],
     )
 
 
@@ -350,7 +376,11 @@ class Memory:
     @property
     def cut(self) -> dict | None:
         """The mark of a text that was cut, None for one that is whole."""
-        return None if self.whole_length is None or self.whole_key is None else Whole(self.whole_length, self.whole_key).told(self.content)
+        return (
+            None
+            if self.whole_length is None or self.whole_key is None
+            else Whole(self.whole_length, self.whole_key).told(self.content)
+        )
 
 
 _LONG_NUMBER = re.compile("[0-9]{19}")
@@ -388,7 +418,9 @@ def _read(row: tuple | Unreadable) -> Memory | Unreadable:
     return memory if reason is None else Unreadable(memory.id, reason)
 
 
-def by_ids(conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None) -> dict[int, Memory | Unreadable]:
+def by_ids(
+    conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None
+) -> dict[int, Memory | Unreadable]:
     """Return the rows with these ids that are visible in the scope (or owned by the agent), by id."""
     seen = None if scope is None else scope.memory_sql()
     return {row.id: row for row in map(_read, tables.by_ids(conn, "memories", _FULL, ids, seen, agent_id))}
@@ -400,7 +432,13 @@ def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
 
 
 def newest(
-    conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, since: str = "", until: str = "", channel: str = ""
+    conn: apsw.Connection,
+    agent_id: str,
+    project_id: str | None,
+    limit: int,
+    since: str = "",
+    until: str = "",
+    channel: str = "",
 ) -> list[Memory | Unreadable]:
     """Return rows created_at DESC, id DESC; agent '' lists all agents. ``since`` and ``until``, in created_at's form, are inclusive; '' = open."""
     found = map(_read, tables.newest(conn, "memories", _FULL, agent_id, project_id, limit, since, until, channel))
@@ -415,17 +453,27 @@ def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
 def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
     """Return the oldest and the newest instant among dated memories in the axes of a scope, or None without any."""
     condition, params = scope.row_sql("memories")
-    low = conn.execute(f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY instant LIMIT 1", tuple(params)).fetchone()
+    low = conn.execute(
+        f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY instant LIMIT 1",
+        tuple(params),
+    ).fetchone()
     if low is None:
         return None
-    high = conn.execute(f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY instant DESC LIMIT 1", tuple(params)).fetchone()
+    high = conn.execute(
+        f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY instant DESC LIMIT 1",
+        tuple(params),
+    ).fetchone()
     return low[0], high[0]
 
 
 def total(conn: apsw.Connection, agent_id: str = "") -> int:
     """Count the memories of an agent, or of all."""
     if agent_id:
-        ((n,),) = conn.execute(f"SELECT count(*) FROM memories WHERE agent_id = ? AND {hidden.seen('memories')}", (agent_id,)).fetchall()
+        ((n,),) = conn.execute(
+            f"SELECT count(*) FROM memories WHERE agent_id = ? AND {hidden.seen('memories')}", (agent_id,)
+        ).fetchall()
     else:
-        ((n,),) = conn.execute("SELECT (SELECT count(*) FROM memories) - (SELECT count(*) FROM hidden_memories)").fetchall()
+        ((n,),) = conn.execute(
+            "SELECT (SELECT count(*) FROM memories) - (SELECT count(*) FROM hidden_memories)"
+        ).fetchall()
     return n

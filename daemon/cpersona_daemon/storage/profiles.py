@@ -23,10 +23,19 @@ def put(tx: Transaction, agent_id: str, content: str) -> None:
 
 def get(conn: apsw.Connection, agent_id: str, as_of: str = "") -> str:
     """Return an agent's profile, '' when it has none, or none yet at ``as_of`` (in updated_at's form; '' = now)."""
-    found = damaged.texts(conn, "SELECT content FROM profiles WHERE agent_id = ? AND user_id = '' AND (? = '' OR updated_at <= ?)", (agent_id, as_of, as_of))
+    found = damaged.texts(
+        conn,
+        "SELECT content FROM profiles WHERE agent_id = ? AND user_id = '' AND (? = '' OR updated_at <= ?)",
+        (agent_id, as_of, as_of),
+    )
     return found[0][0] if found else ""
 
 
 def written_after(conn: apsw.Connection, agent_id: str, as_of: str) -> bool:
     """Tell whether an agent's profile was written after an instant in updated_at's form: what it said then is not known."""
-    return conn.execute("SELECT 1 FROM profiles WHERE agent_id = ? AND user_id = '' AND updated_at > ?", (agent_id, as_of)).fetchone() is not None
+    return (
+        conn.execute(
+            "SELECT 1 FROM profiles WHERE agent_id = ? AND user_id = '' AND updated_at > ?", (agent_id, as_of)
+        ).fetchone()
+        is not None
+    )

@@ -94,7 +94,9 @@ class Readers:
         """Run ``job(conn, *args)`` on a reader thread; cancelling the caller gives the job up."""
         ticket = Ticket()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: self.read_now(job, *args, ticket=ticket))
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, lambda: self.read_now(job, *args, ticket=ticket)
+            )
         except asyncio.CancelledError:
             ticket.give_up()
             raise

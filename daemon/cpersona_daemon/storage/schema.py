@@ -12,7 +12,6 @@ from ..header import APPLICATION_ID, ELSEWHERE
 from ..instants import created_text
 from . import former
 
-
 # Embeddings stand in tables of their own: listing, counting and dedup then read pages of text only, and
 # attaching a vector later rewrites neither the row nor its postings.
 # content_key is a 128-bit digest of the content. The unique index on (agent, content, project, channel)
@@ -267,14 +266,19 @@ _MODEL = "iif(length({0}.vector) % 4, '', {0}.model)"
 
 def _counting(kind: str, rows: str, vectors: str) -> str:
     """Return the triggers that count the rows of one kind, and the counts of what is there."""
+
     def move(end: str, sign: str, width: str, model: str, row: str = "m") -> str:
         """Return the statements of a trigger that add a row to a bucket or take it away."""
         source = f"FROM {rows} m WHERE m.id = {end}.id" if row == "m" else "WHERE true"
         if sign == "+":
-            return (f"INSERT INTO vector_counts SELECT {row}.agent_id, '{kind}', {width}, {model}, {row}.project_id, {row}.channel, 1 {source}"
-                    " ON CONFLICT DO UPDATE SET rows = rows + 1;")
-        bucket = (f"(agent_id, kind, width, model, project_id, channel) = (SELECT {row}.agent_id, '{kind}', {width}, {model}, {row}.project_id,"
-                  f" {row}.channel {source})")
+            return (
+                f"INSERT INTO vector_counts SELECT {row}.agent_id, '{kind}', {width}, {model}, {row}.project_id, {row}.channel, 1 {source}"
+                " ON CONFLICT DO UPDATE SET rows = rows + 1;"
+            )
+        bucket = (
+            f"(agent_id, kind, width, model, project_id, channel) = (SELECT {row}.agent_id, '{kind}', {width}, {model}, {row}.project_id,"
+            f" {row}.channel {source})"
+        )
         return f"UPDATE vector_counts SET rows = rows - 1 WHERE {bucket}; DELETE FROM vector_counts WHERE {bucket} AND rows = 0;"
 
     def listed(end: str) -> str:
@@ -339,14 +343,23 @@ INSERT INTO meta VALUES ('former_words', 1);
 
 def _words(conn: apsw.Connection) -> None:
     conn.execute(_WORDS)
-    if not conn.execute("SELECT 1 FROM (SELECT 1 FROM memories LIMIT 1) UNION ALL SELECT 1 FROM (SELECT 1 FROM episodes LIMIT 1)").fetchall():
+    if not conn.execute(
+        "SELECT 1 FROM (SELECT 1 FROM memories LIMIT 1) UNION ALL SELECT 1 FROM (SELECT 1 FROM episodes LIMIT 1)"
+    ).fetchall():
         former.forget(conn)
 
 
 MIGRATIONS = (
-    (1, "core tables", _CORE), (2, "declared associations", _ASSOCIATIONS), (3, "named batches", _BATCHES), (4, "canaries", _CANARIES),
-    (5, "stamped generations", _STAMPED), (6, "what a cut text was", _CUT), (7, "what was changed and deleted when", _HISTORY),
-    (8, "bound idempotency keys", _BOUND_KEYS), (9, "counted vectors", _COUNTED), (10, "rows that nobody sees", _HIDDEN),
+    (1, "core tables", _CORE),
+    (2, "declared associations", _ASSOCIATIONS),
+    (3, "named batches", _BATCHES),
+    (4, "canaries", _CANARIES),
+    (5, "stamped generations", _STAMPED),
+    (6, "what a cut text was", _CUT),
+    (7, "what was changed and deleted when", _HISTORY),
+    (8, "bound idempotency keys", _BOUND_KEYS),
+    (9, "counted vectors", _COUNTED),
+    (10, "rows that nobody sees", _HIDDEN),
     (11, "words by agent", _words),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
@@ -364,7 +377,9 @@ def migrate(conn: apsw.Connection, now: float, until: int = SCHEMA_VERSION) -> N
             continue
         conn.execute("BEGIN IMMEDIATE")
         try:
-            conn.execute("CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)")
+            conn.execute(
+                "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
+            )
             if callable(script):
                 script(conn)
             else:
@@ -382,7 +397,9 @@ def check(conn: apsw.Connection) -> None:
     """Find a database fit to be read as it is. Raises NewerSchema, SettingsConflict, and ReadOnly for one that would have to be migrated."""
     applied = known(conn)
     if SCHEMA_VERSION not in applied:
-        raise ReadOnly(f"the database has schema {max(applied, default=0)}, this version needs {SCHEMA_VERSION}, and it cannot be written to")
+        raise ReadOnly(
+            f"the database has schema {max(applied, default=0)}, this version needs {SCHEMA_VERSION}, and it cannot be written to"
+        )
 
 
 def known(conn: apsw.Connection) -> set[int]:
@@ -398,5 +415,7 @@ def _applied(conn: apsw.Connection) -> set[int]:
     if "schema_migrations" in tables:
         return {version for (version,) in conn.execute("SELECT version FROM schema_migrations")}
     if tables:
-        raise SettingsConflict(f"{conn.filename} is a SQLite database of another program and stays as it is; {ELSEWHERE}")
+        raise SettingsConflict(
+            f"{conn.filename} is a SQLite database of another program and stays as it is; {ELSEWHERE}"
+        )
     return set()

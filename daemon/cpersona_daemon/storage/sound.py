@@ -23,8 +23,10 @@ _ROWS = ("memories", "episodes", "profiles")
 _ANALYSIS = {"sqlite_stat1", "sqlite_stat4"}  # what ANALYZE leaves; SQLite reads it with care
 _TYPES = {"TEXT": "text", "INTEGER": "integer", "REAL": "real", "BLOB": "blob"}
 _META = {
-    "vector_generation": lambda value: type(value) is int and 0 <= value < LARGEST_ID, "vector_store": lambda value: type(value) is bytes and len(value) == 16,
-    "vector_stamp": lambda value: type(value) is bytes and len(value) == 8, "embedding_dimension": lambda value: type(value) is int and 0 < value <= 65_536,
+    "vector_generation": lambda value: type(value) is int and 0 <= value < LARGEST_ID,
+    "vector_store": lambda value: type(value) is bytes and len(value) == 16,
+    "vector_stamp": lambda value: type(value) is bytes and len(value) == 8,
+    "embedding_dimension": lambda value: type(value) is int and 0 < value <= 65_536,
     "embedding_model": lambda value: type(value) is str,
 }
 
@@ -60,7 +62,7 @@ def inspect(path: str) -> Found:
     """Return what a database holds. Raises Unsound, apsw.Error for what cannot be read."""
     with opened(path) as conn:
         version = _version(conn)
-        if (strange := foreign_objects(conn, version) or missing_objects(conn, version)):
+        if strange := foreign_objects(conn, version) or missing_objects(conn, version):
             kind, name, *_ = strange[0]
             raise Unsound(f"its {kind} {name} is not as cpersona makes it")
         damage = [text for (text,) in conn.execute("PRAGMA integrity_check(20)") if text != "ok"]
@@ -85,7 +87,10 @@ def version_of(conn: apsw.Connection) -> int:
 
 
 def _version(conn: apsw.Connection) -> int:
-    ((application,),), ((encoding,),) = conn.execute("PRAGMA application_id").fetchall(), conn.execute("PRAGMA encoding").fetchall()
+    ((application,),), ((encoding,),) = (
+        conn.execute("PRAGMA application_id").fetchall(),
+        conn.execute("PRAGMA encoding").fetchall(),
+    )
     if application != schema.APPLICATION_ID or encoding != "UTF-8":
         raise Unsound("it is not a database of cpersona")
     kind = conn.execute("SELECT type FROM sqlite_schema WHERE name = 'schema_migrations'").fetchone()
@@ -98,7 +103,10 @@ def _version(conn: apsw.Connection) -> int:
 
 
 def _objects(conn: apsw.Connection) -> set[Object]:
-    return {(kind, name, table, " ".join((sql or "").split())) for kind, name, table, sql in conn.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema")}
+    return {
+        (kind, name, table, " ".join((sql or "").split()))
+        for kind, name, table, sql in conn.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema")
+    }
 
 
 def expected(conn: apsw.Connection, version: int) -> frozenset[Object]:
@@ -118,7 +126,9 @@ def _model(version: int, with_former: bool = False) -> Iterator[apsw.Connection]
     try:
         if with_former:
             schema.migrate(conn, 0.0, schema.FORMER_WORDS - 1)
-            conn.execute("INSERT INTO episodes (agent_id, created_at, summary) VALUES ('', '', '')")  # one row, and its index stays
+            conn.execute(
+                "INSERT INTO episodes (agent_id, created_at, summary) VALUES ('', '', '')"
+            )  # one row, and its index stays
         schema.migrate(conn, 0.0, version)
         yield conn
     finally:
@@ -153,17 +163,37 @@ def _by_author(one: Object) -> tuple:
 
 def _check_values(conn: apsw.Connection, version: int) -> None:
     """Raise Unsound for a value of a kind, or an id, that cpersona never writes: SQLite keeps any value in any column."""
-    shadows = tuple(f"{table}_{part}" for table in ("memory_fts", "episode_fts") for part in ("data", "idx", "content", "docsize", "config"))
+    shadows = tuple(
+        f"{table}_{part}"
+        for table in ("memory_fts", "episode_fts")
+        for part in ("data", "idx", "content", "docsize", "config")
+    )
     with _model(version) as model:
-        tables = sorted(name for kind, name, _, sql in _made(version, False) if kind == "table" and sql.startswith("CREATE TABLE") and not name.startswith("sqlite_") and name not in shadows)
+        tables = sorted(
+            name
+            for kind, name, _, sql in _made(version, False)
+            if kind == "table"
+            and sql.startswith("CREATE TABLE")
+            and not name.startswith("sqlite_")
+            and name not in shadows
+        )
         for table in tables:
             columns = model.execute(f"SELECT name, type, \"notnull\", pk FROM pragma_table_info('{table}')").fetchall()
-            typed = [(name, (_TYPES[kind], _TYPES[kind] if needed or key else "null")) for name, kind, needed, key in columns if kind in _TYPES]
-            wrong = conn.execute(f"SELECT {', '.join(f'max(typeof({name}) NOT IN {kinds})' for name, kinds in typed)} FROM {table}").fetchone()
+            typed = [
+                (name, (_TYPES[kind], _TYPES[kind] if needed or key else "null"))
+                for name, kind, needed, key in columns
+                if kind in _TYPES
+            ]
+            wrong = conn.execute(
+                f"SELECT {', '.join(f'max(typeof({name}) NOT IN {kinds})' for name, kinds in typed)} FROM {table}"
+            ).fetchone()
             for (name, _), found in zip(typed, wrong, strict=True):
                 if found:
                     raise Unsound(f"{table}.{name} holds a value of a kind that cpersona never writes")
-            if any(key == 1 and kind == "INTEGER" and sum(other[3] > 0 for other in columns) == 1 for _, kind, _, key in columns):
+            if any(
+                key == 1 and kind == "INTEGER" and sum(other[3] > 0 for other in columns) == 1
+                for _, kind, _, key in columns
+            ):
                 key = next(name for name, kind, _, key in columns if key == 1)
                 least, most = conn.execute(f"SELECT min({key}), max({key}) FROM {table}").fetchone()
                 if least is not None and not 1 <= least <= most <= LARGEST_ID:

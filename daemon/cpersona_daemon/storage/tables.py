@@ -19,40 +19,72 @@ from .scope import Scope
 _Row = TypeVar("_Row")
 
 
-def by_ids(conn: apsw.Connection, table: str, columns: str, ids: list[int], seen: tuple[str, list] | None,
-           agent_id: str | None) -> Iterable[tuple | Unreadable]:
+def by_ids(
+    conn: apsw.Connection, table: str, columns: str, ids: list[int], seen: tuple[str, list] | None, agent_id: str | None
+) -> Iterable[tuple | Unreadable]:
     """Return the rows with these ids for which the condition ``seen`` holds, or that the agent owns where it is None."""
     condition, params = seen or (hidden.seen(table), [])
     if seen is None and agent_id is not None:
         condition, params = f"agent_id = ? AND {condition}", [agent_id]
     # Left to itself SQLite would walk through the whole index of the agent and look each row up in the list.
-    return rows(conn, f"SELECT {columns} FROM {table} NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {condition}", (json.dumps(ids), *params))
+    return rows(
+        conn,
+        f"SELECT {columns} FROM {table} NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {condition}",
+        (json.dumps(ids), *params),
+    )
 
 
 def agents(conn: apsw.Connection, table: str, at_most: int = -1) -> list[str]:
     """Return the agents that have rows in the table, in their order, one step in an index each; -1 means all."""
+
     def after(name: str) -> str:
-        return f"(SELECT agent_id FROM {table} WHERE agent_id > {name} AND {hidden.seen(table)} ORDER BY agent_id LIMIT 1)"
+        return (
+            f"(SELECT agent_id FROM {table} WHERE agent_id > {name} AND {hidden.seen(table)} ORDER BY agent_id LIMIT 1)"
+        )
 
     rows = conn.execute(
         f"WITH RECURSIVE a(agent) AS (SELECT {after('?1')} UNION ALL SELECT {after('a.agent')} FROM a WHERE a.agent IS NOT NULL)"
-        " SELECT agent FROM a WHERE agent IS NOT NULL LIMIT ?2", ("", at_most))
+        " SELECT agent FROM a WHERE agent IS NOT NULL LIMIT ?2",
+        ("", at_most),
+    )
     return [agent for (agent,) in rows]
 
 
 def without_vector(conn: apsw.Connection, vectors: str, ids: list[int]) -> set[int]:
     """Return those of the ids that have no row in the table of vectors."""
-    rows = conn.execute(f"SELECT j.value FROM json_each(?) j LEFT JOIN {vectors} v ON v.id = j.value WHERE v.id IS NULL", (json.dumps(ids),))
+    rows = conn.execute(
+        f"SELECT j.value FROM json_each(?) j LEFT JOIN {vectors} v ON v.id = j.value WHERE v.id IS NULL",
+        (json.dumps(ids),),
+    )
     return {i for (i,) in rows}
 
 
-def newest(conn: apsw.Connection, table: str, columns: str, agent_id: str, project_id: str | None, limit: int, since: str = "", until: str = "",
-           channel: str = "") -> Iterable[tuple | Unreadable]:
+def newest(
+    conn: apsw.Connection,
+    table: str,
+    columns: str,
+    agent_id: str,
+    project_id: str | None,
+    limit: int,
+    since: str = "",
+    until: str = "",
+    channel: str = "",
+) -> Iterable[tuple | Unreadable]:
     """Return rows created_at DESC, id DESC; agent '' means all agents, ``since`` and ``until`` are inclusive, and '' is open, as is channel ''."""
-    asked = [("agent_id = ?", agent_id or None), ("project_id IN (?, '')", project_id), ("channel IN (?, '')", channel or None), ("created_at >= ?", since or None), ("created_at <= ?", until or None)]
+    asked = [
+        ("agent_id = ?", agent_id or None),
+        ("project_id IN (?, '')", project_id),
+        ("channel IN (?, '')", channel or None),
+        ("created_at >= ?", since or None),
+        ("created_at <= ?", until or None),
+    ]
     conditions = [(condition, value) for condition, value in asked if value is not None]
     where = " AND ".join([hidden.seen(table), *(condition for condition, _ in conditions)])
-    return rows(conn, f"SELECT {columns} FROM {table} WHERE {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*(value for _, value in conditions), limit))
+    return rows(
+        conn,
+        f"SELECT {columns} FROM {table} WHERE {where} ORDER BY created_at DESC, id DESC LIMIT ?",
+        (*(value for _, value in conditions), limit),
+    )
 
 
 def within_a_frame(found: Iterable[_Row | Unreadable], size: Callable[[_Row], int]) -> list[_Row | Unreadable]:
@@ -61,7 +93,9 @@ def within_a_frame(found: Iterable[_Row | Unreadable], size: Callable[[_Row], in
     for row in found:
         if not isinstance(row, Unreadable):
             room -= size(row)
-            row = row if room >= 0 else Unreadable(row.id, "the answer is full without it; ask for fewer rows at a time")
+            row = (
+                row if room >= 0 else Unreadable(row.id, "the answer is full without it; ask for fewer rows at a time")
+            )
         out.append(row)
     return out
 
@@ -69,5 +103,7 @@ def within_a_frame(found: Iterable[_Row | Unreadable], size: Callable[[_Row], in
 def count_in_scope(conn: apsw.Connection, table: str, scope: Scope, at_most: int) -> int:
     """Count the rows in the agent, project and channel scope, stopping at ``at_most``."""
     condition, params = scope.row_sql(table)
-    ((n,),) = conn.execute(f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT ?)", (*params, at_most)).fetchall()
+    ((n,),) = conn.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT ?)", (*params, at_most)
+    ).fetchall()
     return n

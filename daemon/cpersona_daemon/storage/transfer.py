@@ -26,19 +26,26 @@ def _owned(agent_id: str, column: str = "agent_id") -> tuple[str, tuple]:
 
 
 # A mention is seen where both its ends are.
-_MENTION_SEEN = (
-    f"{seen('entities', 'm.entity_id')} AND CASE m.kind WHEN 'mem' THEN {seen('memories', 'm.record_id')} ELSE {seen('episodes', 'm.record_id')} END"
-)
+_MENTION_SEEN = f"{seen('entities', 'm.entity_id')} AND CASE m.kind WHEN 'mem' THEN {seen('memories', 'm.record_id')} ELSE {seen('episodes', 'm.record_id')} END"
 
 
 def counts(conn: apsw.Connection, agent_id: str) -> dict[str, int]:
     """Count what an export of an agent ('' = all) holds, by kind of line."""
     where, params = ("agent_id = ?", (agent_id,)) if agent_id else ("1", ())
     out = {}
-    for name, table in (("memory", "memories"), ("episode", "episodes"), ("profile", "profiles"), ("entity", "entities"), ("relation", "relations")):
+    for name, table in (
+        ("memory", "memories"),
+        ("episode", "episodes"),
+        ("profile", "profiles"),
+        ("entity", "entities"),
+        ("relation", "relations"),
+    ):
         condition = where if table == "profiles" else f"{where} AND {seen(table)}"
         ((out[name],),) = conn.execute(f"SELECT count(*) FROM {table} WHERE {condition}", params).fetchall()
-    ((out["mention"],),) = conn.execute(f"SELECT count(*) FROM entity_mentions m JOIN entities e ON e.id = m.entity_id WHERE {where} AND {_MENTION_SEEN}", params).fetchall()
+    ((out["mention"],),) = conn.execute(
+        f"SELECT count(*) FROM entity_mentions m JOIN entities e ON e.id = m.entity_id WHERE {where} AND {_MENTION_SEEN}",
+        params,
+    ).fetchall()
     return out
 
 
@@ -46,26 +53,39 @@ def memory_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator
     """Yield (id, agent, msg_id, content, source, timestamp, metadata, created_at, project, channel, locked, recall_count,
     last_recalled_at, whole_length, content_key, vector, model) by id; the last two None without a vector, the two before for a whole text."""
     where, params = _owned(agent_id, "m.agent_id")
-    extra, join = (", v.vector, v.model", "LEFT JOIN memory_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
+    extra, join = (
+        (", v.vector, v.model", "LEFT JOIN memory_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
+    )
     return rows(
-        conn, "SELECT m.id, m.agent_id, m.msg_id, m.content, m.source, m.timestamp, m.metadata, m.created_at, m.project_id, m.channel, m.locked,"
+        conn,
+        "SELECT m.id, m.agent_id, m.msg_id, m.content, m.source, m.timestamp, m.metadata, m.created_at, m.project_id, m.channel, m.locked,"
         f" m.recall_count, m.last_recalled_at, m.whole_length, iif(m.whole_length IS NULL, NULL, m.content_key){extra} FROM memories m {join}"
-        f" WHERE {where} AND {seen('memories', 'm.id')} ORDER BY m.id", params)
+        f" WHERE {where} AND {seen('memories', 'm.id')} ORDER BY m.id",
+        params,
+    )
 
 
 def episode_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple | Unreadable]:
     """Yield (id, agent, summary, keywords, start, end, created_at, resolved, project, channel, whole_length, whole_key, vector, model) by id."""
     where, params = _owned(agent_id, "m.agent_id")
-    extra, join = (", v.vector, v.model", "LEFT JOIN episode_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
+    extra, join = (
+        (", v.vector, v.model", "LEFT JOIN episode_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
+    )
     return rows(
-        conn, "SELECT m.id, m.agent_id, m.summary, m.keywords, m.start_time, m.end_time, m.created_at, m.resolved, m.project_id, m.channel, m.whole_length, m.whole_key"
-        f"{extra} FROM episodes m {join} WHERE {where} AND {seen('episodes', 'm.id')} ORDER BY m.id", params)
+        conn,
+        "SELECT m.id, m.agent_id, m.summary, m.keywords, m.start_time, m.end_time, m.created_at, m.resolved, m.project_id, m.channel, m.whole_length, m.whole_key"
+        f"{extra} FROM episodes m {join} WHERE {where} AND {seen('episodes', 'm.id')} ORDER BY m.id",
+        params,
+    )
 
 
 def profile_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     """Yield (agent, user, content, updated_at, project)."""
     where, params = _owned(agent_id)
-    return conn.execute(f"SELECT agent_id, user_id, content, updated_at, project_id FROM profiles WHERE {where} ORDER BY agent_id, user_id", params)
+    return conn.execute(
+        f"SELECT agent_id, user_id, content, updated_at, project_id FROM profiles WHERE {where} ORDER BY agent_id, user_id",
+        params,
+    )
 
 
 def entity_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
@@ -74,7 +94,9 @@ def entity_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     return conn.execute(
         "SELECT id, agent_id, project_id, channel, name, declared_by, created_at,"
         " (SELECT json_group_array(alias) FROM (SELECT alias FROM entity_aliases WHERE entity_id = entities.id AND NOT is_name ORDER BY normalized))"
-        f" FROM entities WHERE {where} AND {seen('entities')} ORDER BY id", params)
+        f" FROM entities WHERE {where} AND {seen('entities')} ORDER BY id",
+        params,
+    )
 
 
 def mention_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
@@ -82,7 +104,9 @@ def mention_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     where, params = _owned(agent_id, "e.agent_id")
     return conn.execute(
         "SELECT m.entity_id, m.kind, m.record_id, m.declared_by, m.created_at FROM entity_mentions m JOIN entities e ON e.id = m.entity_id"
-        f" WHERE {where} AND {_MENTION_SEEN} ORDER BY m.entity_id, m.created_at, m.kind DESC, m.record_id", params)
+        f" WHERE {where} AND {_MENTION_SEEN} ORDER BY m.entity_id, m.created_at, m.kind DESC, m.record_id",
+        params,
+    )
 
 
 def relation_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
@@ -90,7 +114,9 @@ def relation_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     where, params = _owned(agent_id)
     return conn.execute(
         "SELECT id, agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id, anchor_ref, declared_by, declared_at"
-        f" FROM relations WHERE {where} AND {seen('relations')} ORDER BY id", params)
+        f" FROM relations WHERE {where} AND {seen('relations')} ORDER BY id",
+        params,
+    )
 
 
 # -- import
@@ -99,11 +125,16 @@ def relation_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
 def find_memory(conn: apsw.Connection, new: memories.NewMemory) -> int | None:
     """Return the row that stands where this one would: same message id in the project, else same content in the bucket."""
     found = memories.find_msg_id_in_project(conn, new.agent_id, new.project_id, new.msg_id) or memories.find_in_bucket(
-        conn, new.agent_id, new.project_id, new.channel, new.key)
+        conn, new.agent_id, new.project_id, new.channel, new.key
+    )
     return None if found is None else found.id
 
 
-def put_vectors(tx: Transaction, kind: str, rows: list[tuple[int, memories.NewMemory | episodes.NewEpisode, str | None, str, np.ndarray]]) -> None:
+def put_vectors(
+    tx: Transaction,
+    kind: str,
+    rows: list[tuple[int, memories.NewMemory | episodes.NewEpisode, str | None, str, np.ndarray]],
+) -> None:
     """Give rows that this transaction wrote their vectors: (id, row, its source's id, model, unit vector) each."""
     if not rows:
         return
@@ -122,7 +153,8 @@ def find_episode(conn: apsw.Connection, new: episodes.NewEpisode) -> int | None:
     row = conn.execute(
         "SELECT id FROM episodes INDEXED BY episodes_same WHERE agent_id = ? AND substr(summary, 1, 64) = substr(?, 1, 64) AND summary = ?"
         f" AND whole_key IS ? AND project_id = ? AND channel = ? AND {seen('episodes')} ORDER BY id LIMIT 1",
-        (new.agent_id, new.summary, new.summary, new.whole and new.whole.key, new.project_id, new.channel)).fetchone()
+        (new.agent_id, new.summary, new.summary, new.whole and new.whole.key, new.project_id, new.channel),
+    ).fetchone()
     return None if row is None else row[0]
 
 
@@ -146,7 +178,8 @@ def put_profile(tx: Transaction, agent_id: str, content: str, updated_at: str | 
         "INSERT INTO profiles (agent_id, user_id, project_id, updated_at, content) VALUES (?, '', ?, ?, ?) ON CONFLICT (agent_id, user_id) DO UPDATE"
         " SET project_id = excluded.project_id, updated_at = excluded.updated_at, content = excluded.content"
         " WHERE ? AND excluded.updated_at >= profiles.updated_at",
-        (agent_id, project_id, stamp, content, updated_at is not None))
+        (agent_id, project_id, stamp, content, updated_at is not None),
+    )
     return tx.conn.total_changes() > before
 
 
@@ -166,7 +199,9 @@ def memory_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[i
     """Return every memory of ``source`` by id with the row of ``target`` that stands in its place, None where there is none."""
     return conn.execute(
         f"SELECT s.id, coalesce(({_SAME_MSG_ID}), ({_SAME_CONTENT})) FROM memories s WHERE s.agent_id = ?2 AND {seen('memories', 's.id')}"
-        " ORDER BY s.id", (target, source)).fetchall()
+        " ORDER BY s.id",
+        (target, source),
+    ).fetchall()
 
 
 def episode_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[int, int | None, int]]:
@@ -174,14 +209,19 @@ def episode_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[
     same = (
         "SELECT min(t.id) FROM episodes t INDEXED BY episodes_same WHERE t.agent_id = {} AND substr(t.summary, 1, 64) = substr(s.summary, 1, 64)"
         " AND t.summary = s.summary AND t.whole_key IS s.whole_key AND t.project_id = s.project_id AND t.channel = s.channel"
-        f" AND {seen('episodes', 't.id')}")
+        f" AND {seen('episodes', 't.id')}"
+    )
     return conn.execute(
-        f"SELECT s.id, ({same.format('?1')}), ({same.format('?2')}) FROM episodes s WHERE s.agent_id = ?2 AND {seen('episodes', 's.id')} ORDER BY s.id", (target, source)).fetchall()
+        f"SELECT s.id, ({same.format('?1')}), ({same.format('?2')}) FROM episodes s WHERE s.agent_id = ?2 AND {seen('episodes', 's.id')} ORDER BY s.id",
+        (target, source),
+    ).fetchall()
 
 
 def profile_of(conn: apsw.Connection, agent_id: str) -> tuple | None:
     """Return (content, updated_at, project) of an agent's profile, or None."""
-    return conn.execute("SELECT content, updated_at, project_id FROM profiles WHERE agent_id = ? AND user_id = ''", (agent_id,)).fetchone()
+    return conn.execute(
+        "SELECT content, updated_at, project_id FROM profiles WHERE agent_id = ? AND user_id = ''", (agent_id,)
+    ).fetchone()
 
 
 def delete_profile(tx: Transaction, agent_id: str) -> int:
@@ -193,7 +233,12 @@ def delete_profile(tx: Transaction, agent_id: str) -> int:
 
 def ids_of(conn: apsw.Connection, table: str, agent_id: str) -> list[int]:
     """Return the ids of an agent's rows in a table with an agent_id."""
-    return [i for (i,) in conn.execute(f"SELECT id FROM {table} WHERE agent_id = ? AND {seen(table)} ORDER BY id", (agent_id,))]
+    return [
+        i
+        for (i,) in conn.execute(
+            f"SELECT id FROM {table} WHERE agent_id = ? AND {seen(table)} ORDER BY id", (agent_id,)
+        )
+    ]
 
 
 # -- associations
@@ -204,12 +249,19 @@ def find_entity(conn: apsw.Connection, agent_id: str, project_id: str, channel: 
     row = conn.execute(
         "SELECT entity_id FROM entity_aliases WHERE agent_id = ? AND normalized = ? AND project_id = ? AND channel = ?"
         f" AND {seen('entities', 'entity_id')}",
-        (agent_id, normalized, project_id, channel)).fetchone()
+        (agent_id, normalized, project_id, channel),
+    ).fetchone()
     return None if row is None else row[0]
 
 
 def put_entity(
-    tx: Transaction, agent_id: str, project_id: str, channel: str, name: tuple[str, str], aliases: list[tuple[str, str]], declared_by: str,
+    tx: Transaction,
+    agent_id: str,
+    project_id: str,
+    channel: str,
+    name: tuple[str, str],
+    aliases: list[tuple[str, str]],
+    declared_by: str,
     created_at: str | None,
 ) -> tuple[int, list[str]]:
     """Register an entity unless its name is known in the scope; return its id and the aliases that name another one.
@@ -218,8 +270,10 @@ def put_entity(
     """
     entity = find_entity(tx.conn, agent_id, project_id, channel, name[0])
     if entity is None:
-        tx.execute("INSERT INTO entities (agent_id, project_id, channel, name, declared_by, created_at) VALUES (?,?,?,?,?,?)",
-                   (agent_id, project_id, channel, name[1], declared_by, created_at or created_text(tx.now)))
+        tx.execute(
+            "INSERT INTO entities (agent_id, project_id, channel, name, declared_by, created_at) VALUES (?,?,?,?,?,?)",
+            (agent_id, project_id, channel, name[1], declared_by, created_at or created_text(tx.now)),
+        )
         entity = tx.conn.last_insert_rowid()
         associations.insert_name(tx, entity, *name, is_name=True)
     taken = []
@@ -232,20 +286,43 @@ def put_entity(
 
 def put_mention(tx: Transaction, entity: int, kind: str, record: int, declared_by: str, created_at: str | None) -> None:
     """Register that an entity is mentioned by a record, unless it is known."""
-    tx.execute("INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at) VALUES (?,?,?,?,?)",
-               (entity, kind, record, declared_by, created_at or created_text(tx.now)))
+    tx.execute(
+        "INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at) VALUES (?,?,?,?,?)",
+        (entity, kind, record, declared_by, created_at or created_text(tx.now)),
+    )
 
 
 def put_relation(
-    tx: Transaction, agent_id: str, project_id: str, channel: str, subject: tuple[str, int], predicate: str, object_: tuple[str, int],
-    anchor_ref: str | None, declared_by: str, declared_at: str | None,
+    tx: Transaction,
+    agent_id: str,
+    project_id: str,
+    channel: str,
+    subject: tuple[str, int],
+    predicate: str,
+    object_: tuple[str, int],
+    anchor_ref: str | None,
+    declared_by: str,
+    declared_at: str | None,
 ) -> None:
     """Register a relation, unless it is known."""
     if some(tx.conn, "relations"):
         tx.execute(
             "DELETE FROM relations WHERE id IN hidden_relations AND agent_id = ? AND project_id = ? AND channel = ? AND subject_kind = ? AND subject_id = ?"
-            " AND predicate = ? AND object_kind = ? AND object_id = ?", (agent_id, project_id, channel, *subject, predicate, *object_))
+            " AND predicate = ? AND object_kind = ? AND object_id = ?",
+            (agent_id, project_id, channel, *subject, predicate, *object_),
+        )
     tx.execute(
         "INSERT OR IGNORE INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id, anchor_ref,"
         " declared_by, declared_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-        (agent_id, project_id, channel, *subject, predicate, *object_, anchor_ref, declared_by, declared_at or created_text(tx.now)))
+        (
+            agent_id,
+            project_id,
+            channel,
+            *subject,
+            predicate,
+            *object_,
+            anchor_ref,
+            declared_by,
+            declared_at or created_text(tx.now),
+        ),
+    )

@@ -19,18 +19,29 @@ def unusable(conn: apsw.Connection, scope: Scope, width: int, model: str) -> int
     axes, params = scope.axes_sql()
     ranges = [("width < ?", (width,)), ("width > ?", (width,))]
     if model:
-        ranges += [("width = ? AND model > '' AND model < ?", (width, model)), ("width = ? AND model > ?", (width, model))]
-    steps = [(f"SELECT rows FROM vector_counts WHERE {axes} AND kind = ? AND {where}", (*params, kind, *values)) for kind in scope.kinds for where, values in ranges]
+        ranges += [
+            ("width = ? AND model > '' AND model < ?", (width, model)),
+            ("width = ? AND model > ?", (width, model)),
+        ]
+    steps = [
+        (f"SELECT rows FROM vector_counts WHERE {axes} AND kind = ? AND {where}", (*params, kind, *values))
+        for kind in scope.kinds
+        for where, values in ranges
+    ]
     return _sum(conn, steps)
 
 
 def waiting(conn: apsw.Connection, scope: Scope) -> int:
     """Return how many rows in the axes of a scope are listed for embedding."""
     axes, params = scope.axes_sql()
-    return _sum(conn, [(f"SELECT rows FROM backlog_counts WHERE {axes} AND kind = ?", (*params, kind)) for kind in scope.kinds])
+    return _sum(
+        conn, [(f"SELECT rows FROM backlog_counts WHERE {axes} AND kind = ?", (*params, kind)) for kind in scope.kinds]
+    )
 
 
 def _sum(conn: apsw.Connection, steps: list[tuple[str, tuple]]) -> int:
     sql = " UNION ALL ".join(sql for sql, _ in steps)
-    ((count,),) = conn.execute(f"SELECT coalesce(sum(rows), 0) FROM ({sql})", tuple(value for _, values in steps for value in values)).fetchall()
+    ((count,),) = conn.execute(
+        f"SELECT coalesce(sum(rows), 0) FROM ({sql})", tuple(value for _, values in steps for value in values)
+    ).fetchall()
     return count

@@ -78,7 +78,10 @@ def stored(conn: apsw.Connection, kind: str, ids: list[int] | None = None) -> It
     """Yield (id, vector) of every row that has one, or of those among ``ids``."""
     if ids is None:
         return conn.execute(f"SELECT id, vector FROM {_TABLES[kind][1]} ORDER BY id")
-    return conn.execute(f"SELECT v.id, v.vector FROM json_each(?) j CROSS JOIN {_TABLES[kind][1]} v ON v.id = j.value", (json.dumps(ids),))
+    return conn.execute(
+        f"SELECT v.id, v.vector FROM json_each(?) j CROSS JOIN {_TABLES[kind][1]} v ON v.id = j.value",
+        (json.dumps(ids),),
+    )
 
 
 def count(conn: apsw.Connection, kind: str) -> int:
@@ -109,7 +112,8 @@ def in_bulk(conn: apsw.Connection, kind: str, ids: np.ndarray) -> VectorRows | N
 def _found(conn: apsw.Connection, kind: str, ids: np.ndarray) -> list[tuple]:
     rows, vectors, source = _TABLES[kind]
     return texts(
-        conn, f"SELECT v.id, m.created_at, m.agent_id, m.project_id, m.channel, {source}, v.model, v.vector"
+        conn,
+        f"SELECT v.id, m.created_at, m.agent_id, m.project_id, m.channel, {source}, v.model, v.vector"
         f" FROM json_each(?) j CROSS JOIN {vectors} v ON v.id = j.value CROSS JOIN {rows} m ON m.id = v.id"
         " WHERE length(v.vector) > 0 AND length(v.vector) % 4 = 0",
         (json.dumps(ids.tolist()),),

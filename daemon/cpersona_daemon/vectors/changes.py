@@ -53,8 +53,24 @@ class VectorRows:
     def of(cls, puts: list[VectorPut]) -> VectorRows:
         import numpy as np  # a start answers what needs no vector before this is loaded
 
-        return cls(*zip(*((p.id, p.created_at, p.agent_id, p.project_id, p.channel, p.source_id, p.model, np.ascontiguousarray(p.vector, "<f4"))
-                          for p in puts), strict=True))
+        return cls(
+            *zip(
+                *(
+                    (
+                        p.id,
+                        p.created_at,
+                        p.agent_id,
+                        p.project_id,
+                        p.channel,
+                        p.source_id,
+                        p.model,
+                        np.ascontiguousarray(p.vector, "<f4"),
+                    )
+                    for p in puts
+                ),
+                strict=True,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)

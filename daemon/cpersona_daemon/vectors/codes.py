@@ -44,15 +44,17 @@ class Codes:
 
     def since(self, code: int) -> list[str]:
         """Return the texts from ``code`` on, in order of their codes."""
-        return self._texts[max(code, 1):]
+        return self._texts[max(code, 1) :]
 
     def starting_with(self, prefix: str) -> np.ndarray:
         """Return a bool per code: whether its text starts with ``prefix``. Only texts new since the last call are looked at."""
         with self._guard:
             known = self._prefixes.pop(prefix, np.zeros(1, bool))
-            fresh = self._texts[len(known):]
+            fresh = self._texts[len(known) :]
             if fresh:
-                known = np.concatenate([known, np.fromiter((text.startswith(prefix) for text in fresh), bool, len(fresh))])
+                known = np.concatenate(
+                    [known, np.fromiter((text.startswith(prefix) for text in fresh), bool, len(fresh))]
+                )
             self._prefixes[prefix] = known
             if len(self._prefixes) > _PREFIXES_KEPT:
                 self._prefixes.popitem(last=False)

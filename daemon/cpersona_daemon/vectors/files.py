@@ -44,10 +44,22 @@ _SEAL_AT = 96
 _BATCH = struct.Struct("<4sIQ8sIIIf")
 _ROWS_MAGIC, _BATCH_MAGIC = b"CPSROW\r\n", b"CPSB"
 
-ROW = np.dtype([
-    ("id", "<i8"), ("created", "<i8"), ("sum", "<u8"), ("sketch_sum", "<u8"), ("scale", "<f4"), ("residual", "<f4"),
-    ("agent", "<i4"), ("project", "<i4"), ("channel", "<i4"), ("source", "<i4"), ("model", "<i4"), ("width", "<i4"),
-])
+ROW = np.dtype(
+    [
+        ("id", "<i8"),
+        ("created", "<i8"),
+        ("sum", "<u8"),
+        ("sketch_sum", "<u8"),
+        ("scale", "<f4"),
+        ("residual", "<f4"),
+        ("agent", "<i4"),
+        ("project", "<i4"),
+        ("channel", "<i4"),
+        ("source", "<i4"),
+        ("model", "<i4"),
+        ("width", "<i4"),
+    ]
+)
 ROW_PACKING = struct.Struct("<qqQQffiiiiii")  # the same, of one row
 MATRIX, SKETCHES, ROWS = "", ".int8", ".rows"  # what each file's name adds to the path of the index
 SUFFIXES = (MATRIX, SKETCHES, ROWS)
@@ -79,7 +91,7 @@ class Identity:
     def parse(cls, head: bytes, magic: bytes) -> Identity:
         if len(head) < _IDENTITY.size + _CRC.size:
             raise Unusable("truncated header")
-        body = head[:_IDENTITY.size]
+        body = head[: _IDENTITY.size]
         found, version, width, kind, _, file_id, store_id = _IDENTITY.unpack(body)
         if found != magic or _CRC.unpack_from(head, _IDENTITY.size)[0] != zlib.crc32(body):
             raise Unusable("damaged or foreign header")
@@ -188,7 +200,7 @@ class MatrixFile:
         size = self._row_bytes
         try:
             for first, end in stretches(slots):
-                self._fill(buffer[first * size:end * size], MATRIX_HEADER + int(slots[first]) * size)
+                self._fill(buffer[first * size : end * size], MATRIX_HEADER + int(slots[first]) * size)
         except OSError as error:
             raise DamagedRows(f"the file cannot be read: {error.strerror}") from error
         if not np.array_equal(row_sums(rows), sums):
@@ -227,8 +239,16 @@ class Batch:
     def packed(self, reached: Generation) -> bytes:
         texts = _encode(self.texts) if self.texts else b""
         payload = b"".join((texts, self.rows.tobytes(), self.dead.astype("<i4").tobytes()))
-        head = _BATCH.pack(_BATCH_MAGIC, len(payload), reached.number, reached.stamp, len(texts), len(self.rows),
-                           len(self.dead), self.max_norm)
+        head = _BATCH.pack(
+            _BATCH_MAGIC,
+            len(payload),
+            reached.number,
+            reached.stamp,
+            len(texts),
+            len(self.rows),
+            len(self.dead),
+            self.max_norm,
+        )
         return b"".join((head, payload, _CRC.pack(zlib.crc32(payload, zlib.crc32(head)))))
 
 
@@ -289,15 +309,19 @@ class RowsFile:
         while at + _BATCH.size <= len(data):
             magic, size, number, stamp, text_bytes, row_count, dead_count, norm = _BATCH.unpack_from(view, at)
             end = at + _BATCH.size + size
-            if magic != _BATCH_MAGIC or end + _CRC.size > len(data) or size != text_bytes + row_count * ROW.itemsize + dead_count * 4:
+            if (
+                magic != _BATCH_MAGIC
+                or end + _CRC.size > len(data)
+                or size != text_bytes + row_count * ROW.itemsize + dead_count * 4
+            ):
                 break
             if _CRC.unpack_from(view, end)[0] != zlib.crc32(view[at:end]):
                 break
             body = at + _BATCH.size
             if text_bytes:
-                texts += _decode(view[body:body + text_bytes])
+                texts += _decode(view[body : body + text_bytes])
             cut = body + text_bytes + row_count * ROW.itemsize
-            rows.append(view[body + text_bytes:cut])
+            rows.append(view[body + text_bytes : cut])
             dead.append(view[cut:end])
             max_norm, reached = max(max_norm, norm), Generation(number, stamp)
             at = end + _CRC.size
@@ -306,7 +330,9 @@ class RowsFile:
             raise Unusable("truncated header")
         self.length = at
         *sealed, length = _SEAL.unpack_from(view, _SEAL_AT)
-        if length == at and _CRC.unpack_from(view, _SEAL_AT + _SEAL.size)[0] == zlib.crc32(view[_SEAL_AT:_SEAL_AT + _SEAL.size]):
+        if length == at and _CRC.unpack_from(view, _SEAL_AT + _SEAL.size)[0] == zlib.crc32(
+            view[_SEAL_AT : _SEAL_AT + _SEAL.size]
+        ):
             sealed = Generation(*sealed)
             reached = sealed if sealed.number >= reached.number else reached
         whole = rows[0] if len(rows) == 1 else b"".join(rows)

@@ -52,8 +52,8 @@ class HeldRows:
             if segment is not None:  # else the rows are read from the file once somebody wants them
                 base = number * self._count
                 low, high = max(slot, base), min(end, base + self._count)
-                segment.rows[low - base:high - base] = rows[low - slot:high - slot]
-                segment.held[low - base:high - base] = True
+                segment.rows[low - base : high - base] = rows[low - slot : high - slot]
+                segment.held[low - base : high - base] = True
 
     def parts(self, slots: np.ndarray, sums: np.ndarray) -> Iterator[tuple[int, int, int, np.ndarray]]:
         """Yield (first, end, base, rows): slot ``s`` among ``slots[first:end]`` is row ``s - base`` of ``rows``.
@@ -99,7 +99,7 @@ class HeldRows:
         with segment.guard:
             missing = slots[~segment.held[local]]
             for at in range(0, len(missing), step):
-                part = missing[at:at + step]
+                part = missing[at : at + step]
                 place = as_slice(part - base)
                 segment.rows[place] = self._file.read(part, sums[as_slice(part)])
                 segment.held[place] = True

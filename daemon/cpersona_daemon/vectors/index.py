@@ -25,7 +25,18 @@ from ..storage.generations import NOTHING, Generation
 from .changes import VectorPut, VectorRows
 from .codes import Codes, SlotMap, created_column
 from .files import (
-    FRESH, MATRIX, ROW, ROW_PACKING, ROWS, SKETCHES, SUFFIXES, Batch, Identity, MatrixFile, RowsFile, Unusable,
+    FRESH,
+    MATRIX,
+    ROW,
+    ROW_PACKING,
+    ROWS,
+    SKETCHES,
+    SUFFIXES,
+    Batch,
+    Identity,
+    MatrixFile,
+    RowsFile,
+    Unusable,
 )
 from .held import HeldRows
 from .rows import row_sum, row_sums
@@ -55,7 +66,9 @@ class Index:
         self.widths: dict[int, int] = {}
         self.models: dict[int, int] = {}
         self._written_codes = 1
-        self._late = np.zeros(0, np.int32)  # ascending by created_at; a new array for each change, so that views keep theirs
+        self._late = np.zeros(
+            0, np.int32
+        )  # ascending by created_at; a new array for each change, so that views keep theirs
         self._newest = np.iinfo(np.int64).min
         self._max_norm = 0.0
         self._change = 1
@@ -161,7 +174,7 @@ class Index:
             added = np.frombuffer(b"".join(map(self._write_one, puts)), ROW)
         else:
             for at in range(0, len(puts), WRITE_CHUNK):
-                self._write(VectorRows.of(puts[at:at + WRITE_CHUNK]))
+                self._write(VectorRows.of(puts[at : at + WRITE_CHUNK]))
             added = self._journal_rows(first)
         count = self.count
         if self._rows is not None:
@@ -224,10 +237,10 @@ class Index:
     def verify(self) -> None:
         """Read every living row of both files. Raises DamagedRows."""
         view = self.view
-        died, widths = view.columns.died[:view.count], view.columns.width[:view.count]
+        died, widths = view.columns.died[: view.count], view.columns.width[: view.count]
         living = np.flatnonzero((died > view.change) & (widths == view.width))
         for at in range(0, len(living), WRITE_CHUNK):
-            part = living[at:at + WRITE_CHUNK]
+            part = living[at : at + WRITE_CHUNK]
             view.rows(part)
             view.sketches.verify(part, view.columns.sketch_sum)
 
@@ -240,8 +253,15 @@ class Index:
         size = held = 0
         if self._rows is not None:
             size, held = self._matrix.size + self._sketch_file.size + self._rows.length, self._sketches.bytes_held
-        return {"rows": self.live, "dead": self.count - self.live, "late": len(self._late), "width": self.width or None,
-                "generation": self.generation.number, "bytes": size, "memory_bytes": held}
+        return {
+            "rows": self.live,
+            "dead": self.count - self.live,
+            "late": len(self._late),
+            "width": self.width or None,
+            "generation": self.generation.number,
+            "bytes": size,
+            "memory_bytes": held,
+        }
 
     # -- inside
 
@@ -269,8 +289,20 @@ class Index:
             self._matrix.write(slot, row[None])
             self._sketches.write(slot, sketched[None])
         code = self.codes.add
-        entries = (put.id, _created(put.created_at), total, sketch_total, scale, residual, code(put.agent_id), code(put.project_id),
-                   code(put.channel), code(put.source_id), code(put.model), width)
+        entries = (
+            put.id,
+            _created(put.created_at),
+            total,
+            sketch_total,
+            scale,
+            residual,
+            code(put.agent_id),
+            code(put.project_id),
+            code(put.channel),
+            code(put.source_id),
+            code(put.model),
+            width,
+        )
         columns = self.columns
         for column, entry in zip(columns.journalled, entries, strict=True):
             column[slot] = entry
@@ -289,7 +321,7 @@ class Index:
         block = np.frombuffer(b"".join(compress(rows.vectors, usable)), "<f4").reshape(-1, self.width)
         if len(block) < len(sizes) or self.width < self._matrix.stride:
             padded = np.zeros((len(sizes), self._matrix.stride), "<f4")
-            padded[usable, :self.width] = block
+            padded[usable, : self.width] = block
             block = padded
         good = np.isfinite(block).all(axis=1) & block.any(axis=1)
         for row in np.flatnonzero(~usable).tolist():
@@ -306,9 +338,18 @@ class Index:
             self._matrix.write(first, block)
             self._sketches.write(first, sketched)
         columns = self.columns
-        columns.id[first:count], columns.created[first:count], columns.width[first:count] = rows.ids, created_column(rows.created), sizes
-        for column, texts in ((columns.agent, rows.agents), (columns.project, rows.projects), (columns.channel, rows.channels),
-                              (columns.source, rows.sources), (columns.model, rows.models)):
+        columns.id[first:count], columns.created[first:count], columns.width[first:count] = (
+            rows.ids,
+            created_column(rows.created),
+            sizes,
+        )
+        for column, texts in (
+            (columns.agent, rows.agents),
+            (columns.project, rows.projects),
+            (columns.channel, rows.channels),
+            (columns.source, rows.sources),
+            (columns.model, rows.models),
+        ):
             known = {text: self.codes.add(text) for text in dict.fromkeys(texts)}
             column[first:count] = [known[text] for text in texts]
         columns.sum[first:count], columns.sketch_sum[first:count] = row_sums(block), row_sums(sketched)
@@ -377,19 +418,31 @@ class Index:
         self.models = _with(self.models, self.columns.model[slots], sign)
 
     def _publish(self) -> None:
-        self.view = View(self.columns, self._matrix, self._sketches, self.codes, self.width, self.count,
-                         np.uint32(self._change), self._late, self._max_norm, self.widths, self.models, self.hidden)
+        self.view = View(
+            self.columns,
+            self._matrix,
+            self._sketches,
+            self.codes,
+            self.width,
+            self.count,
+            np.uint32(self._change),
+            self._late,
+            self._max_norm,
+            self.widths,
+            self.models,
+            self.hidden,
+        )
 
     def _journal_rows(self, first: int) -> np.ndarray:
         rows = np.empty(self.count - first, ROW)
         for name, column in zip(ROW.names, self.columns.journalled, strict=True):
-            rows[name] = column[first:self.count]
+            rows[name] = column[first : self.count]
         return rows
 
     def _checkpointed(self, old: RowsFile) -> RowsFile:
         """Replace the journal by one of a single batch that says the same, and return it."""
         fresh = RowsFile.create(self.path + ROWS + FRESH, old.identity)
-        dead = np.flatnonzero(self.columns.died[:self.count] != ALIVE)
+        dead = np.flatnonzero(self.columns.died[: self.count] != ALIVE)
         fresh.append(Batch(self.codes.since(1), self._journal_rows(0), dead, self._max_norm), self.generation)
         os.rename(self.path + ROWS + FRESH, self.path + ROWS)
         old.close()

@@ -10,12 +10,20 @@ import numpy as np
 from ..storage import vectors as rows
 from ..storage.scope import Scope
 from .changes import MEMORY, VectorPut
-from .view import is_usable
 from .topk import exact
+from .view import is_usable
 
 
 def plain_search(
-    conn: apsw.Connection, query: np.ndarray, kind: str, scope: Scope, start: int, stop: int, floor: float, k: int, model: str
+    conn: apsw.Connection,
+    query: np.ndarray,
+    kind: str,
+    scope: Scope,
+    start: int,
+    stop: int,
+    floor: float,
+    k: int,
+    model: str,
 ) -> list[tuple[int, float]]:
     """Return what ``VectorStore.search`` returns, by reading the window's vectors. Memory: an id a row in scope, one chunk of vectors."""
     conn.execute("BEGIN")
@@ -25,26 +33,36 @@ def plain_search(
     for at in range(0, len(order), rows.CHUNK):
         if position >= stop or k <= 0:
             break
-        for put, score in _scored(rows.with_vectors(conn, kind, order[at:at + rows.CHUNK]), query, model):
+        for put, score in _scored(rows.with_vectors(conn, kind, order[at : at + rows.CHUNK]), query, model):
             if score is not None and score >= floor and start <= position < stop:
                 (heapq.heappush if len(best) < k else heapq.heappushpop)(best, (score, -position, put.id))
             position += 1
     return [(row_id, score) for score, _, row_id in sorted(best, reverse=True)]
 
 
-def plain_cosines(conn: apsw.Connection, query: np.ndarray, kind: str, ids: list[int], model: str) -> list[tuple[int, float]]:
+def plain_cosines(
+    conn: apsw.Connection, query: np.ndarray, kind: str, ids: list[int], model: str
+) -> list[tuple[int, float]]:
     """Return (id, cosine) of the given rows that have a vector comparable with the query."""
     puts = rows.with_vectors(conn, kind, np.array(list(dict.fromkeys(ids)), np.int64))
     return [(put.id, score) for put, score in _scored(puts, query, model) if score is not None]
 
 
-def plain_rows(conn: apsw.Connection, kind: str, ids: list[int], width: int, model: str) -> tuple[list[int], np.ndarray]:
+def plain_rows(
+    conn: apsw.Connection, kind: str, ids: list[int], width: int, model: str
+) -> tuple[list[int], np.ndarray]:
     """Return the ids that have a vector comparable with ``width`` and ``model``, and these vectors."""
-    puts = [put for put in rows.with_vectors(conn, kind, np.array(list(dict.fromkeys(ids)), np.int64)) if _fits(put, width, model)]
+    puts = [
+        put
+        for put in rows.with_vectors(conn, kind, np.array(list(dict.fromkeys(ids)), np.int64))
+        if _fits(put, width, model)
+    ]
     return [put.id for put in puts], np.array([put.vector for put in puts], np.float32).reshape(len(puts), width)
 
 
-def plain_background(conn: apsw.Connection, scope: Scope, window: int, width: int, model: str, size: int) -> tuple[int, int, np.ndarray] | None:
+def plain_background(
+    conn: apsw.Connection, scope: Scope, window: int, width: int, model: str, size: int
+) -> tuple[int, int, np.ndarray] | None:
     """Return what ``VectorStore.background`` returns, by reading the window's vectors."""
     conn.execute("BEGIN")
     ids: list[int] = []
@@ -53,7 +71,9 @@ def plain_background(conn: apsw.Connection, scope: Scope, window: int, width: in
     for at in range(0, len(order), rows.CHUNK):
         if position >= window:
             break
-        puts = [put for put in rows.with_vectors(conn, MEMORY, order[at:at + rows.CHUNK]) if is_usable(put.vector)][:window - position]
+        puts = [put for put in rows.with_vectors(conn, MEMORY, order[at : at + rows.CHUNK]) if is_usable(put.vector)][
+            : window - position
+        ]
         position += len(puts)
         ids += [put.id for put in puts if _fits(put, width, model)]
     if not ids:
@@ -82,5 +102,6 @@ def _scored(puts: list[VectorPut], query: np.ndarray, model: str) -> list[tuple[
     known = {put.id: score for put, score, fit in zip(same, scores.tolist(), usable.tolist(), strict=True) if fit}
     return [
         (put, known.get(put.id) if not model or not put.model or put.model == model else None)
-        for put in puts if put.id in known or (put.vector.size != query.size and is_usable(put.vector))
+        for put in puts
+        if put.id in known or (put.vector.size != query.size and is_usable(put.vector))
     ]

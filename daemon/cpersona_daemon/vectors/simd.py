@@ -88,7 +88,7 @@ class SimdPass:
                     at = pieces.popleft()
                 except IndexError:
                     return
-                products[at:at + step] = self._piece(view, slots[at:at + step], codes)
+                products[at : at + step] = self._piece(view, slots[at : at + step], codes)
 
         try:
             shared = [self._pool.submit(work) for _ in range(self._helpers)]
@@ -118,11 +118,11 @@ class SimdPass:
             end = _dense_run(wanted, at, len(wanted))
             if end > at:
                 low = int(wanted[at])
-                near = _products(self._cdist, codes, sketches[low:int(wanted[end - 1]) + 1])
+                near = _products(self._cdist, codes, sketches[low : int(wanted[end - 1]) + 1])
                 products[at:end] = near[wanted[at:end] - low]
             else:
                 end = min(at + _GATHER_CHUNK, len(wanted))
-                part = np.take(sketches, wanted[at:end], axis=0, out=gathered[:end - at], mode="clip")
+                part = np.take(sketches, wanted[at:end], axis=0, out=gathered[: end - at], mode="clip")
                 products[at:end] = _products(self._cdist, codes, part)
             at = end
 

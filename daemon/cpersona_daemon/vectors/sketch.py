@@ -73,7 +73,7 @@ def sketch_one(row: np.ndarray, stride: int) -> tuple[np.ndarray, float, float, 
     wide = float(scale)
     rounded = exact * (1.0 / wide)
     np.rint(rounded, out=rounded)
-    codes[:len(row)] = rounded
+    codes[: len(row)] = rounded
     rounded *= wide
     exact -= rounded
     return codes, wide, _raised_one(sqrt(exact.dot(exact))), norm

@@ -87,7 +87,9 @@ class VectorStore:
     def __init__(self, places, clock=None):
         self._parts = {MEMORY: _Part(MEMORY, places.memory_vectors), EPISODE: _Part(EPISODE, places.episode_vectors)}
         self._monotonic = clock.monotonic if clock is not None else time.monotonic
-        self._lock = threading.RLock()  # whoever changes an index or puts one in place; readers never take it on the way of a search
+        self._lock = (
+            threading.RLock()
+        )  # whoever changes an index or puts one in place; readers never take it on the way of a search
         self._worker = ThreadPoolExecutor(1, "vector-rebuild")
         self._first_pass = first_pass()
         self._closed = False
@@ -196,7 +198,9 @@ class VectorStore:
 
     # -- reading
 
-    def search(self, query: np.ndarray, kind: str, scope: Scope, start: int, stop: int, floor: float, k: int, model: str) -> list[Hit]:
+    def search(
+        self, query: np.ndarray, kind: str, scope: Scope, start: int, stop: int, floor: float, k: int, model: str
+    ) -> list[Hit]:
         """Return the best ``k`` rows with cosine >= ``floor`` among the scan positions [start, stop), best first.
 
         The scan takes the rows in scope that have a vector, created_at DESC, id ASC. Rows of another width
@@ -285,12 +289,15 @@ class VectorStore:
 
         return self._answer(kind, width, quick, lambda conn: plain_rows(conn, kind, ids, width, model))
 
-    def background(self, scope: Scope, window_rows: int, width: int, model: str, size: int = 256) -> tuple[int, int, np.ndarray] | None:
+    def background(
+        self, scope: Scope, window_rows: int, width: int, model: str, size: int = 256
+    ) -> tuple[int, int, np.ndarray] | None:
         """Return (rows averaged, rows there are, mean vector) over memories evenly spaced in the scan window of a scope.
 
         At most ``size`` are averaged, in float64; None where no memory can be compared. The same rows give the same mean,
         and it is kept until the next commit that changes vectors.
         """
+
         def quick(index: Index) -> tuple[int, int, np.ndarray] | None:
             view, key = index.view, (scope, window_rows, width, model, size)
             stamp, means = self._means
@@ -298,7 +305,9 @@ class VectorStore:
                 stamp, means = self._means = (view, {})
             if key not in means:
                 slots = _comparable(view, window(view, scope, 0, window_rows), model)
-                slots = slots[np.lexsort((view.columns.id[slots], -view.columns.created[slots]))]  # scan order, as the plain scan has it
+                slots = slots[
+                    np.lexsort((view.columns.id[slots], -view.columns.created[slots]))
+                ]  # scan order, as the plain scan has it
                 taken = slots[spaced(len(slots), size)]
                 mean = view.rows(taken).mean(axis=0, dtype=np.float64) if len(taken) else None
                 means[key] = None if mean is None else (len(taken), len(slots), mean)
@@ -449,7 +458,7 @@ class VectorStore:
                 for at in range(0, len(order), rows.CHUNK):
                     if self._closed:
                         raise Abandoned
-                    found = rows.in_bulk(conn, part.kind, order[at:at + rows.CHUNK])
+                    found = rows.in_bulk(conn, part.kind, order[at : at + rows.CHUNK])
                     if found is not None:
                         fresh.apply(found, (), NOTHING)
                     part.done = min(at + rows.CHUNK, len(order))
@@ -498,8 +507,10 @@ class VectorStore:
             try:
                 aside = make_way(place)
             except OSError as error:
-                raise Unusable(f"what stands at {place} is no file and cannot be moved aside ({error.strerror});"
-                               " move it away, then run `cpersona health --fix`") from error
+                raise Unusable(
+                    f"what stands at {place} is no file and cannot be moved aside ({error.strerror});"
+                    " move it away, then run `cpersona health --fix`"
+                ) from error
             if aside is not None:
                 part.aside.append(aside)
                 _LOG.warning("%s was no file of the vector index; it is now %s", place, aside)

@@ -25,7 +25,9 @@ _UNIT = 2.0**-24
 FirstPass = Callable[[View, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray | float]]
 
 
-def best(view: View, slots: np.ndarray, query: np.ndarray, floor: float, k: int, first_pass: FirstPass) -> list[tuple[int, float]]:
+def best(
+    view: View, slots: np.ndarray, query: np.ndarray, floor: float, k: int, first_pass: FirstPass
+) -> list[tuple[int, float]]:
     """Return (id, score) of the best ``k`` slots with score >= floor, ordered by score, then scan order.
 
     ``slots`` ascend and have the matrix's width; ``query`` is float32 of that width. Raises DamagedRows.
@@ -57,18 +59,18 @@ def _leading(scores: np.ndarray, k: int) -> np.ndarray:
     groups = len(scores) // _GROUP
     if groups > 2 * k:
         # Each of the k best groups has a score that is not below the best of the k-th: at least k scores reach it.
-        tops = scores[:groups * _GROUP].reshape(_GROUP, groups).max(axis=0)
+        tops = scores[: groups * _GROUP].reshape(_GROUP, groups).max(axis=0)
         found = np.flatnonzero(scores >= np.partition(tops, groups - k)[groups - k])
         if len(found) >= k:
-            return found[np.argpartition(scores[found], len(found) - k)[len(found) - k:]]
-    return np.argpartition(scores, len(scores) - k)[len(scores) - k:]
+            return found[np.argpartition(scores[found], len(found) - k)[len(found) - k :]]
+    return np.argpartition(scores, len(scores) - k)[len(scores) - k :]
 
 
 def scored(view: View, slots: np.ndarray, query: np.ndarray) -> np.ndarray:
     """Return the exact scores of the rows at ``slots``, float64, shape (len(slots),). Raises DamagedRows."""
     scores = np.empty(len(slots), np.float64)
     for at in range(0, len(slots), _EXACT_CHUNK):
-        scores[at:at + _EXACT_CHUNK] = exact(view.rows(slots[at:at + _EXACT_CHUNK]), query)
+        scores[at : at + _EXACT_CHUNK] = exact(view.rows(slots[at : at + _EXACT_CHUNK]), query)
     return scores
 
 
@@ -79,7 +81,7 @@ def float32_scan(view: View, slots: np.ndarray, query: np.ndarray) -> tuple[np.n
     step = max(1, _READ_BYTES // (4 * width))
     with np.errstate(all="ignore"):
         for at in range(0, len(slots), step):
-            scores[at:at + step] = view.rows(slots[at:at + step]) @ query
+            scores[at : at + step] = view.rows(slots[at : at + step]) @ query
         scores[np.isinf(scores)] = np.nan  # beyond float32, and so unknown
     # Any order of summation: |computed - exact| <= n u / (1 - n u) * |x| |y|; the additions cover underflow and float64.
     reach = (width + 2) * _UNIT
@@ -92,7 +94,7 @@ def exact(rows: np.ndarray, query: np.ndarray) -> np.ndarray:
     wide = query.astype(np.float64)
     scores = np.empty(len(rows), np.float64)
     for at in range(0, len(rows), _EXACT_CHUNK):
-        part = rows[at:at + _EXACT_CHUNK].astype(np.float64, order="C")
+        part = rows[at : at + _EXACT_CHUNK].astype(np.float64, order="C")
         part *= wide
-        scores[at:at + _EXACT_CHUNK] = part.sum(axis=1)
+        scores[at : at + _EXACT_CHUNK] = part.sum(axis=1)
     return scores

@@ -64,7 +64,7 @@ class View:
 
     def rows(self, slots: np.ndarray) -> np.ndarray:
         """Return the float32 rows at ``slots``, (n, width), read anew and found to have their sums. Raises DamagedRows."""
-        return self.matrix.read(slots, self.columns.sum[slots])[:, :self.width]
+        return self.matrix.read(slots, self.columns.sum[slots])[:, : self.width]
 
 
 def is_usable(vector: np.ndarray) -> bool:

@@ -54,7 +54,11 @@ EXIT_INTERRUPTED = 130
 ERRORS = {
     "refused": (EXIT_FAILED, False, "see `cpersona COMMAND --help` for what it takes"),
     "invalid_params": (EXIT_FAILED, False, "see `cpersona COMMAND --help` for the parameters"),
-    "key_used": (EXIT_FAILED, False, "send it under an idempotency key of its own; a key is used again only for the very same request"),
+    "key_used": (
+        EXIT_FAILED,
+        False,
+        "send it under an idempotency key of its own; a key is used again only for the very same request",
+    ),
     "unknown_method": (EXIT_FAILED, False, "see `cpersona call --help` for the methods"),
     "internal": (EXIT_FAILED, False, "see `cpersona daemon logs`"),
     "storage": (EXIT_FAILED, True, "mend what it names, then try again; `cpersona doctor` looks at every file"),
@@ -65,7 +69,11 @@ ERRORS = {
     "settings": (EXIT_UNREACHABLE, False, "run `cpersona config show` and correct the value"),
     "embedding": (EXIT_FAILED, True, "check the embedding backend with `cpersona daemon status`"),
     "unreachable": (EXIT_UNREACHABLE, True, "run `cpersona daemon start` and read what it says"),
-    "no_database": (EXIT_UNREACHABLE, False, "name another one with --db FILE or CPERSONA_DB_PATH; `cpersona store` makes a new one"),
+    "no_database": (
+        EXIT_UNREACHABLE,
+        False,
+        "name another one with --db FILE or CPERSONA_DB_PATH; `cpersona store` makes a new one",
+    ),
     "protocol": (EXIT_UNREACHABLE, False, "run `cpersona daemon restart` so that both sides are the same version"),
     "permission_denied": (EXIT_DENIED, False, "ask for a grant in the file that CPERSONA_ACL_FILE names"),
     "timed_out": (EXIT_RETRY, True, "try again, or allow more time"),

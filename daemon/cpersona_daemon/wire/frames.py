@@ -34,7 +34,9 @@ def encode(envelope: msgspec.Struct) -> bytes:
     """Return the frame of an envelope. Raises InvalidParams when it is above the frame limit."""
     body = _encode(envelope)
     if len(body) > fields.MAX_FRAME_BYTES:
-        raise InvalidParams(f"the answer is {len(body)} bytes, above the limit of {fields.MAX_FRAME_BYTES}; ask for less at a time")
+        raise InvalidParams(
+            f"the answer is {len(body)} bytes, above the limit of {fields.MAX_FRAME_BYTES}; ask for less at a time"
+        )
     return len(body).to_bytes(fields.LENGTH_BYTES, "big") + body
 
 
@@ -70,9 +72,36 @@ def _sizes() -> tuple[tuple[int, ...], dict[int, int]]:
     size = [1] * 256
     for first in range(0xA0, 0xC0):
         size[first] = 1 + (first & 0x1F)
-    for first, more in ((0xC4, 1), (0xC5, 2), (0xC6, 4), (0xC7, 2), (0xC8, 3), (0xC9, 5), (0xCA, 4), (0xCB, 8), (0xCC, 1), (0xCD, 2), (0xCE, 4), (0xCF, 8),
-                        (0xD0, 1), (0xD1, 2), (0xD2, 4), (0xD3, 8), (0xD4, 2), (0xD5, 3), (0xD6, 5), (0xD7, 9), (0xD8, 17), (0xD9, 1), (0xDA, 2), (0xDB, 4),
-                        (0xDC, 2), (0xDD, 4), (0xDE, 2), (0xDF, 4)):
+    for first, more in (
+        (0xC4, 1),
+        (0xC5, 2),
+        (0xC6, 4),
+        (0xC7, 2),
+        (0xC8, 3),
+        (0xC9, 5),
+        (0xCA, 4),
+        (0xCB, 8),
+        (0xCC, 1),
+        (0xCD, 2),
+        (0xCE, 4),
+        (0xCF, 8),
+        (0xD0, 1),
+        (0xD1, 2),
+        (0xD2, 4),
+        (0xD3, 8),
+        (0xD4, 2),
+        (0xD5, 3),
+        (0xD6, 5),
+        (0xD7, 9),
+        (0xD8, 17),
+        (0xD9, 1),
+        (0xDA, 2),
+        (0xDB, 4),
+        (0xDC, 2),
+        (0xDD, 4),
+        (0xDE, 2),
+        (0xDF, 4),
+    ):
         size[first] += more
     return tuple(size), {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
 
@@ -89,7 +118,7 @@ def _holds_more_values(body: bytes, most: int) -> bool:
         first = body[at]
         told = _LENGTH_OF.get(first)
         if told is not None:
-            at += int.from_bytes(body[at + 1:at + 1 + told], "big")
+            at += int.from_bytes(body[at + 1 : at + 1 + told], "big")
         at += _SIZE[first]
     return at < end
 
@@ -166,7 +195,11 @@ def _describe(body: bytes, error: Exception) -> BadFrame:
     id, method = loose.get("id"), loose.get("method")
     id = id if isinstance(id, (int, str)) and not isinstance(id, bool) and not _broken(id) else None
     method = method if isinstance(method, str) and not _broken(method) else ""
-    text = "text that is not valid Unicode (a lone surrogate) is not accepted" if "UTF-8" in str(error) else f"the request is malformed: {error}"
+    text = (
+        "text that is not valid Unicode (a lone surrogate) is not accepted"
+        if "UTF-8" in str(error)
+        else f"the request is malformed: {error}"
+    )
     return BadFrame(text, id, method, fatal=id is None)
 
 

@@ -6,8 +6,8 @@ Contract: shared/interface.md, "The wire" (peer credentials checked on accept).
 import sys
 
 # struct ucred {pid, uid, gid} on Linux; struct xucred {version, uid, ...} on macOS: the uid is at byte 4 in both.
-_LINUX = (1, 17, 12)      # SOL_SOCKET, SO_PEERCRED
-_MACOS = (0, 1, 76)       # SOL_LOCAL, LOCAL_PEERCRED
+_LINUX = (1, 17, 12)  # SOL_SOCKET, SO_PEERCRED
+_MACOS = (0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED
 _MACOS_PEERPID = (0, 2, 4)
 
 
@@ -25,7 +25,7 @@ def hung_up(sock):
     import select
 
     poller = select.poll()
-    poller.register(sock.fileno(), 0)   # the end of both directions is told whatever is asked for
+    poller.register(sock.fileno(), 0)  # the end of both directions is told whatever is asked for
     return any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poller.poll(0))
 
 
