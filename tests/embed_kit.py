@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+MODEL = "kit"
+
+
+def with_vector(vector: list[float], model: str = MODEL) -> dict:
+    """Return the fields of an import line that give its row this vector."""
+    packed = struct.pack(f"<{len(vector)}f", *vector)
+    return {"embedding_b64": base64.b64encode(packed).decode(), "embedding_model": model}
 
 
 class _Server(ThreadingHTTPServer):

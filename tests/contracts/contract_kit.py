@@ -5,31 +5,17 @@ Records enter through ``import_memories``, which keeps the created_at and the ve
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import hashlib
 import itertools
 import json
-import os
-import struct
-import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from embed_kit import EmbedServer
-
-from cpersona_daemon import lifecycle, paths
-from cpersona_daemon.boundary.dispatch import dispatch
-from cpersona_daemon.clock import SystemClock
-from cpersona_daemon.settings import load
-from cpersona_daemon.wire.structs import Request
+from embed_kit import MODEL, EmbedServer, with_vector
 
 WIDTH = 8
-MODEL = "kit"
 QUESTION = [1.0] + [0.0] * (WIDTH - 1)
 BASE = datetime(2026, 1, 5, tzinfo=UTC)
 _numbers = itertools.count(1)
@@ -76,14 +62,6 @@ def _row(kind: str, cosine: float | None, at: float | None, fields: dict) -> dic
         if kind == "memory":
             row.setdefault("timestamp", stamp(at))
     return row
-
-
-def with_vector(vector: list[float], model: str = MODEL) -> dict:
-    """Return the fields of a line that give it this vector."""
-    return {
-        "embedding_b64": base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode(),
-        "embedding_model": model,
-    }
 
 
 class Embedder(EmbedServer):
@@ -204,47 +182,3 @@ def refs(answer: dict) -> list[str]:
 def reasons(answer: dict) -> dict[str, dict]:
     """Return the match_reason of each row that has one, by ref."""
     return {row.get("ref", "profile"): row["match_reason"] for row in answer["messages"] if "match_reason" in row}
-
-
-class Store:
-    """A whole daemon in this process but for its socket, for what asks more than a socket has time for."""
-
-    def __init__(self, root: Path, **environ: str):
-        self.environ = {
-            "HOME": str(root),
-            "CPERSONA_DB_PATH": str(root / "db" / "t.db"),
-            "CPERSONA_EMBEDDING_MODE": "none",
-            "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false",
-            **environ,
-        }
-        self.settings = load(self.environ)
-        self.places = paths.places(self.settings, self.environ)
-        paths.make_private_directory(os.path.dirname(self.places.db))
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self.ctx = self.run(lifecycle.open_context(self.settings, self.places, SystemClock()))
-
-    def run(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
-
-    def call(self, method: str, params: dict, overrides: dict | None = None) -> tuple[dict, str | None]:
-        caller = self.ctx.access.identify("", os.getuid())
-        return self.run(dispatch(self.ctx, caller, Request(1, method, params, overrides=overrides)))
-
-    def close(self) -> None:
-        self.run(lifecycle.close_context(self.ctx))
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
-@contextmanager
-def opened_store(**environ: str) -> Iterator[tuple[Store, Path]]:
-    """Open a store in a directory of its own; yields it and the directory."""
-    with tempfile.TemporaryDirectory(prefix="cp-") as directory:
-        store = Store(Path(directory), **environ)
-        try:
-            yield store, Path(directory)
-        finally:
-            store.close()

@@ -1,7 +1,8 @@
 """The preview tier: recall shows a prefix, get_contents the whole. Contract: seeds/recall-preview-tier."""
 
 import pytest
-from contract_kit import Agent, episode, memory, opened_store, refs
+from contract_kit import Agent, episode, memory, refs
+from store_kit import opened_store
 
 from cpersona_daemon.recall.pipeline import recall
 from cpersona_daemon.recall.types import Query

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contract_kit import Agent, Embedder, Store, at_cosine, created, opened_store, refs, stamp
+from contract_kit import Agent, Embedder, at_cosine, created, refs, stamp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from store_kit import Store, opened_store
 
 from cpersona_daemon.storage import backlog, episodes, memories
 from cpersona_daemon.vectors.changes import EPISODE, MEMORY

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from contract_kit import Agent, opened_store
+from contract_kit import Agent
+from store_kit import opened_store
 
 from cpersona_daemon.boundary import dispatch
 from cpersona_daemon.errors import CPersonaError, Refused

@@ -4,7 +4,8 @@ The walk over every method stands in test_response_shapes.py.
 """
 
 import pytest
-from contract_kit import Agent, memory, opened_store
+from contract_kit import Agent, memory
+from store_kit import opened_store
 
 
 def test_store_reports_its_outcome_in_result(reader):

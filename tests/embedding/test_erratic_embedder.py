@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
-from contract_kit import Store, opened_store  # noqa: E402
 from embed_kit import EmbedServer  # noqa: E402
+from store_kit import Store, opened_store  # noqa: E402
 
 from cpersona_daemon.storage import backlog  # noqa: E402
 
