@@ -5,8 +5,8 @@ that means to change no answer compares equal; one that means to is recorded ane
 
     CPERSONA_RECORD_GOLDEN=1 python -m pytest -n 0 tests/golden
 
-The file is gzip'ed JSON lines of [key, answer], the same bytes for the same answers. A key is variant/mode/question.
-Texts stand as digests, numbers with six significant digits, compared with a tolerance because processors differ. Nothing
+The file is gzipped JSON lines of [key, answer], the same bytes for the same answers; a key is variant/mode/question.
+Texts stand as digests, numbers with six significant digits, compared with a tolerance, as processors differ. Nothing
 depends on the order of the questions: the clock stands still, and persistence is paused, so no recall is counted.
 """
 
