@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from cpersona_daemon import __version__
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import catalogue, guessing, spec
 from .exits import Usage

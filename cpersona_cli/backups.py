@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import exits, render
 from .spec import PLAIN, argument, command, option
@@ -165,7 +165,7 @@ def _let_leave(session, force):
 
 def _program(session, arguments):
     """Run `cpersonad --restore` and return what it says. Raises Stop with its reason."""
-    from cpersona_daemon import paths
+    from cpersona_daemon.shared import paths
 
     environment = {**os.environ, "CPERSONA_DB_PATH": paths.places(session.settings).db}
     done = subprocess.run(

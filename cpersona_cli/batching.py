@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import exits, reading, render
 from .interrupting import Interrupts

@@ -5,7 +5,7 @@ Contract: interface.md, "The commands", `call --stdin`.
 
 import sys
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import exits, reading
 from .output import to_json

@@ -3,7 +3,7 @@
 Contract: interface.md, `canary`; issue "Honest recall" 5.
 """
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import exits, reading, render
 from .spec import AGENT, AXES, WRITES, argument, command, option

@@ -7,14 +7,13 @@ Contract: shared/interface.md, "The wire" and "The daemon's life".
 """
 
 import os
-import sys
 import time
 
 from cpersona_daemon import __version__
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import BY_NAME, DAEMON, RETRIEVAL, load
-from cpersona_daemon.wire import fields
-from cpersona_daemon.wire.peer import peer_pid
+from cpersona_daemon.shared import fields
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.peer import peer_pid
+from cpersona_daemon.shared.settings import BY_NAME, DAEMON, RETRIEVAL, load
 
 from .codec import packb, unpackb
 from .reaching import NO_SIGNAL, POLL_SECONDS, Absent, CallFailed, Nobody, reach

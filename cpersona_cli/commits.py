@@ -7,7 +7,7 @@ Contract: issue "A tool to live in", Git: one commit is one memory, keyed by its
 
 import os
 
-from cpersona_daemon import files
+from cpersona_daemon.shared import files
 
 CHANNEL = "git"
 MAX_PATHS = 100

@@ -6,7 +6,7 @@ Contract: issue "A tool to live in", Git; interface.md, "The commands".
 import os
 import sys
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import commits, cuts, exits, githook
 from .spec import WRITES, argument, command, option
@@ -124,7 +124,7 @@ def status(session):
     Example:
       cpersona git status
     """
-    from cpersona_daemon.paths import places
+    from cpersona_daemon.shared.paths import places
 
     from . import hooks, spooling
 

@@ -128,13 +128,13 @@ def _listed(names, text):
 
 
 def _settings(place):
-    from cpersona_daemon import settings
+    from cpersona_daemon.shared import settings
 
     return [(setting.name, setting.meaning) for setting in settings.TABLE]
 
 
 def _overrides(place):
-    from cpersona_daemon import settings
+    from cpersona_daemon.shared import settings
 
     found = []
     for name in settings.SCOPED[settings.RETRIEVAL]:
@@ -147,7 +147,7 @@ def _overrides(place):
 
 
 def _methods(place):
-    from cpersona_daemon.wire import fields
+    from cpersona_daemon.shared import fields
 
     return [(method, "") for method in fields.METHODS]
 

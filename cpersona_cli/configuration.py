@@ -30,7 +30,7 @@ def show(session, names):
       cpersona config show
       CPERSONA_RECALL_MODE=rsf cpersona config show recall_mode
     """
-    from cpersona_daemon import settings as table
+    from cpersona_daemon.shared import settings as table
 
     wanted = [name.strip().lower().removeprefix("cpersona_") for name in names]
     for name in wanted:
@@ -89,8 +89,8 @@ def path(session, which):
     Example:
       cpersona config path
     """
-    from cpersona_daemon import paths
-    from cpersona_daemon import settings as table
+    from cpersona_daemon.shared import paths
+    from cpersona_daemon.shared import settings as table
 
     places = paths.places(session.settings)
     known = {

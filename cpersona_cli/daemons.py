@@ -6,7 +6,7 @@ Contract: interface.md, "The daemon's life".
 import os
 import sys
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import exits, panel
 from .spec import PLAIN, command, option
@@ -91,7 +91,7 @@ def status(session):
 
     out, found = session.out, client.find_daemon(session.settings)
     if found is None:
-        from cpersona_daemon import paths
+        from cpersona_daemon.shared import paths
 
         from . import spooling
 
@@ -145,7 +145,7 @@ def run(session):
     Example:
       cpersona daemon run
     """
-    from cpersona_daemon import paths
+    from cpersona_daemon.shared import paths
 
     environment = {**os.environ, "CPERSONA_DB_PATH": paths.places(session.settings).db}
     sys.stderr.flush()
@@ -165,7 +165,7 @@ def logs(session, lines, follow):
       cpersona daemon logs -n 20
       cpersona daemon logs -f
     """
-    from cpersona_daemon import files, paths
+    from cpersona_daemon.shared import files, paths
 
     log = paths.places(session.settings).log
     if follow:
@@ -202,7 +202,7 @@ def socket(session):
     Example:
       cpersona daemon socket
     """
-    from cpersona_daemon import paths
+    from cpersona_daemon.shared import paths
 
     session.out.line(paths.places(session.settings).socket)
 

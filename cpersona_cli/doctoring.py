@@ -10,8 +10,8 @@ import os
 import subprocess
 import sys
 
-from cpersona_daemon import __version__, paths
-from cpersona_daemon.wire import fields
+from cpersona_daemon import __version__
+from cpersona_daemon.shared import fields, paths
 
 from . import render
 from .spec import PLAIN, command
@@ -53,7 +53,7 @@ def doctor(session):
 
 def _quietly(session):
     """Return the settings without their warnings on stderr: they are findings here."""
-    from cpersona_daemon.settings import load
+    from cpersona_daemon.shared.settings import load
 
     db = session.options.get("db")
     return load(options={"db_path": db} if db else None)

@@ -3,7 +3,7 @@
 Contract: interface.md, `exists`; issue "Honest recall" 6.
 """
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import reading
 from .spec import AXES, argument, command, option

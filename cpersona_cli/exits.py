@@ -3,7 +3,7 @@
 Contract: interface.md, "Exit codes"; seeds/behavior-contracts §10.
 """
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 
 class Stop(Exception):

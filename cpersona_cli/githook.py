@@ -9,7 +9,7 @@ Contract: issue "A tool to live in", Git; interface.md, "Spool".
 import os
 import sys
 
-from cpersona_daemon import files
+from cpersona_daemon.shared import files
 
 from . import commits
 
@@ -124,7 +124,7 @@ def _kept(repository, rebase):
 
 def settings_of(repository):
     """Return the settings of the environment, with what `git install` was told on top."""
-    from cpersona_daemon.settings import load
+    from cpersona_daemon.shared.settings import load
 
     state = repository.state or {}
     return load(
@@ -133,7 +133,7 @@ def settings_of(repository):
 
 
 def _put(settings, method, params):
-    from cpersona_daemon.paths import places
+    from cpersona_daemon.shared.paths import places
 
     from .spooling import put
 

@@ -13,7 +13,7 @@ import shlex
 import stat
 import sys
 
-from cpersona_daemon import files
+from cpersona_daemon.shared import files
 
 from .exits import Stop
 

@@ -16,7 +16,7 @@ from _signal import (
     signal,
 )  # the C half alone: `signal` itself loads enum and functools
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 # The word by which a completion script asks what may stand where the cursor is.
 COMPLETE = "__complete"

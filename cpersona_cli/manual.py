@@ -8,8 +8,8 @@ import inspect
 import os
 import sys
 
-from cpersona_daemon import __version__, settings
-from cpersona_daemon.wire import fields
+from cpersona_daemon import __version__
+from cpersona_daemon.shared import fields, settings
 
 from . import catalogue, spec
 

@@ -11,9 +11,9 @@ try:
 except ImportError:  # pragma: no cover - an interpreter without it
     import socket as socket_module
 
-from cpersona_daemon.paths import check_socket_directory
-from cpersona_daemon.wire import fields
-from cpersona_daemon.wire.peer import peer_uid
+from cpersona_daemon.shared import fields
+from cpersona_daemon.shared.paths import check_socket_directory
+from cpersona_daemon.shared.peer import peer_uid
 
 POLL_SECONDS = 0.01
 # A command line lets SIGPIPE end it quietly; a daemon that went away must not do that.

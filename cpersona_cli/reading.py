@@ -3,7 +3,7 @@
 import os
 import sys
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from .exits import Stop, Usage
 

@@ -3,7 +3,7 @@
 Contract: interface.md, `recall`; contracts.md §7; seeds/behavior-contracts §1, §8, §12.
 """
 
-from cpersona_daemon.wire.fields import EXIT_NOTHING
+from cpersona_daemon.shared.fields import EXIT_NOTHING
 
 from . import exits, reading, render
 from .shaping import Shape, shape_options

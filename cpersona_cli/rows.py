@@ -3,7 +3,7 @@
 Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
 """
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import cuts, exits, reading, render, times
 from .output import one_line, to_json, without_controls

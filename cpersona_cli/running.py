@@ -9,10 +9,9 @@ import os
 import signal
 import time
 
-from cpersona_daemon import files
-from cpersona_daemon.paths import places
-from cpersona_daemon.wire import fields
-from cpersona_daemon.wire.peer import peer_pid
+from cpersona_daemon.shared import fields, files
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.peer import peer_pid
 
 from .client import Connection
 from .exits import reason_of
@@ -109,7 +108,7 @@ def _terminate(where, settings):
 
     Its note or the lock that it has open proves that it is the daemon.
     """
-    from cpersona_daemon.holders import holders
+    from cpersona_daemon.shared.holders import holders
 
     try:
         sock = reach(where, settings, time.monotonic() + fields.HELLO_SECONDS)

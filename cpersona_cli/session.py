@@ -1,6 +1,6 @@
 """One run of one command: its settings, its connection, its output."""
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import exits
 from .output import Output
@@ -51,7 +51,7 @@ class Session:
     def settings(self):
         """The effective settings; what was wrong with them is said on stderr once."""
         if self._settings is None:
-            from cpersona_daemon import settings
+            from cpersona_daemon.shared import settings
 
             given = {_OPTION_OF[k]: v for k, v in self.options.items() if k in _OPTION_OF and v is not None}
             self._settings = settings.load(options=given)

@@ -9,9 +9,8 @@ import os
 import stat
 import time
 
-from cpersona_daemon import files
-from cpersona_daemon.paths import SPOOL, make_private_directory
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields, files
+from cpersona_daemon.shared.paths import SPOOL, make_private_directory
 
 from .output import to_json
 
@@ -54,7 +53,7 @@ def _opened(spool):
     try:
         directory = os.open(spool, flags)
     except FileNotFoundError:
-        from cpersona_daemon.header import foreign
+        from cpersona_daemon.shared.header import foreign
 
         problem = foreign(spool.removesuffix(SPOOL))
         if problem is not None:
@@ -121,7 +120,7 @@ class Queue:
     """The way of `--queue`: to the daemon that runs, and where none can be reached into the spool. It starts no daemon."""
 
     def __init__(self, session):
-        from cpersona_daemon.paths import places
+        from cpersona_daemon.shared.paths import places
 
         from .client import CallFailed, connect
 

@@ -10,10 +10,9 @@ import select
 import sys
 import time
 
-from cpersona_daemon import files, header
-from cpersona_daemon.paths import make_private_directory
-from cpersona_daemon.settings import BY_NAME, DAEMON, OPTION, PLACE
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields, files, header
+from cpersona_daemon.shared.paths import make_private_directory
+from cpersona_daemon.shared.settings import BY_NAME, DAEMON, OPTION, PLACE
 
 from .output import to_stderr
 from .reaching import POLL_SECONDS, Absent, CallFailed, reach

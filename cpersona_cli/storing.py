@@ -3,7 +3,7 @@
 Contract: interface.md, `store`; contracts.md §2; seeds/behavior-contracts §5.
 """
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import cuts, exits, reading
 from .spec import AXES, WRITES, argument, command, option

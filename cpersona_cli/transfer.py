@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import exits, reading
 from .output import counted
@@ -289,7 +289,7 @@ def forget_agent(session, name, yes):
 def _refuse_unknown(session, answer, agent):
     """Raise Stop where nothing was done, because nothing is stored for the agent that was named."""
     if answer.response.get("unknown_agent"):
-        from cpersona_daemon.paths import places
+        from cpersona_daemon.shared.paths import places
 
         raise exits.Stop(
             f"{session.name}: nothing is stored for an agent {agent!r} in {places(session.settings).db}; check the name, and nothing was changed"

@@ -5,7 +5,7 @@ Contract: interface.md, `undo BATCH` (locked rows excepted).
 
 import sys
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 from . import exits
 from .output import counted

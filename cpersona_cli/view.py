@@ -58,7 +58,7 @@ def marker(query):
     """
     import re
 
-    from cpersona_daemon.recall.stopwords import ENGLISH
+    from cpersona_daemon.shared.stopwords import ENGLISH
 
     word = re.compile(f"([{_DENSE}]+)|(?:[^\\W{_DENSE}]|[\u0300-\u036f])+")
     asked = [(found[1], _folded(found[0])) for found in word.finditer(query)]

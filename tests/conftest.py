@@ -15,7 +15,7 @@ import pytest
 from cli_kit import runner
 
 from cpersona_cli import client
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 
 PASSED_ON = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 

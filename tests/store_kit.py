@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cpersona_daemon import lifecycle, paths
-from cpersona_daemon.boundary.dispatch import dispatch
-from cpersona_daemon.clock import SystemClock
-from cpersona_daemon.settings import load
-from cpersona_daemon.wire.structs import Request
+from cpersona_daemon.life import lifecycle
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.rpc.dispatch import dispatch
+from cpersona_daemon.rpc.envelopes import Request
+from cpersona_daemon.shared import paths
+from cpersona_daemon.shared.settings import load
 
 
 class Store:

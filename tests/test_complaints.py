@@ -23,9 +23,9 @@ import apsw
 import pytest
 
 from cpersona_cli import catalogue, client
-from cpersona_daemon.clock import SystemClock
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage.database import Database
 
 ROOT = Path(__file__).parents[1]

@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 
 from cpersona_cli import client
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 
 CPERSONA = [sys.executable, "-m", "cpersona_cli"]
 # The program with one of its numbers changed, for limits that a test would otherwise wait out.
-CHANGED = "import sys; from cpersona_daemon.wire import fields; fields.{0} = {1}; from cpersona_cli.main import main; sys.exit(main())"
+CHANGED = "import sys; from cpersona_daemon.shared import fields; fields.{0} = {1}; from cpersona_cli.main import main; sys.exit(main())"
 HELD = "import sys, json; from cpersona_cli.githook import main; main(['post-commit']); print(json.dumps(sorted(sys.modules)))"
 
 

@@ -21,7 +21,7 @@ import pytest
 from embed_kit import EmbedServer
 
 from cpersona_cli import client
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 
 WIDTH = 8
 HEADER = '{"_type": "header", "version": "cpersona-export/1.1"}\n'

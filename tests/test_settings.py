@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cpersona_daemon.settings import (
+from cpersona_daemon.shared.settings import (
     BY_NAME,
     CLIENT,
     CONFIG,

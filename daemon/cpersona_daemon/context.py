@@ -8,9 +8,9 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from .health.recent import RecentRecalls
-from .paths import Places
-from .settings import Settings
+from .recall.recent import RecentRecalls
+from .shared.paths import Places
+from .shared.settings import Settings
 from .storage.database import Database
 
 log = logging.getLogger("cpersona.context")

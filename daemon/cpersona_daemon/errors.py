@@ -19,7 +19,7 @@
      ├─ SettingsConflict   settings contradict each other
      └─ EmbeddingFailure   the embedding backend failed or answered nonsense
 
-Exit status, whether to retry and the hint stand in ``wire.fields.ERRORS`` under the same code, where
+Exit status, whether to retry and the hint stand in ``shared.fields.ERRORS`` under the same code, where
 the client reads them without importing this module. Foreign exceptions become ours in ``translate``
 and nowhere else.
 """
@@ -30,7 +30,7 @@ import errno
 
 import apsw
 
-from .wire import fields
+from .shared import fields
 
 
 class CPersonaError(Exception):

@@ -52,7 +52,7 @@ def _run(argv):
             sys.stdout.write(f"cpersonad {__version__}\n")
             return 0
         if arg == "--doctor":
-            from .doctor import main as doctor
+            from .life.doctor import main as doctor
 
             return doctor()
         if arg == "--foreground":
@@ -77,9 +77,9 @@ def _restore(backup, check, with_settings):
 
     os.umask(0o077)
     from .errors import CPersonaError
-    from .paths import places
     from .portability import bring_back
-    from .settings import load
+    from .shared.paths import places
+    from .shared.settings import load
 
     settings = load()
     try:
@@ -100,10 +100,10 @@ def _serve(foreground, ready_fd):
     try:
         import asyncio
 
-        from . import lifecycle, logfile
         from .errors import CPersonaError
-        from .paths import places
-        from .settings import load
+        from .life import lifecycle, logfile
+        from .shared.paths import places
+        from .shared.settings import load
     except ImportError as error:  # half an installation: whoever started us should read which half is missing
         _tell(ready_fd, {"error": f"the installation is incomplete: {error}", "code": "internal"})
         raise

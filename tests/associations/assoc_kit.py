@@ -8,18 +8,19 @@ from typing import Any
 
 from embed_kit import EmbedServer
 
-from cpersona_daemon import lifecycle, paths
-from cpersona_daemon import settings as settings_module
 from cpersona_daemon.associations import reconstruct as reconstructing
 from cpersona_daemon.associations.declare import declare
 from cpersona_daemon.associations.traverse import traverse
-from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.context import Context
+from cpersona_daemon.life import lifecycle
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.kinds import MEMORY
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall.pipeline import recall
 from cpersona_daemon.recall.types import Query
+from cpersona_daemon.shared import paths
+from cpersona_daemon.shared import settings as settings_module
 from cpersona_daemon.storage import backlog, episodes, memories
-from cpersona_daemon.storage.scope import Scope
-from cpersona_daemon.vectors.changes import MEMORY
 
 AGENT = "kit"
 WIDTH = 8

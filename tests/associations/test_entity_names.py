@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpersona_daemon.associations.names import Name, find_names, normalise, other_names
+from cpersona_daemon.text.names import Name, find_names, normalise, other_names
 
 
 def name(entity: int, text: str, is_name: bool = False) -> Name:

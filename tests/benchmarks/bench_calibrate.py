@@ -17,7 +17,7 @@ from common import Report, Timing, measure, once, parser  # noqa: E402
 from stores import DIM, ask, copied, embed_server, filled, pid_of, processor_seconds, serving, workplace  # noqa: E402
 
 from cpersona_cli import client  # noqa: E402
-from cpersona_daemon.settings import load  # noqa: E402
+from cpersona_daemon.shared.settings import load  # noqa: E402
 
 TARGET_MS = 3_000
 

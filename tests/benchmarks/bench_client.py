@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from common import Report, Timing, parser  # noqa: E402
 
 from cpersona_cli import client  # noqa: E402
-from cpersona_daemon.settings import load  # noqa: E402
+from cpersona_daemon.shared.settings import load  # noqa: E402
 
 ROWS = 100
 AIM, MUST, HELP = 2.0, 2.5, 8.0

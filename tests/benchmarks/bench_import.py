@@ -24,7 +24,7 @@ from stores import DIM, ask, created, environment, pid_of, processor_seconds, ro
 from workload import Embedder, records  # noqa: E402
 
 from cpersona_cli import client  # noqa: E402
-from cpersona_daemon.settings import load  # noqa: E402
+from cpersona_daemon.shared.settings import load  # noqa: E402
 from cpersona_daemon.storage import memories, schema  # noqa: E402
 from cpersona_daemon.storage.database import Transaction  # noqa: E402
 

@@ -41,7 +41,7 @@ from workload import questions  # noqa: E402
 
 from cpersona_cli import client  # noqa: E402
 from cpersona_daemon.embedding.builtin import BuiltinEmbedder  # noqa: E402
-from cpersona_daemon.recall.lexical import parse_query  # noqa: E402
+from cpersona_daemon.text.terms import parse_query  # noqa: E402
 
 AGENT, WINDOW, REACH = "agent.alpha", 10_000, 200_000
 TARGETS = {10_000: 8, 100_000: 15, 237_654: 45}

@@ -21,7 +21,7 @@ from stores import ask, filled, pid_of, processor_seconds, serving, workplace  #
 from workload import questions  # noqa: E402
 
 from cpersona_cli import client  # noqa: E402
-from cpersona_daemon.settings import load  # noqa: E402
+from cpersona_daemon.shared.settings import load  # noqa: E402
 
 TARGET_MS, MEMORY_MB = 400, 250
 

@@ -24,11 +24,11 @@ from common import Report, Timing, numbers, once, parser  # noqa: E402
 from stores import ask, copied, filled, pid_of, processor_seconds, serving, workplace  # noqa: E402
 from workload import records  # noqa: E402
 
-from cpersona_daemon.paths import places  # noqa: E402
-from cpersona_daemon.settings import load  # noqa: E402
+from cpersona_daemon.shared import fields  # noqa: E402
+from cpersona_daemon.shared.paths import places  # noqa: E402
+from cpersona_daemon.shared.settings import load  # noqa: E402
 from cpersona_daemon.storage import memories  # noqa: E402
 from cpersona_daemon.storage.database import Transaction  # noqa: E402
-from cpersona_daemon.wire import fields  # noqa: E402
 
 CONNECTIONS = 64
 _pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode

@@ -26,11 +26,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from common import Report, anonymous_mb, measure, numbers, once, parser  # noqa: E402
 
-from cpersona_daemon.clock import SystemClock  # noqa: E402
+from cpersona_daemon.model.changes import VectorPut  # noqa: E402
+from cpersona_daemon.model.clock import SystemClock  # noqa: E402
+from cpersona_daemon.model.scope import Scope  # noqa: E402
 from cpersona_daemon.storage.database import Database  # noqa: E402
 from cpersona_daemon.storage.generations import Generation  # noqa: E402
-from cpersona_daemon.storage.scope import Scope  # noqa: E402
-from cpersona_daemon.vectors.changes import VectorPut  # noqa: E402
 from cpersona_daemon.vectors.store import VectorStore  # noqa: E402
 
 AGENT, FLOOR, K, WINDOW, REACH = "a", 0.15, 10, 10_000, 200_000

@@ -25,14 +25,14 @@ import msgspec
 from workload import Embedder, records
 
 from cpersona_cli import client
-from cpersona_daemon import lifecycle
-from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.embedding.builtin import BuiltinEmbedder
-from cpersona_daemon.paths import places
+from cpersona_daemon.life import lifecycle
+from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.portability.import_ import Outcome
 from cpersona_daemon.portability.lines import Row
 from cpersona_daemon.portability.restore import Ids, Restore
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import schema
 from cpersona_daemon.storage.memories import NewMemory
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from measured_store import ModelServer, opened
 
-from cpersona_daemon import paths
-from cpersona_daemon import settings as settings_module
 from cpersona_daemon.context import Context
+from cpersona_daemon.shared import paths
+from cpersona_daemon.shared import settings as settings_module
 
 
 @pytest.fixture

@@ -8,20 +8,20 @@ from contextlib import asynccontextmanager
 import numpy as np
 from embed_kit import EmbedServer
 
-from cpersona_daemon.boundary.access import AccessList
-from cpersona_daemon.boundary.pause import Pauses
 from cpersona_daemon.calibration.file import CalibrationFile
 from cpersona_daemon.context import Context
 from cpersona_daemon.embedding.backlog import BacklogWorker
 from cpersona_daemon.embedding.service import EmbeddingService
-from cpersona_daemon.instants import iso_now
-from cpersona_daemon.paths import Places
-from cpersona_daemon.settings import Settings
-from cpersona_daemon.status import Status
+from cpersona_daemon.life.status import Status
+from cpersona_daemon.model.instants import iso_now
+from cpersona_daemon.model.kinds import MEMORY
+from cpersona_daemon.rpc.access import AccessList
+from cpersona_daemon.rpc.pauses import Pauses
+from cpersona_daemon.shared.paths import Places
+from cpersona_daemon.shared.settings import Settings
 from cpersona_daemon.storage import backlog, memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.vectors.changes import MEMORY
 from cpersona_daemon.vectors.store import VectorStore
 
 START = 1_750_000_000.0

@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 from measured_store import START, WIDTH, bursts, insert
 
-from cpersona_daemon.boundary import calibration as boundary
-from cpersona_daemon.boundary.registry import Call
 from cpersona_daemon.calibration.run import (
     QUERY_CHARS,
     Plan,
@@ -25,6 +23,8 @@ from cpersona_daemon.calibration.run import (
     set_precision,
 )
 from cpersona_daemon.errors import Refused
+from cpersona_daemon.rpc.handlers import calibration as boundary
+from cpersona_daemon.rpc.registry import Call
 
 UNREACHED = {
     "embedding_mode": "http",

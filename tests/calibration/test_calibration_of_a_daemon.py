@@ -12,7 +12,7 @@ import time
 import pytest
 
 from cpersona_cli import client
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 
 
 @pytest.fixture

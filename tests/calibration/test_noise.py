@@ -15,10 +15,10 @@ from cpersona_daemon.calibration import noise
 from cpersona_daemon.calibration.run import Plan, _recalibrate, calibrate, set_precision
 from cpersona_daemon.embedding.base import Embedded, Profile, Questions
 from cpersona_daemon.errors import Refused
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall import blend, pipeline
 from cpersona_daemon.recall.types import Candidate, Query
 from cpersona_daemon.storage.calibration import Sampled
-from cpersona_daemon.storage.scope import Scope
 
 BLEND = {"recall_mode": "blend", "embedding_mode": "http", "embedding_url": "http://127.0.0.1:9/embed"}
 

@@ -19,7 +19,7 @@ import pytest
 from cpersona_cli import client
 from cpersona_daemon.errors import Refused
 from cpersona_daemon.portability import backup_file, bring_back
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 
 
 def texts(run_cli, **more):

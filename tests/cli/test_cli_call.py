@@ -28,7 +28,7 @@ def test_an_unknown_method_is_an_answer_and_exit_1(run_cli):
 
 
 def test_call_help_names_every_method(run_cli):
-    from cpersona_daemon.wire import fields
+    from cpersona_daemon.shared import fields
 
     said = run_cli(["call", "--help"]).stdout.replace(",", " ").replace(".", " ").split()
     assert set(fields.METHODS) <= set(said)

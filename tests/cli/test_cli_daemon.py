@@ -68,7 +68,7 @@ def test_a_database_of_the_command_line_is_another_daemon(run_cli, home):
 
 
 def test_config_show_has_a_line_for_every_setting_with_value_and_origin(run_cli, home):
-    from cpersona_daemon import settings
+    from cpersona_daemon.shared import settings
 
     os.makedirs(os.path.join(home["XDG_CONFIG_HOME"], "cpersona"))
     with open(os.path.join(home["XDG_CONFIG_HOME"], "cpersona", "config.toml"), "w", encoding="utf-8") as handle:

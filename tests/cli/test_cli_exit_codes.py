@@ -3,7 +3,7 @@
 import pytest
 
 from cpersona_cli import exits
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,15 @@ ROOM = Path(cpersona_cli.__file__).parent
 # The daemon's light tables (its stop words too), and the operating system's answer to who is at the other end of a socket.
 OF_THE_DAEMON = {
     "cpersona_daemon",
-    "cpersona_daemon.recall.stopwords",
-    "cpersona_daemon.settings",
-    "cpersona_daemon.paths",
-    "cpersona_daemon.wire.fields",
-    "cpersona_daemon.wire.peer",
+    "cpersona_daemon.shared",
+    "cpersona_daemon.shared.stopwords",
+    "cpersona_daemon.shared.settings",
+    "cpersona_daemon.shared.paths",
+    "cpersona_daemon.shared.fields",
+    "cpersona_daemon.shared.peer",
 }
 # What a start and the spool look at before they make anything; no command beside a running daemon loads it.
-WITHOUT_DAEMON = {"cpersona_daemon.header", "cpersona_daemon.files", "cpersona_daemon.holders"}
+WITHOUT_DAEMON = {"cpersona_daemon.shared.header", "cpersona_daemon.shared.files", "cpersona_daemon.shared.holders"}
 FOREIGN = {"msgpack": {"client.py", "codec.py"}, "typer": {"app.py"}, "rich": {"render.py", "rows.py"}}
 
 
@@ -29,7 +30,7 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                yield whole if whole in OF_THE_DAEMON else node.module
+                yield whole if whole in OF_THE_DAEMON | WITHOUT_DAEMON else node.module
 
 
 def test_the_client_knows_of_the_daemon_only_its_tables_and_places():
@@ -91,4 +92,4 @@ def test_a_plain_recall_loads_no_rich_and_nothing_of_the_daemon_but_tables(home,
         "enum",
         "functools",
     }
-    assert {name for name in loaded if name.startswith("cpersona_daemon")} <= OF_THE_DAEMON | {"cpersona_daemon.wire"}
+    assert {name for name in loaded if name.startswith("cpersona_daemon")} <= OF_THE_DAEMON

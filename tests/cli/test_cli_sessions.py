@@ -7,8 +7,8 @@ import json
 import pytest
 
 from cpersona_cli import catalogue
-from cpersona_daemon.boundary.dispatch import METHODS
-from cpersona_daemon.wire import fields
+from cpersona_daemon.rpc.dispatch import METHODS
+from cpersona_daemon.shared import fields
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from cpersona_cli import catalogue, completing, spec
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 
 # A name that would be run where a script does not quote it.
 HOSTILE = "e;touch $(touch pwned) 'x"

@@ -24,9 +24,9 @@ import pytest
 from cli_kit import runner
 
 from cpersona_cli import catalogue, client
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 
 
 class Case(NamedTuple):

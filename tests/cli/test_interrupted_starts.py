@@ -69,7 +69,7 @@ def all_are_quiet(outcomes: dict[str, subprocess.CompletedProcess]) -> bool:
 )
 def test_the_client_is_quiet_wherever_it_is_interrupted(interrupted, words, status, step):
     outcomes = interrupted([sys.executable, SCRIPT, *words], status, step=step)
-    assert step > 1 or {"cpersona_cli", "cpersona_cli.main", "cpersona_daemon.wire.fields"} < set(outcomes)
+    assert step > 1 or {"cpersona_cli", "cpersona_cli.main", "cpersona_daemon.shared.fields"} < set(outcomes)
     assert all_are_quiet(outcomes)
 
 
@@ -97,7 +97,7 @@ def test_the_daemons_program_is_quiet_too(interrupted, tmp_path):
 def test_a_hook_that_is_interrupted_says_that_the_commit_is_not_noted(module_home, tmp_path):
     *interpreter, code = hooks.command()
     program = CUSTOMIZE + code
-    for name in ("cpersona_cli", "cpersona_cli.commits", "cpersona_daemon.files"):
+    for name in ("cpersona_cli", "cpersona_cli.commits", "cpersona_daemon.shared.files"):
         done = subprocess.run(
             [*interpreter, program, "post-commit"],
             env=module_home | {"INTERRUPT_AT": name},

@@ -11,8 +11,8 @@ import pytest
 
 from cpersona_cli import catalogue, manual, topics
 from cpersona_daemon import main as daemon
-from cpersona_daemon import settings
-from cpersona_daemon.paths import Places
+from cpersona_daemon.shared import settings
+from cpersona_daemon.shared.paths import Places
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,7 +9,7 @@ import pytest
 from contract_kit import Agent, Embedder
 
 from cpersona_cli import client
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 
 
 @pytest.fixture(scope="module")

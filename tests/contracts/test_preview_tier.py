@@ -4,9 +4,9 @@ import pytest
 from contract_kit import Agent, episode, memory, refs
 from store_kit import opened_store
 
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall.pipeline import recall
 from cpersona_daemon.recall.types import Query
-from cpersona_daemon.storage.scope import Scope
 
 MANY = " ".join(["heliotrope"] * 100)
 LONG = "heliotrope " + "é日🙂x" * 500

@@ -3,7 +3,7 @@
 import pytest
 from contract_kit import episode, memory, reasons, refs, stamp
 
-from cpersona_daemon import settings
+from cpersona_daemon.shared import settings
 
 RATE = {"prior_age_rate": 0.01}
 REACH = {"max_memories": 3, "vector_reach": 100}

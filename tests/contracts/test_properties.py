@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_kit import Store, opened_store
 
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.storage import backlog, episodes, memories
-from cpersona_daemon.vectors.changes import EPISODE, MEMORY
 
 WORDS = "heliotrope lantern violin granite orchard".split()
 PROJECTS, CHANNELS, SOURCES = ("", "p", "q"), ("", "c", "d"), ("", "u1", "u2", "10")

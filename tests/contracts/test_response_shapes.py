@@ -6,9 +6,9 @@ import pytest
 from contract_kit import Agent
 from store_kit import opened_store
 
-from cpersona_daemon.boundary import dispatch
 from cpersona_daemon.errors import CPersonaError, Refused
-from cpersona_daemon.wire import fields
+from cpersona_daemon.rpc import dispatch
+from cpersona_daemon.shared import fields
 
 # What a paused write answers beside `persisted`, `dry_run` and `reason`, and the params that name it.
 SKELETONS = {

@@ -6,7 +6,7 @@ import socket
 
 import msgpack
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 HELLO = {
     "protocol": fields.PROTOCOL,

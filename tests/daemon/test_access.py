@@ -9,10 +9,10 @@ import pytest
 from daemon_helpers import HELLO, Raw
 
 from cpersona_cli import client
-from cpersona_daemon.boundary.access import AccessList, Caller
 from cpersona_daemon.errors import SettingsConflict
-from cpersona_daemon.settings import load
-from cpersona_daemon.wire.fields import ADMIN, READ, WRITE
+from cpersona_daemon.rpc.access import AccessList, Caller
+from cpersona_daemon.shared.fields import ADMIN, READ, WRITE
+from cpersona_daemon.shared.settings import load
 
 OWN = os.getuid()
 

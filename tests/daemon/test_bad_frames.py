@@ -11,7 +11,7 @@ import pytest
 from daemon_helpers import HELLO, Raw
 
 from cpersona_cli.client import Connection
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 
 @pytest.fixture

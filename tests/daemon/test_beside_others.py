@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "portability"))
 

@@ -11,9 +11,9 @@ import pytest
 from daemon_helpers import Raw
 
 from cpersona_cli import spooling
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 
 SAID = {"agent_id": "a", "content": "the harbour closes at nine", "timestamp": "2026-01-05T00:00:00+00:00"}
 EPISODE = {"agent_id": "a", "summary": "a day at the harbour"}

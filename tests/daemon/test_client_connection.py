@@ -14,10 +14,10 @@ import msgpack
 import pytest
 
 import cpersona_cli.client as client
-from cpersona_daemon import claims
 from cpersona_daemon.errors import Busy
-from cpersona_daemon.settings import load
-from cpersona_daemon.wire import fields
+from cpersona_daemon.life import ownership
+from cpersona_daemon.shared import fields
+from cpersona_daemon.shared.settings import load
 
 
 def test_retrieval_settings_of_a_client_travel_with_its_requests(connect, capsys):
@@ -123,11 +123,11 @@ def test_a_silent_daemon_is_named_and_can_be_stopped_without_its_note(home, daem
     os.kill(pid, signal.SIGSTOP)
     try:
         with pytest.raises(Busy, match=rf"a daemon \(pid {pid}\) serves"):
-            claims.take_lock(daemon.places, 0)
+            ownership.take_lock(daemon.places, 0)
         assert client.stop_daemon(load(home), 0.5, home) is False
         os.unlink(daemon.places.socket)
         with pytest.raises(Busy, match=rf"process {pid} holds .* and does not answer"):
-            claims.take_lock(daemon.places, 0)
+            ownership.take_lock(daemon.places, 0)
     finally:
         os.kill(pid, signal.SIGCONT)
     assert client.stop_daemon(load(home), 30, home) is True
@@ -291,11 +291,11 @@ def test_the_way_to_a_running_daemon_imports_nothing_heavy(home, daemon):
     assert not heavy & set(out)
     inside = {name for name in out if name.startswith("cpersona_daemon.")}
     assert inside == {
-        "cpersona_daemon.paths",
-        "cpersona_daemon.settings",
-        "cpersona_daemon.wire",
-        "cpersona_daemon.wire.fields",
-        "cpersona_daemon.wire.peer",
+        "cpersona_daemon.shared.paths",
+        "cpersona_daemon.shared.settings",
+        "cpersona_daemon.shared",
+        "cpersona_daemon.shared.fields",
+        "cpersona_daemon.shared.peer",
     }
 
 

@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 
 from cpersona_cli import client
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 
 FULL = os.environ.get("CPERSONA_STRESS") == "full"
 

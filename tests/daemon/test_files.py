@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_daemon import files
+from cpersona_daemon.shared import files
 
 WORDS = b"what stands here is somebody else's"
 
@@ -218,7 +218,7 @@ def test_many_at_once_leave_one_whole_file(place):
 def test_no_kill_leaves_half_a_file_and_what_it_leaves_is_tidied_once_it_is_old(place):
     place.write_bytes(WORDS)
     script = (
-        "import sys; from cpersona_daemon import files\nwith files.Replacing(sys.argv[1]) as handle:\n"
+        "import sys; from cpersona_daemon.shared import files\nwith files.Replacing(sys.argv[1]) as handle:\n"
         " handle.write(b'half'); handle.flush(); print(flush=True); sys.stdin.read()"
     )
     command, pipe = [sys.executable, "-c", script, str(place)], subprocess.PIPE
@@ -255,11 +255,11 @@ def test_a_file_is_not_in_the_way(place):
 
 def test_nothing_heavy_is_imported():
     script = (
-        "import sys; before = set(sys.modules); from cpersona_daemon import files; "
+        "import sys; before = set(sys.modules); from cpersona_daemon.shared import files; "
         "print(*sorted(set(sys.modules) - before))"
     )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert set(out) <= {"cpersona_daemon", "cpersona_daemon.files", "errno"}
+    assert set(out) <= {"cpersona_daemon", "cpersona_daemon.shared", "cpersona_daemon.shared.files", "errno"}
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ import pytest
 from embed_kit import EmbedServer
 
 from cpersona_cli import client
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 
 
 class Model(EmbedServer):
@@ -67,7 +67,7 @@ def test_a_daemon_that_sqlites_shared_memory_ends_says_so_and_the_next_one_answe
 def test_a_signal_is_told_in_the_log_that_was_begun_anew(tmp_path):
     path = tmp_path / "d.log"
     program = (
-        "import faulthandler, logging, sys; from cpersona_daemon import logfile; logfile.BYTES = 200;"
+        "import faulthandler, logging, sys; from cpersona_daemon.life import logfile; logfile.BYTES = 200;"
         " logfile.start('info', sys.argv[1]);"
         " [logging.getLogger('x').info('y' * 150) for _ in range(9)]; faulthandler._sigsegv()"
     )

@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cpersona_daemon.boundary.dispatch import METHODS, dispatch
-from cpersona_daemon.wire import fields, frames
-from cpersona_daemon.wire.structs import Request, Response
+from cpersona_daemon.life import frames
+from cpersona_daemon.rpc.dispatch import METHODS, dispatch
+from cpersona_daemon.rpc.envelopes import Request, Response
+from cpersona_daemon.shared import fields
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "portability"))
 

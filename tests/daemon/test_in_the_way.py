@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from cpersona_cli import client
-from cpersona_daemon import claims, logfile
-from cpersona_daemon.paths import Places, places
-from cpersona_daemon.settings import load
+from cpersona_daemon.life import logfile, ownership
+from cpersona_daemon.shared.paths import Places, places
+from cpersona_daemon.shared.settings import load
 
 THEIRS = "what stands here is somebody else's\n"
 SECONDS = 20  # what no command may take: the waits that a pipe or a link caused had no end, or that of a deadline
@@ -106,8 +106,8 @@ def test_no_temporary_name_leads_anywhere_else(home, where):
     """The names that temporary files had could be guessed, and a link in their place was written through."""
     for name in (f"{where.daemon_json}.{os.getpid()}.tmp", where.calibration + ".tmp"):
         put("link", name, home)
-    claims.write_note(where, {"pid": os.getpid()})
-    assert claims.read_note(where) == {"pid": os.getpid()}
+    ownership.write_note(where, {"pid": os.getpid()})
+    assert ownership.read_note(where) == {"pid": os.getpid()}
 
 
 @kinds
@@ -136,9 +136,9 @@ def test_a_daemon_starts_and_is_found_where_its_note_cannot_be_written(home, whe
     """As on a full disk: a note that an earlier daemon left is no reason not to start, nor is it believed."""
     Path(where.daemon_json).write_text(json.dumps({"pid": 1, "socket": home["HOME"] + "/gone.sock"}))
     blocked = (
-        "import os, sys; from cpersona_daemon import claims, main\n"
+        "import os, sys; from cpersona_daemon import main; from cpersona_daemon.life import ownership\n"
         "def full(*_): raise OSError(28, 'No space left on device')\n"
-        "claims.files.replace = full\nsys.exit(main.main())"
+        "ownership.files.replace = full\nsys.exit(main.main())"
     )
     command, pipe = [sys.executable, "-c", blocked, "--foreground", "--ready-fd", "1"], subprocess.PIPE
     with subprocess.Popen(command, env=home, stdout=pipe, stderr=pipe) as process:

@@ -15,7 +15,7 @@ from daemon_helpers import Raw
 from embed_kit import EmbedServer
 
 from cpersona_cli import client
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 
 SPARE = {"unless_others": True}
 

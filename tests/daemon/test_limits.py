@@ -13,7 +13,8 @@ import msgpack
 import pytest
 from daemon_helpers import HELLO, Raw
 
-from cpersona_daemon.wire import fields, frames
+from cpersona_daemon.life import frames
+from cpersona_daemon.shared import fields
 
 
 @pytest.fixture

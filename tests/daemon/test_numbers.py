@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cpersona_daemon.boundary.dispatch import METHODS
-from cpersona_daemon.wire import fields
+from cpersona_daemon.rpc.dispatch import METHODS
+from cpersona_daemon.shared import fields
 
 SIZES = (-(2**63) - 0, -1, 0, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1)
 # What would end the daemon, or write files.

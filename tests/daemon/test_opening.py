@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from cpersona_daemon import opening, paths
-from cpersona_daemon.boundary.dispatch import EARLY, FAMILIES, METHODS, dispatch
-from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.errors import SettingsConflict
-from cpersona_daemon.settings import load
-from cpersona_daemon.wire import fields
-from cpersona_daemon.wire.structs import Request
+from cpersona_daemon.life import opening
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.rpc.dispatch import EARLY, FAMILIES, METHODS, dispatch
+from cpersona_daemon.rpc.envelopes import Request
+from cpersona_daemon.shared import fields, paths
+from cpersona_daemon.shared.settings import load
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def living(house, life):
 
 def test_the_table_of_families_is_what_their_files_hold():
     for family, names in FAMILIES.items():
-        assert tuple(importlib.import_module(f"cpersona_daemon.boundary.{family}").METHODS) == names
+        assert tuple(importlib.import_module(f"cpersona_daemon.rpc.handlers.{family}").METHODS) == names
     assert set(METHODS) == set(fields.METHODS) and len(METHODS) == len(fields.METHODS)
 
 
@@ -68,7 +68,7 @@ def test_no_method_that_writes_rows_is_an_early_one():
 
 def test_what_a_first_answer_needs_imports_neither_numpy_nor_the_rooms_that_few_enter():
     code = (
-        "import sys, cpersona_daemon.lifecycle; from cpersona_daemon.boundary.dispatch import METHODS; METHODS['list_memories']; METHODS['get_contents'];"
+        "import sys, cpersona_daemon.life.lifecycle; from cpersona_daemon.rpc.dispatch import METHODS; METHODS['list_memories']; METHODS['get_contents'];"
         "print([m for m in ('numpy', 'onnxruntime', 'cpersona_daemon.recall.pipeline', 'cpersona_daemon.portability.import_', 'cpersona_daemon.calibration.run',"
         " 'cpersona_daemon.associations.reconstruct', 'cpersona_daemon.health.checks') if m in sys.modules])"
     )

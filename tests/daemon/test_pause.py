@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cpersona_daemon.boundary.pause import Pauses
 from cpersona_daemon.errors import Refused
+from cpersona_daemon.rpc.pauses import Pauses
 
 
 class HeldClock:

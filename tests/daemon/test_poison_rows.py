@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from cpersona_cli import client
-from cpersona_daemon.boundary.fitting import fit
-from cpersona_daemon.settings import load
+from cpersona_daemon.life import frames
+from cpersona_daemon.rpc.envelopes import Response
+from cpersona_daemon.rpc.fitting import fit
+from cpersona_daemon.shared import fields
+from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage.damaged import nests_deeper
-from cpersona_daemon.wire import fields, frames
-from cpersona_daemon.wire.structs import Response
 
 NOT_UTF8 = b"a walnut harvest day \xff\xfe \xc3"
 POISONS = {

@@ -11,8 +11,8 @@ import pytest
 from cli_kit import runner
 from powers import heed_modes, needs_modes
 
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 from daemon_helpers import Raw
 
 from cpersona_cli import client
-from cpersona_daemon import paths
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared import paths
+from cpersona_daemon.shared.settings import load
 
 SECRETS = ("us3rname", "pa55word", "qu3rykey", "t0ken-of-mine", "dXMzcm5hbWU6cGE1NXdvcmQ=")
 

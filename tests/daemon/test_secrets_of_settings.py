@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpersona_cli import client
-from cpersona_daemon.settings import BY_NAME, load
+from cpersona_daemon.shared.settings import BY_NAME, load
 
 SECRETS = ("hugo", "pass-word", "k3y", "fragm3nt")
 ADDRESS = "http://hugo:pass-word@127.0.0.1:1/embed?api_key=k3y#fragm3nt"

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from cpersona_cli import client
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 
 UNITS = Path(__file__).parents[2] / "daemon"
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from cpersona_cli import client
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 
 ASK = """
 import sys

@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 from daemon_helpers import Raw
 
-from cpersona_daemon.clock import SystemClock
-from cpersona_daemon.status import LAST_ERRORS, LAST_WARNINGS, Status
+from cpersona_daemon.life.status import LAST_ERRORS, LAST_WARNINGS, Status
+from cpersona_daemon.model.clock import SystemClock
 
 
 @pytest.fixture

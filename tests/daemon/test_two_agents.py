@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cpersona_cli import client
-from cpersona_daemon.settings import load
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
+from cpersona_daemon.shared.settings import load
 
 # Words that stand in the other agent's rows alone, and so can only come from there.
 MARKS = ("zebrafish", "mnemosyne", "quokka", "theirproject")

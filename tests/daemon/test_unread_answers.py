@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from daemon_helpers import Raw
 
-from cpersona_daemon import server
+from cpersona_daemon.life import server
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "portability"))
 

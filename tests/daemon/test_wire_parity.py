@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 import cpersona_daemon
-from cpersona_daemon.boundary import dispatch
 from cpersona_daemon.errors import CPersonaError
-from cpersona_daemon.wire import fields, frames, structs
+from cpersona_daemon.life import frames
+from cpersona_daemon.rpc import dispatch, envelopes
+from cpersona_daemon.shared import fields
 
 PACKAGE = Path(cpersona_daemon.__file__).parent
 
@@ -19,11 +20,11 @@ PACKAGE = Path(cpersona_daemon.__file__).parent
 @pytest.mark.parametrize(
     ("struct", "names"),
     [
-        (structs.ClientHello, fields.CLIENT_HELLO_FIELDS),
-        (structs.DaemonHello, fields.DAEMON_HELLO_FIELDS),
-        (structs.Request, fields.REQUEST_FIELDS),
-        (structs.Response, fields.RESPONSE_FIELDS),
-        (structs.Progress, fields.PROGRESS_FIELDS),
+        (envelopes.ClientHello, fields.CLIENT_HELLO_FIELDS),
+        (envelopes.DaemonHello, fields.DAEMON_HELLO_FIELDS),
+        (envelopes.Request, fields.REQUEST_FIELDS),
+        (envelopes.Response, fields.RESPONSE_FIELDS),
+        (envelopes.Progress, fields.PROGRESS_FIELDS),
     ],
 )
 def test_every_envelope_has_the_fields_of_the_table(struct, names):
@@ -44,7 +45,7 @@ def test_every_error_has_a_code_that_the_table_knows():
 def test_the_table_of_fields_imports_nothing():
     names = [
         n
-        for n in ast.walk(ast.parse((PACKAGE / "wire" / "fields.py").read_text()))
+        for n in ast.walk(ast.parse((PACKAGE / "shared" / "fields.py").read_text()))
         if isinstance(n, ast.Import | ast.ImportFrom)
     ]
     assert names == []
@@ -63,7 +64,7 @@ def test_a_client_map_decodes_into_the_structs_and_back():
         "progress": True,
     }
     assert msgspec.structs.asdict(frames.decode_request(msgpack.packb(request))) == request
-    frame = frames.encode(structs.Response(7, {"messages": []}))
+    frame = frames.encode(envelopes.Response(7, {"messages": []}))
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     assert msgpack.unpackb(frame[4:]) == {"id": 7, "response": {"messages": []}}
 

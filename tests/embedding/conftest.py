@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from cpersona_daemon import settings as settings_module
+from cpersona_daemon.shared import settings as settings_module
 
 
 def vector_of(text: str, width: int) -> list[float]:

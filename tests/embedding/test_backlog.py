@@ -8,14 +8,15 @@ import time
 import numpy as np
 import pytest
 
-from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.embedding.backlog import BacklogWorker
 from cpersona_daemon.embedding.service import EmbeddingService
-from cpersona_daemon.embedding.texts import episode_text
 from cpersona_daemon.embedding.turns import QUESTION
+from cpersona_daemon.model.changes import VectorPut
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.storage import backlog, episodes, memories
 from cpersona_daemon.storage.database import Database
-from cpersona_daemon.vectors.changes import EPISODE, MEMORY, VectorPut
+from cpersona_daemon.text.embedded import episode_text
 
 PAUSE = 0.01  # the first pause after a failure, so that a test sees the attempt after it
 

@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.embedding import builtin as builtin_module
 from cpersona_daemon.embedding import parts
 from cpersona_daemon.embedding.builtin import BuiltinEmbedder
 from cpersona_daemon.embedding.service import EmbeddingService
 from cpersona_daemon.embedding.turns import Stop, Stopped
 from cpersona_daemon.errors import EmbeddingFailure
+from cpersona_daemon.model.clock import SystemClock
 
 UNRELATED = (
     ("when does the train to Lisbon leave", "The linter now rejects tabs in YAML files."),

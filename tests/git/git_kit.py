@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from cpersona_cli import client
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 
 
 class Repo:

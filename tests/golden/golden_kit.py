@@ -28,7 +28,7 @@ from typing import Any
 from embed_kit import MODEL, EmbedServer, with_vector
 from store_kit import Store
 
-from cpersona_daemon.clock import SystemClock
+from cpersona_daemon.model.clock import SystemClock
 
 RECORDED = Path(__file__).with_name("accounts.jsonl.gz")
 MODES = ("rrf", "rsf", "cascade", "blend")

@@ -7,7 +7,7 @@ import json
 import pytest
 from house_kit import memory
 
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage.memories import content_key
 
 CAP = 16_000

@@ -8,7 +8,7 @@ from cpersona_daemon.errors import Refused
 from cpersona_daemon.memory.source import normalise_source
 from cpersona_daemon.memory.store import prepare
 from cpersona_daemon.memory.text import sanitise
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 
 DEFAULTS = load({"HOME": "/nonexistent"})
 NOW = 1_770_000_000.0

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from house_kit import House, memory
 
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.portability import merge, sweep
 from cpersona_daemon.storage import axes, hidden, memories, transfer
-from cpersona_daemon.storage.scope import Scope
 
 ROWS = 60
 QUERY = np.array([0.6, 0.8], np.float32)

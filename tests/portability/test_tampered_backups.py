@@ -1,7 +1,6 @@
 """A backup that somebody made or changed: everything is checked before anything is replaced, and no check fills the disk."""
 
 import gzip
-import io
 import json
 import os
 import shutil
@@ -16,13 +15,13 @@ import apsw
 import pytest
 from house_kit import House, memory
 
-from cpersona_daemon import paths
 from cpersona_daemon.errors import Refused, StorageFailure
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.portability import backup, backup_file, bring_back
-from cpersona_daemon.recall.lexical import parse_query
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared import paths
+from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import former, schema
-from cpersona_daemon.storage.scope import Scope
+from cpersona_daemon.text.terms import parse_query
 
 
 @pytest.fixture(scope="module")

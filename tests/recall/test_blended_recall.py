@@ -7,19 +7,19 @@ import itertools
 import numpy as np
 import pytest
 
-from cpersona_daemon import paths
-from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.embedding.base import Part, Profile
-from cpersona_daemon.instants import iso_now
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.instants import iso_now
+from cpersona_daemon.model.kinds import MEMORY
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall import pipeline
 from cpersona_daemon.recall.channels import VectorQuery
 from cpersona_daemon.recall.types import Query
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared import paths
+from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import backlog, memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.storage.scope import Scope
-from cpersona_daemon.vectors.changes import MEMORY
 from cpersona_daemon.vectors.store import VectorStore
 
 WIDTH = 24

@@ -6,18 +6,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from cpersona_daemon.instants import parse_instant
-from cpersona_daemon.recall.coverage import (
-    ELSEWHERE_LEAST,
-    ELSEWHERE_MOST,
-    Question,
-    Reading,
-    dates_of,
-    idf,
-    share_of_words,
-)
-from cpersona_daemon.recall.lexical import index_text, parse_query, quoted
+from cpersona_daemon.model.instants import parse_instant
+from cpersona_daemon.recall.coverage import ELSEWHERE_LEAST, ELSEWHERE_MOST, Question, Reading, dates_of, idf
 from cpersona_daemon.storage import lexical, schema
+from cpersona_daemon.text.terms import index_text, parse_query, quoted
 
 
 @pytest.fixture(scope="module")

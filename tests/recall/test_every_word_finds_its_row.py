@@ -8,16 +8,16 @@ import unicodedata
 import pytest
 from words_kit import MODES, WordStore
 
-from cpersona_daemon.clock import SystemClock
-from cpersona_daemon.lifecycle import close_context, open_context
-from cpersona_daemon.paths import places
+from cpersona_daemon.life.lifecycle import close_context, open_context
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.kinds import MEMORY
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall import pipeline
 from cpersona_daemon.recall.types import Query
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import backlog, memories
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.storage.scope import Scope
-from cpersona_daemon.vectors.changes import MEMORY
 
 # A sentence of each script. Where words are not set apart by spaces, those that a reader sees are named beside it.
 SCRIPTS = {

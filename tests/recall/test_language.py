@@ -2,7 +2,7 @@
 
 import pytest
 
-from cpersona_daemon.recall.language import is_english
+from cpersona_daemon.text.language import is_english
 
 
 @pytest.mark.parametrize(

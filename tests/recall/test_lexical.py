@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpersona_daemon.recall.lexical import IDENTIFIER_LENGTH, TERM_LIMIT, beside, index_text, parse_query
-from cpersona_daemon.recall.spelling import normalise
-from cpersona_daemon.recall.stopwords import ENGLISH
+from cpersona_daemon.shared.stopwords import ENGLISH
+from cpersona_daemon.text.spelling import normalise
+from cpersona_daemon.text.terms import IDENTIFIER_LENGTH, TERM_LIMIT, beside, index_text, parse_query
 
 
 def terms(text):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpersona_daemon.recall.spelling import words
 from cpersona_daemon.storage import lexical
+from cpersona_daemon.text.spelling import words
 
 SURROGATES = range(0xD800, 0xE000)
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpersona_daemon.recall.types import PROFILE, Candidate
+from cpersona_daemon.model.kinds import PROFILE
+from cpersona_daemon.recall.types import Candidate
 from cpersona_daemon.recall.versions import APART_SECONDS, LOOKED_AT, NOW, PAST, REACH, Moved, asked_about, reorder
 
 DAY = APART_SECONDS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall.types import Query
-from cpersona_daemon.storage.scope import Scope
 
 WORDLESS = ("%", "()*", "…", "?!", "_", "-- //", "«»", "│", "•", "'", "€", "+=")
 

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from cpersona_daemon.recall.lexical import parse_query
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import existence, frequencies, lexical
-from cpersona_daemon.storage.scope import Scope
+from cpersona_daemon.text.terms import parse_query
 
 WORDS = "kettle hub axle spoke rim valve chain saddle lamp bell PROJ-1042 東京駅 v2.3.1".split()
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from cpersona_daemon import paths
-from cpersona_daemon.clock import SystemClock
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall import pipeline
 from cpersona_daemon.recall.types import Query, Result
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared import paths
+from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import episodes, memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.episodes import NewEpisode
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.storage.scope import Scope
 from cpersona_daemon.vectors.store import VectorStore
 
 MODES = ("blend", "rrf", "rsf", "cascade")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cpersona_cli import spooling
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 
 
 @pytest.fixture

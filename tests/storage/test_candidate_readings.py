@@ -3,8 +3,8 @@
 import apsw
 import pytest
 
-from cpersona_daemon.recall.lexical import parse_query
 from cpersona_daemon.storage import candidates, lexical, schema
+from cpersona_daemon.text.terms import parse_query
 
 
 class Store:

@@ -7,16 +7,16 @@ import asyncio
 import apsw
 import pytest
 
-from cpersona_daemon.clock import SystemClock
-from cpersona_daemon.lifecycle import close_context, open_context
+from cpersona_daemon.life.lifecycle import close_context, open_context
 from cpersona_daemon.memory.respelling import write_words_anew
-from cpersona_daemon.paths import places
-from cpersona_daemon.recall.lexical import parse_query
-from cpersona_daemon.settings import load
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.scope import Scope
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import episodes, existence, former, health, lexical, memories, schema
 from cpersona_daemon.storage.database import Transaction
 from cpersona_daemon.storage.memories import NewMemory, content_key
-from cpersona_daemon.storage.scope import Scope
+from cpersona_daemon.text.terms import parse_query
 
 FIRST_RELEASED = 4
 TEXTS = [

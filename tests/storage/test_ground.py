@@ -7,12 +7,13 @@ from contextlib import closing
 
 import pytest
 
-from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.errors import ShuttingDown
+from cpersona_daemon.model.changes import VectorDrop
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.storage import memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.vectors.changes import MEMORY, VectorDrop
 
 WAIT = 30
 

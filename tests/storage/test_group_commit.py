@@ -5,13 +5,14 @@ import threading
 
 import pytest
 
-from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.errors import KeyUsed, Refused, ShuttingDown
+from cpersona_daemon.model.changes import VectorDrop
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.storage import memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.idempotency import Key
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.vectors.changes import MEMORY, VectorDrop
 
 KEY, OTHER = Key("key", b"request"), Key("other", b"request")
 

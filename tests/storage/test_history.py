@@ -5,14 +5,14 @@ from __future__ import annotations
 import apsw
 import pytest
 
-from cpersona_daemon.instants import created_text
+from cpersona_daemon.model.instants import created_text
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import episodes, history, memories, schema
 from cpersona_daemon.storage.database import Transaction
 from cpersona_daemon.storage.episodes import NewEpisode
 from cpersona_daemon.storage.history import Unknown, unknown
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.storage.scope import Scope
-from cpersona_daemon.vectors.changes import EPISODE, MEMORY
 
 DAY = 86_400.0
 BOTH = (MEMORY, EPISODE)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpersona_daemon.recall.lexical import parse_query
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import lexical, schema
-from cpersona_daemon.storage.scope import Scope
+from cpersona_daemon.storage.scope import memory_sql
+from cpersona_daemon.text.terms import parse_query
 
 KIT = Scope("kit")
 
@@ -481,7 +482,7 @@ def test_a_row_that_lost_its_postings_is_still_found_by_its_text(store):
 
 
 def test_listing_walks_the_index_of_newest_rows_without_sorting(store):
-    axes, params = Scope("kit", project_id="p", channel="c", source_id="user:").memory_sql()
+    axes, params = memory_sql(Scope("kit", project_id="p", channel="c", source_id="user:"))
     plan = [
         row[-1]
         for row in store.conn.execute(

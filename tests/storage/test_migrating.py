@@ -6,7 +6,7 @@ import apsw
 import msgspec
 import pytest
 
-from cpersona_daemon.clock import SystemClock
+from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.storage import schema
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.idempotency import Key

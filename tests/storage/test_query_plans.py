@@ -14,7 +14,8 @@ import apsw
 import numpy as np
 import pytest
 
-from cpersona_daemon.recall.lexical import parse_query
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import (
     axes,
     backlog,
@@ -33,8 +34,7 @@ from cpersona_daemon.storage import calibration as measuring
 from cpersona_daemon.storage.database import Transaction
 from cpersona_daemon.storage.idempotency import Key
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.storage.scope import Scope
-from cpersona_daemon.vectors.changes import EPISODE, MEMORY
+from cpersona_daemon.text.terms import parse_query
 
 ROWS = 20_000
 EPISODES = 2_000

@@ -9,8 +9,8 @@ import time
 import apsw
 import pytest
 
-from cpersona_daemon.clock import SystemClock
 from cpersona_daemon.errors import TimedOut
+from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.storage import memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.memories import NewMemory

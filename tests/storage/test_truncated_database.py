@@ -7,7 +7,7 @@ import pytest
 
 PROGRAM = """
 import os, sys
-from cpersona_daemon.clock import SystemClock
+from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.errors import CPersonaError
 from cpersona_daemon.storage import memories, vectors
 from cpersona_daemon.storage.database import Database

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import backlog, episodes, memories, schema, vector_counts
 from cpersona_daemon.storage.database import Transaction
 from cpersona_daemon.storage.episodes import NewEpisode
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.storage.scope import Scope
-from cpersona_daemon.vectors.changes import EPISODE, MEMORY
+from cpersona_daemon.storage.scope import axes_sql
 
 AGENTS, PROJECTS, CHANNELS = ("a", "b"), ("", "p", "q"), ("", "c", "d")
 WIDTHS, MODELS = (2, 3), ("", "m", "n")
@@ -31,7 +32,7 @@ def counted_by_hand(conn: apsw.Connection, scope: Scope, width: int, model: str)
     """Return (unusable, waiting) of a scope by looking at every row."""
     unusable = waiting = 0
     for kind, rows, vectors in ((MEMORY, "memories", "memory_vectors"), (EPISODE, "episodes", "episode_vectors")):
-        condition, params = scope.axes_sql("m.")
+        condition, params = axes_sql(scope, "m.")
         for vector, named, listed in conn.execute(
             f"SELECT v.vector, v.model, b.id FROM {rows} m LEFT JOIN {vectors} v ON v.id = m.id"
             f" LEFT JOIN embedding_backlog b ON b.kind = '{kind}' AND b.id = m.id WHERE {condition}",

@@ -5,10 +5,10 @@ import random
 import apsw
 import pytest
 
-from cpersona_daemon.recall.lexical import parse_query
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import frequencies, lexical, schema
 from cpersona_daemon.storage.frequencies import Frequencies, Known
-from cpersona_daemon.storage.scope import Scope
+from cpersona_daemon.text.terms import parse_query
 
 WORDS = ["kettle", "hub", "axle", "spoke", "rim"]
 

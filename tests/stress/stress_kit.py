@@ -15,10 +15,10 @@ import numpy as np
 from embed_kit import EmbedServer
 
 from cpersona_cli import client
-from cpersona_daemon.clock import SystemClock
-from cpersona_daemon.settings import load
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.scope import Scope
+from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage.database import Database
-from cpersona_daemon.storage.scope import Scope
 from cpersona_daemon.vectors.plain import plain_search
 from cpersona_daemon.vectors.store import VectorStore
 

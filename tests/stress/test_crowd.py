@@ -11,8 +11,8 @@ import pytest
 from stress_kit import FULL, Writers, contents
 
 from cpersona_cli import client
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 
 pytestmark = pytest.mark.stress
 

@@ -18,9 +18,9 @@ import pytest
 from stress_kit import FULL, StressModel, pending
 
 from cpersona_cli import client
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
-from cpersona_daemon.vectors.files import SUFFIXES
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
+from cpersona_daemon.vectors.local.files import SUFFIXES
 
 pytestmark = pytest.mark.stress
 

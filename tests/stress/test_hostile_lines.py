@@ -10,7 +10,7 @@ import sys
 import pytest
 from stress_kit import FULL
 
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
 
 pytestmark = pytest.mark.stress
 

@@ -10,7 +10,7 @@ import pytest
 from stress_kit import FULL, Writers, assert_index_equals_plain_scan, contents, pending
 
 from cpersona_cli import client
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 
 pytestmark = pytest.mark.stress
 

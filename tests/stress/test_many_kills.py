@@ -16,7 +16,7 @@ import pytest
 from stress_kit import FULL
 
 from cpersona_cli import client
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 
 pytestmark = pytest.mark.stress
 

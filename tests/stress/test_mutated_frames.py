@@ -13,9 +13,9 @@ import msgpack
 import pytest
 from stress_kit import FULL
 
-from cpersona_daemon.paths import places
-from cpersona_daemon.settings import load
-from cpersona_daemon.wire import fields
+from cpersona_daemon.shared import fields
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
 
 pytestmark = pytest.mark.stress
 

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from cpersona_cli import client
-from cpersona_daemon.settings import load
+from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage.database import WAL_KEPT_BYTES
 
 pytestmark = pytest.mark.stress

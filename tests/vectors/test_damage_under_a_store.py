@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from vector_kit import House, Row, unit
 
-from cpersona_daemon.storage.scope import Scope
-from cpersona_daemon.vectors import files, held
+from cpersona_daemon.model.scope import Scope
+from cpersona_daemon.vectors.local import files, held
+from cpersona_daemon.vectors.local.topk import float32_scan
 from cpersona_daemon.vectors.plain import plain_background, plain_cosines, plain_rows
-from cpersona_daemon.vectors.topk import float32_scan
 
 RNG = np.random.default_rng(8)
 WIDTH, COUNT = 200, 300

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from vector_kit import House, Row, unit
 
-from cpersona_daemon.vectors import files
 from cpersona_daemon.vectors import store as store_module
-from cpersona_daemon.vectors.files import FRESH, MATRIX, ROWS, SKETCHES
+from cpersona_daemon.vectors.local import files
+from cpersona_daemon.vectors.local.files import FRESH, MATRIX, ROWS, SKETCHES
 
 RNG = np.random.default_rng(5)
 QUERY = unit(RNG.normal(size=20))

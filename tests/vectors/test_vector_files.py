@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from vector_kit import House, Row, unit
 
-from cpersona_daemon.vectors import files, index
-from cpersona_daemon.vectors.files import Unusable
+from cpersona_daemon.vectors.local import files, index
+from cpersona_daemon.vectors.local.files import Unusable
 from cpersona_daemon.vectors.store import VectorStore
 
 RNG = np.random.default_rng(3)

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from vector_kit import House, Row, created, unit
 
-from cpersona_daemon.instants import created_seconds
-from cpersona_daemon.storage.scope import Scope
-from cpersona_daemon.vectors.codes import created_column
-from cpersona_daemon.vectors.topk import exact, float32_scan, scored
+from cpersona_daemon.model.instants import created_seconds
+from cpersona_daemon.model.scope import Scope
+from cpersona_daemon.vectors.local.codes import created_column
+from cpersona_daemon.vectors.local.topk import exact, float32_scan, scored
 
 E0 = np.array([1, 0, 0, 0], np.float32)
 

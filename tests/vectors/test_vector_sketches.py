@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from vector_kit import House, Row, created, following, unit
 
+from cpersona_daemon.model.changes import VectorPut
 from cpersona_daemon.storage.generations import NOTHING
-from cpersona_daemon.vectors import files, simd
-from cpersona_daemon.vectors.changes import VectorPut
-from cpersona_daemon.vectors.files import MatrixFile
-from cpersona_daemon.vectors.index import Index
-from cpersona_daemon.vectors.rows import as_slice
-from cpersona_daemon.vectors.sketch import QuerySketch, sketch, sketch_one
-from cpersona_daemon.vectors.topk import best, exact, float32_scan, scored
+from cpersona_daemon.vectors.local import files, simd
+from cpersona_daemon.vectors.local.files import MatrixFile
+from cpersona_daemon.vectors.local.index import Index
+from cpersona_daemon.vectors.local.rows import as_slice
+from cpersona_daemon.vectors.local.sketch import QuerySketch, sketch, sketch_one
+from cpersona_daemon.vectors.local.topk import best, exact, float32_scan, scored
 
 ODD = [
     0.0,

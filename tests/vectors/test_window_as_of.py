@@ -5,12 +5,12 @@ import random
 import numpy as np
 from vector_kit import following
 
+from cpersona_daemon.model.changes import VectorPut
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage.generations import NOTHING
-from cpersona_daemon.storage.scope import Scope
-from cpersona_daemon.vectors import window as window_module
-from cpersona_daemon.vectors.changes import VectorPut
-from cpersona_daemon.vectors.index import Index
-from cpersona_daemon.vectors.window import window
+from cpersona_daemon.vectors.local import window as window_module
+from cpersona_daemon.vectors.local.index import Index
+from cpersona_daemon.vectors.local.window import window
 
 
 def test_the_window_begins_at_the_instant_and_late_rows_obey_it_too(tmp_path):

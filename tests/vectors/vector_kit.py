@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from cpersona_daemon.clock import SystemClock
+from cpersona_daemon.model.changes import VectorDrop, VectorPut
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.kinds import MEMORY
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.generations import Generation
-from cpersona_daemon.storage.scope import Scope
 from cpersona_daemon.storage.vectors import reader
-from cpersona_daemon.vectors.changes import MEMORY, VectorDrop, VectorPut
-from cpersona_daemon.vectors.files import SUFFIXES
+from cpersona_daemon.vectors.local.files import SUFFIXES
 from cpersona_daemon.vectors.store import VectorStore
 
 TABLES = {"mem": ("memories", "memory_vectors"), "ep": ("episodes", "episode_vectors")}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..model.kinds import MEMORY, Rid
 from ..storage.associations import Relation
-from ..vectors.changes import MEMORY, Rid
 from .records import Record
 
 SAME_MESSAGE, EPISODE_SPAN, ADJACENT, RELATION = "same_message", "episode_span", "adjacent", "relation:"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..recall.types import parse_ref
+from ..model.kinds import parse_ref
 from ..storage import associations as table
 from ..storage.associations import ENTITY, Node
 from ..storage.database import Transaction
-from .names import MAX_NAME_LENGTH, normalise
+from ..text.names import MAX_NAME_LENGTH, normalise
 
 MAX_ENTITIES = 64
 MAX_RELATIONS = 64

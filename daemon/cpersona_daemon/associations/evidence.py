@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import apsw
 
+from ..model.kinds import Rid
+from ..model.scope import Scope
 from ..storage import associations as table
-from ..storage.scope import Scope
-from ..vectors.changes import Rid
 from .bundles import RELATION, Bundle
 from .traverse import walk_from
 from .walk import Walk

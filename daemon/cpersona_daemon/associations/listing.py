@@ -9,8 +9,8 @@ from typing import Any
 
 import apsw
 
+from ..model.scope import Scope
 from ..storage import associations as table
-from ..storage.scope import Scope
 from .traverse import MENTIONS_SHOWN, relation_entry
 
 

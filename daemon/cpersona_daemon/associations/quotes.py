@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..recall.lexical import parse_query
+from ..text.terms import parse_query
 
 GAP = "\n…\n"
 _LINE = re.compile(r"[^\r\n]+")

@@ -12,13 +12,13 @@ import apsw
 
 from ..context import Context
 from ..embedding.base import Advice
+from ..model.scope import Scope
 from ..recall.pipeline import recall
 from ..recall.types import Query, Result
-from ..settings import Settings
+from ..shared.settings import Settings
 from ..storage import associations as table
-from ..storage.scope import Scope
+from ..text.names import Name, find_names, normalise, other_names
 from . import bundles, evidence, layout, records, roles
-from .names import Name, find_names, normalise, other_names
 from .quotes import Question
 
 

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 
 import apsw
 
-from ..instants import parse_instant
+from ..model.instants import parse_instant
+from ..model.kinds import EPISODE, MEMORY, Rid, ref_of
+from ..model.scope import Scope
 from ..recall.display import episode_text, episode_timestamp, left_out
-from ..recall.types import ref_of
 from ..storage import episodes, memories
 from ..storage.damaged import Unreadable
 from ..storage.episodes import Episode
 from ..storage.memories import Memory
-from ..storage.scope import Scope
-from ..vectors.changes import EPISODE, MEMORY, Rid
 
 
 @dataclass(frozen=True, slots=True)

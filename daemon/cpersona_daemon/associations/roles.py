@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..model.kinds import Rid
 from ..storage.associations import Relation
-from ..vectors.changes import Rid
 from .bundles import spans
 from .evidence import Evidence
 from .records import Record

@@ -9,11 +9,11 @@ from typing import Any
 
 import apsw
 
-from ..recall.types import ref_of
+from ..model.kinds import ref_of
+from ..model.scope import Scope
 from ..storage import associations as table
 from ..storage.associations import Relation
-from ..storage.scope import Scope
-from .names import normalise
+from ..text.names import normalise
 from .walk import Walk, walk
 
 MENTIONS_SHOWN = 20

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..context import Context
+from ..model.kinds import Rid
 from ..recall import pipeline
 from ..recall.types import Candidate, Query
-from ..settings import Settings
+from ..shared.settings import Settings
 from ..storage.candidates import facts
-from ..vectors.changes import Rid
 
 QUERIES_AT_ONCE = 2  # of four readers: the others stay free for requests
 

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from .. import files
 from ..errors import of_file
-from ..settings import Settings
+from ..shared import files
+from ..shared.settings import Settings
 from ..storage.calibration import same_model
 from .previous import Previous, put
 

@@ -18,12 +18,12 @@ import numpy as np
 from ..context import Context
 from ..embedding.base import Questions
 from ..errors import EmbeddingFailure
+from ..model.kinds import MEMORY, Rid
+from ..model.scope import Scope
 from ..recall import blend
 from ..recall.types import Candidate, Query
-from ..settings import Settings
+from ..shared.settings import Settings
 from ..storage.calibration import Sampled
-from ..storage.scope import Scope
-from ..vectors.changes import MEMORY, Rid
 from .asking import ask, instants_of, near
 
 LEAST_QUERIES = 10

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from .. import files
 from ..errors import Refused, of_file
+from ..shared import files
 
 LARGEST_FILE = 64 * 1024 * 1024
 

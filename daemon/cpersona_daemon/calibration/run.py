@@ -18,14 +18,14 @@ import numpy as np
 
 from ..context import Context
 from ..errors import CPersonaError, EmbeddingFailure, Refused
+from ..model.kinds import MEMORY, Rid
+from ..model.scope import Scope
 from ..recall import blend
 from ..recall.types import Candidate, Query
-from ..settings import Settings
+from ..shared.settings import Settings
 from ..storage import calibration as rows
 from ..storage import memories
 from ..storage.calibration import Fit, Sampled
-from ..storage.scope import Scope
-from ..vectors.changes import MEMORY, Rid
 from . import measure, noise
 from .asking import ask, instants_of, near
 from .file import BALANCED, BETAS, EVERY_AGENT, Measured, Threshold, scoring_version

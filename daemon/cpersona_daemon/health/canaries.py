@@ -12,19 +12,18 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from .. import __version__
 from ..calibration.file import Measured, scoring_version
 from ..calibration.run import gates_in_force
 from ..context import Context
 from ..errors import CPersonaError, EmbeddingFailure
+from ..model.scope import Scope
 from ..recall.pipeline import recall
 from ..recall.types import Query, Result
-from ..settings import Settings
+from ..shared.settings import Settings
 from ..storage import canaries as rows
 from ..storage.canaries import FOUND, GONE, LOST, Canary
-from ..storage.scope import Scope
 
 log = logging.getLogger("cpersona.canaries")
 

@@ -18,15 +18,15 @@ import numpy as np
 
 from ..calibration.file import scoring_version
 from ..context import Context
-from ..holders import holders
-from ..instants import parse_instant
 from ..memory.store import CLOCK_ALLOWANCE_SECONDS
 from ..memory.text import sanitise
+from ..model.instants import parse_instant
+from ..model.kinds import EPISODE, MEMORY
+from ..shared.holders import holders
 from ..storage import backlog, connection, generations, health
 from ..storage import canaries as saved
 from ..storage.database import WAL_KEPT_BYTES
-from ..vectors.changes import EPISODE, MEMORY
-from ..vectors.files import SUFFIXES
+from ..vectors.local.files import SUFFIXES
 
 CRITICAL, WARN, INFO = "critical", "warn", "info"
 SEVERITIES = (CRITICAL, WARN, INFO)

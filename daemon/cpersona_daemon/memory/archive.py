@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..context import Context
-from ..embedding.texts import episode_text
 from ..errors import Refused
-from ..instants import parse_instant
-from ..settings import Settings
+from ..model.instants import parse_instant
+from ..model.kinds import EPISODE
+from ..shared.settings import Settings
 from ..storage import backlog, episodes, profiles
 from ..storage.database import Transaction
 from ..storage.idempotency import Key
 from ..storage.memories import Whole
-from ..vectors.changes import EPISODE
+from ..text.embedded import episode_text
 from .store import MAX_TIMESTAMP_LENGTH, embed_or_none
 from .text import check_axes, check_text, fit, remarks, sanitise
 

@@ -6,13 +6,13 @@ Contract: contracts.md §2 (update_memory …), §13; seeds/behavior-contracts �
 from __future__ import annotations
 
 from ..context import Context
-from ..embedding.texts import memory_text
 from ..errors import Refused
-from ..settings import Settings
+from ..shared import fields
+from ..shared.settings import Settings
 from ..storage import episodes, memories
 from ..storage.database import Transaction
 from ..storage.idempotency import Key
-from ..wire import fields
+from ..text.embedded import memory_text
 from .store import attach, check_unlocked, embed_or_none, held_by
 from .text import check_text, fit, remarks, sanitise
 

@@ -15,16 +15,16 @@ import apsw
 from ..associations import declare
 from ..context import Context
 from ..embedding.base import Embedded
-from ..embedding.texts import memory_text
 from ..errors import EmbeddingFailure, Refused
-from ..instants import iso_now, parse_instant
-from ..settings import Settings
+from ..model.instants import iso_now, parse_instant
+from ..model.kinds import MEMORY
+from ..shared import fields
+from ..shared.settings import Settings
 from ..storage import backlog, batches, idempotency, memories
 from ..storage.damaged import nests_deeper
 from ..storage.database import Transaction
 from ..storage.idempotency import Key
-from ..vectors.changes import MEMORY
-from ..wire import fields
+from ..text.embedded import memory_text
 from .source import normalise_source
 from .text import check_axes, check_text, fit, remarks, sanitise
 

@@ -16,12 +16,13 @@ from collections.abc import Callable
 
 import apsw
 
-from .. import __version__, files
+from .. import __version__
 from ..calibration.previous import LARGEST_FILE
 from ..errors import CorruptDatabase, Refused, TimedOut, of_file, translate
-from ..instants import iso_now
-from ..paths import Places
-from ..settings import CLIENT, DAEMON, RETRIEVAL, TABLE, Settings
+from ..model.instants import iso_now
+from ..shared import files
+from ..shared.paths import Places
+from ..shared.settings import CLIENT, DAEMON, RETRIEVAL, TABLE, Settings
 from ..storage import connection, sound
 from . import backup_file as shape
 from .workspace import Workspace

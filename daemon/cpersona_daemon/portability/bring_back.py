@@ -18,10 +18,11 @@ from collections.abc import Callable
 
 import apsw
 
-from .. import claims, files
 from ..errors import Refused, StorageFailure
-from ..paths import Places, make_private_directory
-from ..settings import Settings, config_path
+from ..life import ownership
+from ..shared import files
+from ..shared.paths import Places, make_private_directory
+from ..shared.settings import Settings, config_path
 from ..storage import sound
 from ..storage.schema import SCHEMA_VERSION
 from ..storage.sound import Found
@@ -50,7 +51,7 @@ def restore(path: str, settings: Settings, places: Places, with_settings: bool =
     """
     try:
         make_private_directory(os.path.dirname(places.db))
-        lock = claims.take_lock(places)
+        lock = ownership.take_lock(places)
         try:
             return _restore(path, settings, places, with_settings)
         finally:
@@ -60,8 +61,8 @@ def restore(path: str, settings: Settings, places: Places, with_settings: bool =
 
 
 def _restore(path: str, settings: Settings, places: Places, with_settings: bool) -> dict:
-    claims.remove_drafts(places)
-    drafts = {name: f"{claims.draft_of(places)}{os.getpid()}-{name}" for name in shape.KNOWN}
+    ownership.remove_drafts(places)
+    drafts = {name: f"{ownership.draft_of(places)}{os.getpid()}-{name}" for name in shape.KNOWN}
     try:
         manifest, found, kept = _checked(path, drafts)
         aside = _swap(places, drafts)

@@ -16,16 +16,14 @@ from typing import Any, BinaryIO
 import apsw
 import msgspec
 
-from .. import files
 from ..errors import Refused, of_file
-from ..instants import iso_now
+from ..model.instants import iso_now
+from ..model.kinds import EPISODE, MEMORY, parse_ref
 from ..recall.display import left_out
-from ..recall.types import parse_ref
+from ..shared import fields, files
 from ..storage import transfer
 from ..storage.damaged import NOT_UTF8, Unreadable, nests_deeper, readable
 from ..storage.memories import Whole
-from ..vectors.changes import EPISODE, MEMORY
-from ..wire import fields
 from .lines import VERSION
 
 PROGRESS_EVERY = 1000

@@ -11,10 +11,11 @@ import numpy as np
 
 from ..context import Context
 from ..errors import CPersonaError, Refused, StorageFailure
+from ..model.changes import Hidden
+from ..model.kinds import EPISODE, MEMORY
 from ..storage import canaries, hidden, history, transfer
 from ..storage.database import Transaction
 from ..storage.idempotency import Key
-from ..vectors.changes import EPISODE, MEMORY, Hidden
 from .sweep import Progress, leftovers, sweep
 
 

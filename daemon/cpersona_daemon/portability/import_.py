@@ -19,11 +19,11 @@ import numpy as np
 
 from ..context import Context
 from ..errors import CPersonaError, Refused
-from ..settings import Settings
+from ..model.kinds import MEMORY
+from ..shared.settings import Settings
 from ..storage.calibration import Fit
 from ..storage.database import Transaction
 from ..storage.memories import Prepared
-from ..vectors.changes import MEMORY
 from . import lines, paths
 from .lines import BadLine, HeaderLine, Row
 from .restore import DryRun, Ids, Restore

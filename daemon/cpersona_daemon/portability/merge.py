@@ -25,13 +25,14 @@ import numpy as np
 
 from ..context import Context
 from ..errors import Busy, CPersonaError, Refused, StorageFailure
+from ..model.changes import Hidden
+from ..model.kinds import EPISODE, MEMORY
 from ..storage import associations, backlog, copying, episodes, hidden, history, idempotency, memories, transfer
 from ..storage.associations import ENTITY
 from ..storage.copying import Copyable
 from ..storage.damaged import Unreadable
 from ..storage.database import Transaction
 from ..storage.idempotency import Key
-from ..vectors.changes import EPISODE, MEMORY, Hidden
 from .lines import unit_vector
 from .sweep import TRANSACTION_SECONDS, Progress, leftovers, sweep
 

@@ -9,10 +9,10 @@ import os
 import stat
 from typing import BinaryIO
 
-from .. import files
 from ..errors import Refused
-from ..paths import Places
-from ..settings import Settings
+from ..shared import files
+from ..shared.paths import Places
+from ..shared.settings import Settings
 
 
 def output_file(path: object, settings: Settings, places: Places) -> str:

@@ -15,9 +15,10 @@ import numpy as np
 
 from ..context import Context
 from ..errors import CPersonaError
+from ..model.changes import Hidden
+from ..model.kinds import EPISODE, MEMORY
 from ..storage import copying, erasing, hidden, lexical
 from ..storage.database import Transaction
-from ..vectors.changes import EPISODE, MEMORY, Hidden
 
 log = logging.getLogger("cpersona.sweep")
 

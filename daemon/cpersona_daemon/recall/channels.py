@@ -11,12 +11,12 @@ from typing import Any
 import apsw
 import numpy as np
 
-from ..settings import Settings
+from ..model.kinds import EPISODE, MEMORY, Rid
+from ..shared.settings import Settings
 from ..storage import candidates, lexical
-from ..vectors.changes import EPISODE, MEMORY, Rid
+from ..text.terms import parse_query
 from .blend import DEPTH
 from .exclusion import matcher
-from .lexical import parse_query
 from .types import EPISODE_FTS, FAR, KEYWORD, MEMORY_FTS, NEAR, PART, RECENT, Query, Ranked
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..settings import Settings
+from ..shared.settings import Settings
 from ..storage.candidates import Facts
 
 HOUR = 3600.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..instants import parse_instant
+from ..model.instants import parse_instant
 
 _SOURCES = {"user": ("User", ""), "assistant": ("Agent", "self")}
 

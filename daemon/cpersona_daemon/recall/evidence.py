@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from ..model.kinds import MEMORY, Rid
+from ..model.scope import Scope
 from ..storage import candidates as stored
 from ..storage import existence, lexical
-from ..storage.scope import Scope
-from ..vectors.changes import MEMORY, Rid
+from ..text.language import is_english
+from ..text.terms import parse_query
 from . import blend, versions
 from .coverage import Question, Reading, share_of_words
 from .exclusion import matcher
-from .language import is_english
-from .lexical import parse_query
 from .types import FAR, KEYWORD, NEAR, PART, Candidate, Query, Ranked
 
 if TYPE_CHECKING:

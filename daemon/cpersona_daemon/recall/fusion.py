@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..vectors.changes import Rid
+from ..model.kinds import Rid
 from .types import EPISODE_FTS, FAR, NEAR, Candidate, Ranked
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .types import Candidate, Query, ref_of
+from ..model.kinds import ref_of
+from .types import Candidate, Query
 
 if TYPE_CHECKING:
     from .channels import VectorQuery

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..model.kinds import Rid
 from ..storage.candidates import Facts
-from ..vectors.changes import Rid
 from .types import Candidate
 
 HOUR = 3600.0

@@ -18,13 +18,13 @@ from ..context import Context
 from ..embedding.base import Advice, Embedded, Profile
 from ..embedding.turns import QUESTION, Claim
 from ..errors import EmbeddingFailure
-from ..instants import parse_instant
-from ..settings import Settings
+from ..model.instants import parse_instant
+from ..model.kinds import EPISODE, MEMORY, PROFILE, Rid, ref_of
+from ..shared.settings import Settings
 from ..storage import candidates as candidate_facts
 from ..storage import episodes, memories, profiles, vector_counts
 from ..storage.candidates import Facts
 from ..storage.damaged import Unreadable
-from ..vectors.changes import EPISODE, MEMORY, Rid
 from . import autocut as cutting
 from . import blend, evidence, fusion, gate, penalty, prior, uncompared, versions, wordless
 from . import trace as tracing
@@ -32,7 +32,7 @@ from .channels import Notes, VectorQuery, retrieve
 from .confidence import Frame, confidence
 from .display import EPISODE_SOURCE, PROFILE_SOURCE, episode_text, episode_timestamp, left_out, profile_text
 from .missed import best_missed
-from .types import PROFILE, Candidate, Query, Ranked, Result, Row, ref_of
+from .types import Candidate, Query, Ranked, Result, Row
 
 BACKLOG_WORTH_WAITING_FOR = 256
 POOL_COUNTED = 500

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from ..model.kinds import EPISODE, MEMORY, Rid, ref_of
+from ..model.scope import Scope
 from ..storage import episodes, lexical, memories
-from ..storage.scope import Scope
-from ..vectors.changes import EPISODE, MEMORY, Rid
+from ..text.terms import parse_query
 from . import fusion
 from .channels import depth_of, scan, vector_scans
-from .lexical import parse_query
-from .types import EPISODE_FTS, MEMORY_FTS, NEAR, Candidate, Query, Ranked, ref_of
+from .types import EPISODE_FTS, MEMORY_FTS, NEAR, Candidate, Query, Ranked
 
 if TYPE_CHECKING:
     from .channels import VectorQuery

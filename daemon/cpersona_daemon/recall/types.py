@@ -8,16 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..storage.scope import Scope
-from ..vectors.changes import EPISODE, MEMORY, Rid
-from .lexical import parse_query
+from ..model.kinds import PROFILE, Rid
+from ..model.scope import Scope
+from ..text.terms import parse_query
 
 if TYPE_CHECKING:
     from ..embedding.base import Advice
     from .blend import Scored
     from .versions import Moved
 
-PROFILE: Rid = ("profile", 0)
 
 NEAR, PART, FAR, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = (
     "vector_near",
@@ -148,19 +147,3 @@ class Result:
     gated: int = 0
     best_missed: dict | None = None
     trace: dict | None = None
-
-
-def ref_of(rid: Rid) -> str | None:
-    """Return `mem:N` or `ep:N`, None for the profile row."""
-    return f"{rid[0]}:{rid[1]}" if rid[0] in (MEMORY, EPISODE) else None
-
-
-def parse_ref(ref: object) -> Rid | None:
-    """Return the row that `mem:N` or `ep:N` names, or None for anything else."""
-    if not isinstance(ref, str):
-        return None
-    kind, colon, digits = ref.partition(":")
-    if not colon or kind not in (MEMORY, EPISODE) or not digits.isascii() or not digits.isdigit():
-        return None
-    number = int(digits) if len(digits) <= 19 else 0
-    return (kind, number) if 0 < number < 2**63 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..embedding.base import Advice
-from ..storage.scope import Scope
+from ..model.scope import Scope
 
 
 def advice(unusable: int, waiting: int, scope: Scope) -> Advice | None:

@@ -14,9 +14,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..vectors.changes import Rid
+from ..model.kinds import Rid, ref_of
 from .coverage import dates_of
-from .types import Candidate, ref_of
+from .types import Candidate
 
 NOW, PAST = "now", "past"
 REACH = 3  # places

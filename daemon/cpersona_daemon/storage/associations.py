@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 import apsw
 
-from ..associations.names import Name
-from ..instants import created_text
-from ..vectors.changes import MEMORY, Rid
+from ..model.instants import created_text
+from ..model.kinds import MEMORY, Rid
+from ..model.scope import Scope
+from ..text.names import Name
 from . import hidden
 from .damaged import texts
 from .database import Transaction
 from .hidden import seen
-from .scope import Scope
+from .scope import axes_sql, memory_sql
 
 ENTITY = "entity"
 Node = tuple[str, int]  # (ENTITY, id), or the Rid of a record
@@ -233,7 +234,7 @@ def entity_named(conn: apsw.Connection, scope: Scope, normalized: str) -> int | 
 
 def _nearest(conn: apsw.Connection, scope: Scope, condition: str, params: tuple) -> list[Name]:
     """Return the matching names, of one spelling only those in the bucket nearest to the axes that the scope gives."""
-    axes, values = scope.axes_sql()
+    axes, values = axes_sql(scope)
     rows = texts(
         conn,
         f"SELECT entity_id, normalized, alias, is_name, project_id, channel FROM entity_aliases WHERE {axes} AND {condition} AND {seen('entities', 'entity_id')} ORDER BY entity_id, normalized",
@@ -267,7 +268,7 @@ def names_of(conn: apsw.Connection, entity_ids: Iterable[int]) -> dict[int, list
 
 def entities(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[int]) -> dict[int, Entity]:
     """Return those of the entities that are visible in a scope, by id."""
-    axes, values = scope.axes_sql()
+    axes, values = axes_sql(scope)
     rows = texts(
         conn,
         f"SELECT {_ENTITY} FROM entities NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {axes} AND {seen('entities')}",
@@ -277,7 +278,7 @@ def entities(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[int]) -> 
 
 
 def _relation_axes(scope: Scope) -> tuple[str, list]:
-    axes, values = scope.axes_sql("r.")
+    axes, values = axes_sql(scope, "r.")
     return f"{axes} AND {seen('relations', 'r.id')}", values
 
 
@@ -312,7 +313,7 @@ def record_relations(conn: apsw.Connection, scope: Scope, rids: Iterable[Rid]) -
 
 def mentioned_by(conn: apsw.Connection, scope: Scope, rids: Iterable[Rid]) -> dict[Rid, list[int]]:
     """Return the visible entities that each of these records mentions, by record, ids ascending."""
-    axes, values = scope.axes_sql("e.")
+    axes, values = axes_sql(scope, "e.")
     rows = conn.execute(
         "SELECT x.kind, x.record_id, e.id FROM json_each(?) j CROSS JOIN entity_mentions x"
         " ON x.kind = json_extract(j.value, '$[0]') AND x.record_id = json_extract(j.value, '$[1]')"
@@ -327,14 +328,14 @@ def mentioned_by(conn: apsw.Connection, scope: Scope, rids: Iterable[Rid]) -> di
 
 def _visible_mentions(scope: Scope, ids: str) -> tuple[str, list]:
     """Return SQL for (place, kind, record_id): the visible records that mention the entities of a JSON list, by their place in it."""
-    condition, values = scope.memory_sql("m.")
+    condition, values = memory_sql(scope, "m.")
     sql = (
         "SELECT j.key AS place, x.kind AS kind, x.record_id AS record_id FROM json_each(?) j CROSS JOIN entity_mentions x ON x.entity_id = j.value"
         f" AND x.kind = 'mem' CROSS JOIN memories m ON m.id = x.record_id WHERE {condition}"
     )
     params = [ids, *values]
     if scope.sees_episodes:
-        condition, values = scope.axes_sql("p.")
+        condition, values = axes_sql(scope, "p.")
         sql += (
             " UNION ALL SELECT j.key, x.kind, x.record_id FROM json_each(?) j CROSS JOIN entity_mentions x ON x.entity_id = j.value"
             f" AND x.kind = 'ep' CROSS JOIN episodes p ON p.id = x.record_id WHERE {condition} AND {seen('episodes', 'p.id')}"
@@ -380,7 +381,7 @@ def records_mentioning(
 
 def entities_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) -> tuple[list[Entity], bool]:
     """Return visible entities with an id above ``after``, and whether more follow."""
-    axes, values = scope.axes_sql()
+    axes, values = axes_sql(scope)
     rows = texts(
         conn,
         f"SELECT {_ENTITY} FROM entities WHERE id > ? AND {axes} AND {seen('entities')} ORDER BY id LIMIT ?",
@@ -391,7 +392,7 @@ def entities_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) -
 
 def relations_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) -> tuple[list[Relation], bool]:
     """Return visible relations with an id above ``after``, and whether more follow."""
-    axes, values = scope.axes_sql()
+    axes, values = axes_sql(scope)
     rows = texts(
         conn,
         f"SELECT {_RELATION} FROM relations WHERE id > ? AND {axes} AND {seen('relations')} ORDER BY id LIMIT ?",
@@ -402,7 +403,7 @@ def relations_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) 
 
 def total(conn: apsw.Connection, scope: Scope) -> tuple[int, int]:
     """Count the visible entities and relations."""
-    axes, values = scope.axes_sql()
+    axes, values = axes_sql(scope)
     return tuple(
         conn.execute(f"SELECT count(*) FROM {name} WHERE {axes} AND {seen(name)}", tuple(values)).fetchone()[0]
         for name in ("entities", "relations")

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import apsw
 
 from ..embedding.base import may_change_width
-from ..embedding.texts import episode_text, memory_text
-from ..vectors.changes import EPISODE, MEMORY, VectorPut
+from ..model.changes import VectorPut
+from ..model.kinds import EPISODE, MEMORY
+from ..text.embedded import episode_text, memory_text
 from . import damaged
 from .database import Transaction
 

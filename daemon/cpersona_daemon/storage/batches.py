@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import apsw
 
-from ..vectors.changes import EPISODE, MEMORY
+from ..model.kinds import EPISODE, MEMORY
 from .database import Transaction
 from .hidden import seen
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import apsw
 
-from ..instants import created_text
-from ..vectors.changes import MEMORY
+from ..model.instants import created_text
+from ..model.kinds import MEMORY
 from . import damaged
 from .database import Transaction
 from .hidden import seen

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import apsw
 
-from ..instants import parse_instant
-from ..vectors.changes import EPISODE, MEMORY, Rid
+from ..model.instants import parse_instant
+from ..model.kinds import EPISODE, MEMORY, Rid
 from . import damaged
 
 _NEAR_IDS = 8  # rows of other agents and sources that may have been stored in between

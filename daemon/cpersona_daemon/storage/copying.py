@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from ..vectors.changes import EPISODE, MEMORY
+from ..model.kinds import EPISODE, MEMORY
 from . import episodes, memories
 from .damaged import Unreadable, rows, unfit
 from .database import Transaction

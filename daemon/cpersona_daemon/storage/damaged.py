@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from ..wire import fields
+from ..shared import fields
 
 NOT_UTF8 = "its text is damaged: it is not valid UTF-8"
 _SIGNIFICANT = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')

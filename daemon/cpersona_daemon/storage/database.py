@@ -24,9 +24,9 @@ from typing import Any
 import apsw
 import msgspec
 
-from .. import header
 from ..errors import CPersonaError, KeyUsed, ReadOnly, ShuttingDown, StorageFailure, translate
-from ..vectors.changes import Change
+from ..model.changes import Change
+from ..shared import header
 from . import connection, frequencies, generations, idempotency, schema
 from .generations import Generation
 from .idempotency import Kept, Key

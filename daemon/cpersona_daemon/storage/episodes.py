@@ -9,13 +9,15 @@ from dataclasses import dataclass
 
 import apsw
 
-from ..instants import created_text
-from ..vectors.changes import EPISODE, VectorDrop
+from ..model.changes import VectorDrop
+from ..model.instants import created_text
+from ..model.kinds import EPISODE
+from ..model.scope import Scope
 from . import backlog, damaged, hidden, history, lexical, tables
 from .damaged import Unreadable
 from .database import Transaction
 from .memories import Whole, forget_associations
-from .scope import Scope
+from .scope import row_sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def by_ids(
     conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None
 ) -> dict[int, Episode | Unreadable]:
     """Return the episodes with these ids that are visible in the scope (or owned by the agent), by id."""
-    seen = None if scope is None else scope.row_sql("episodes")
+    seen = None if scope is None else row_sql(scope, "episodes")
     return {row.id: row for row in map(_read, tables.by_ids(conn, "episodes", _FULL, ids, seen, agent_id))}
 
 
@@ -143,7 +145,7 @@ def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
 
 def boundary(conn: apsw.Connection, scope: Scope) -> str | None:
     """Return the created_at of the newest episode in the axes of a scope, or None without episodes."""
-    condition, params = scope.row_sql("episodes")
+    condition, params = row_sql(scope, "episodes")
     row = conn.execute(
         f"SELECT created_at FROM episodes WHERE {condition} ORDER BY created_at DESC LIMIT 1", tuple(params)
     ).fetchone()

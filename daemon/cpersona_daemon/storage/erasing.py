@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ..vectors.changes import EPISODE, MEMORY, VectorDrop
+from ..model.changes import VectorDrop
+from ..model.kinds import EPISODE, MEMORY
 from . import lexical
 from .associations import ENTITY
 from .database import Transaction

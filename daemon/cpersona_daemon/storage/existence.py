@@ -9,13 +9,14 @@ import json
 
 import apsw
 
-from ..recall.lexical import LexicalQuery, Term, quoted
-from ..recall.spelling import normalise
-from ..vectors.changes import EPISODE, MEMORY, Rid
+from ..model.kinds import EPISODE, MEMORY, Rid
+from ..model.scope import Scope
+from ..text.spelling import normalise
+from ..text.terms import LexicalQuery, Term, quoted
 from . import former
 from .damaged import texts
 from .frequencies import owner
-from .scope import Scope
+from .scope import kind_sql
 
 LOOKED_AT = 50  # the newest rows with all words, among which one that holds the text itself is preferred
 LOOKED_THROUGH = (
@@ -40,7 +41,7 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
     by_words: tuple[Rid, bool] | None = None
     for kind in scope.kinds:
         fts, table, body = _TABLES[kind]
-        axes, params = scope.sql(kind, "m.")
+        axes, params = kind_sql(scope, kind, "m.")
         rows = texts(
             conn,
             f"SELECT m.id, {body} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes} ORDER BY f.rowid DESC LIMIT ?",
@@ -65,7 +66,7 @@ def holds(conn: apsw.Connection, term: Term, scope: Scope) -> bool:
     """Tell whether a row in scope holds a term in any of its forms."""
     for kind in scope.kinds:
         fts, table, _ = _TABLES[kind]
-        axes, params = scope.sql(kind, "m.")
+        axes, params = kind_sql(scope, kind, "m.")
         newest = f"SELECT rowid FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT ?"
         ((inside, looked_through),) = conn.execute(
             f"WITH f AS MATERIALIZED ({newest})"

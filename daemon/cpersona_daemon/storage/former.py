@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 import apsw
 
-from ..recall.lexical import Term, index_text, quoted
-from ..vectors.changes import EPISODE, MEMORY
+from ..model.kinds import EPISODE, MEMORY
+from ..model.scope import Scope
+from ..text.terms import Term, index_text, quoted
 from . import damaged
 from .frequencies import owner, rewritten
-from .scope import Scope
+from .scope import kind_sql
 
 _TABLES = {
     MEMORY: ("memory_fts_former", "memory_fts", "memories", "content"),
@@ -52,7 +53,7 @@ def search(
     if not terms:
         return []
     fts, today, table, _ = _TABLES[kind]
-    axes, params = scope.sql(kind, "m.")
+    axes, params = kind_sql(scope, kind, "m.")
     return conn.execute(
         f"SELECT f.rowid, bm25({fts}) AS score FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
         f" WHERE {fts} MATCH ? AND {axes} AND f.rowid NOT IN (SELECT id FROM {today}_docsize) ORDER BY score, f.rowid LIMIT ?",
@@ -63,7 +64,7 @@ def search(
 def holders(conn: apsw.Connection, kind: str, terms: Sequence[Term], scope: Scope, most: int) -> list[int]:
     """Return the newest ``most`` rows in scope that wait for new postings and hold every term."""
     fts, today, table, _ = _TABLES[kind]
-    axes, params = scope.sql(kind, "m.")
+    axes, params = kind_sql(scope, kind, "m.")
     return [
         i
         for (i,) in conn.execute(

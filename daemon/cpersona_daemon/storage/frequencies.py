@@ -20,9 +20,9 @@ from functools import lru_cache
 
 import apsw
 
-from ..recall.lexical import OWNER, quoted
-from ..vectors.changes import EPISODE, MEMORY
-from .scope import Scope
+from ..model.kinds import EPISODE, MEMORY
+from ..model.scope import Scope
+from ..text.terms import OWNER, quoted
 
 TABLES = {MEMORY: ("memory_fts", "memory_terms", "memories"), EPISODE: ("episode_fts", "episode_terms", "episodes")}
 PRUNED_FROM = (

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
-from ..vectors.changes import Change, Hidden
+from ..model.changes import Change, Hidden
 
 STAMP_BYTES = 8
 NO_STAMP = bytes(STAMP_BYTES)

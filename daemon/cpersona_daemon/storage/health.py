@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import apsw
 
-from ..vectors.changes import EPISODE, MEMORY, VectorDrop
+from ..model.changes import VectorDrop
+from ..model.kinds import EPISODE, MEMORY
 from . import connection, damaged, former, lexical, schema
 from .damaged import Unreadable
 from .database import Transaction

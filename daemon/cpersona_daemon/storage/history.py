@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import apsw
 
-from ..instants import created_text
-from ..vectors.changes import EPISODE, MEMORY
+from ..model.instants import created_text
+from ..model.kinds import EPISODE, MEMORY
+from ..model.scope import Scope
 from .database import Transaction
-from .scope import Scope
+from .scope import memory_sql, row_sql, stored_sql
 
 DELETIONS_KEPT = 100_000
 DROPPED_TOGETHER = 1_000
@@ -99,8 +100,8 @@ def unknown(
     ``stored`` narrows it to rows stored between two instants in created_at's form, '' being open. The source of a
     deleted row is not kept: where the scope names one, rows of any source are counted as deleted.
     """
-    axes = scope.stored_sql(everyone=everyone)
-    rows = scope.row_sql("memories", everyone=True) if everyone else scope.memory_sql()
+    axes = stored_sql(scope, everyone=everyone)
+    rows = row_sql(scope, "memories", everyone=True) if everyone else memory_sql(scope)
     changed = (
         _count(conn, "memories INDEXED BY memories_changed WHERE changed_at > ?", [scope.as_of], rows, stored)
         if MEMORY in kinds

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import apsw
 
-from ..recall.lexical import LexicalQuery, Term, index_text, quoted
-from ..vectors.changes import EPISODE, MEMORY
+from ..model.kinds import EPISODE, MEMORY
+from ..model.scope import Scope
+from ..text.terms import LexicalQuery, Term, index_text, quoted
 from . import former
 from .frequencies import TABLES, Bounded, Frequencies, Own, owner, rewritten
-from .scope import Scope
+from .scope import kind_sql, memory_sql
 
 COMMON_ROWS = 20_000  # a term found in more rows finds none by itself beside a rarer one
 VOTING_ROWS = 100_000  # and beyond this it does not even vote: bm25 walks through all rows of every term that does
@@ -237,7 +238,7 @@ def _ranked(view: _View, expression: str, lowest: int) -> list[tuple[int, float]
     """
     conn, own, kind = view.conn, view.own, view.table.kind
     fts, _, table = TABLES[kind]
-    axes, params = view.scope.sql(kind, "m.")
+    axes, params = kind_sql(view.scope, kind, "m.")
     if not view.close and not own.is_narrow(view.scope):
         enough = 4 * view.depth + 40
         best = conn.execute(
@@ -445,7 +446,7 @@ def keyword_scan(
     if not needle or depth <= 0 or "\0" in needle or _stands_nowhere(conn, needle):
         return []
     pattern = "%" + needle.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-    axes, params = scope.memory_sql()
+    axes, params = memory_sql(scope)
     found = conn.execute(
         f"SELECT id FROM (SELECT id, created_at, content FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?)"
         " WHERE content LIKE ? ESCAPE '\\' ORDER BY created_at DESC, id DESC LIMIT ?",
@@ -467,7 +468,7 @@ def _stands_nowhere(conn: apsw.Connection, needle: str) -> bool:
 
 def recent(conn: apsw.Connection, scope: Scope, n: int) -> list[int]:
     """Return the ``n`` newest memories in scope: created_at DESC, id DESC. What a blank query lists."""
-    axes, params = scope.memory_sql()
+    axes, params = memory_sql(scope)
     return [
         id
         for (id,) in conn.execute(

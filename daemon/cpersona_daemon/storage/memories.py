@@ -15,12 +15,14 @@ from typing import Any
 
 import apsw
 
-from ..instants import created_text, parse_instant
-from ..vectors.changes import MEMORY, VectorDrop
+from ..model.changes import VectorDrop
+from ..model.instants import created_text, parse_instant
+from ..model.kinds import MEMORY
+from ..model.scope import Scope
 from . import backlog, damaged, hidden, history, lexical, tables
 from .damaged import Unreadable
 from .database import Transaction
-from .scope import Scope
+from .scope import memory_sql, row_sql
 
 KEY_BYTES = 16
 
@@ -422,7 +424,7 @@ def by_ids(
     conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None
 ) -> dict[int, Memory | Unreadable]:
     """Return the rows with these ids that are visible in the scope (or owned by the agent), by id."""
-    seen = None if scope is None else scope.memory_sql()
+    seen = None if scope is None else memory_sql(scope)
     return {row.id: row for row in map(_read, tables.by_ids(conn, "memories", _FULL, ids, seen, agent_id))}
 
 
@@ -452,7 +454,7 @@ def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
 
 def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
     """Return the oldest and the newest instant among dated memories in the axes of a scope, or None without any."""
-    condition, params = scope.row_sql("memories")
+    condition, params = row_sql(scope, "memories")
     low = conn.execute(
         f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY instant LIMIT 1",
         tuple(params),

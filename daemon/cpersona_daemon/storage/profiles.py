@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import apsw
 
-from ..instants import created_text
+from ..model.instants import created_text
 from . import damaged
 from .database import Transaction
 

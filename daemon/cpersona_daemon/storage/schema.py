@@ -8,8 +8,8 @@ from __future__ import annotations
 import apsw
 
 from ..errors import NewerSchema, ReadOnly, SettingsConflict
-from ..header import APPLICATION_ID, ELSEWHERE
-from ..instants import created_text
+from ..model.instants import created_text
+from ..shared.header import APPLICATION_ID, ELSEWHERE
 from . import former
 
 # Embeddings stand in tables of their own: listing, counting and dedup then read pages of text only, and

@@ -1,78 +1,55 @@
-"""The isolation axes of a read, in one place: as SQL, and as the values the vector scan compares.
-
-Contract: contracts.md §1 "Isolation axes, on every read"; seeds/behavior-contracts §3, §5.
-"""
+"""The isolation axes of a read as SQL conditions, in one place."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ..vectors.changes import EPISODE, MEMORY
+from ..model.kinds import EPISODE, MEMORY
+from ..model.scope import Scope
 from .hidden import seen
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Who asks and what is visible. ``project_id`` None means no filter, '' the global pool only;
-    ``channel`` '' and ``source_id`` '' mean no filter. ``as_of``, in created_at's form, hides what was stored later; '' hides nothing."""
+def axes_sql(scope: Scope, alias: str = "", everyone: bool = False) -> tuple[str, list]:
+    """Return the condition on agent, project and channel with its parameters; with ``everyone`` on the last two. ``alias`` ends in a dot."""
+    sql, params = ("1", []) if everyone else (f"{alias}agent_id = ?", [scope.agent_id])
+    if scope.project_id == "":
+        sql += f" AND {alias}project_id = ''"
+    elif scope.project_id is not None:
+        sql += f" AND {alias}project_id IN (?, '')"
+        params.append(scope.project_id)
+    if scope.channel:
+        sql += f" AND {alias}channel IN (?, '')"
+        params.append(scope.channel)
+    return sql, params
 
-    agent_id: str
-    project_id: str | None = None
-    channel: str = ""
-    source_id: str = ""
-    as_of: str = ""
 
-    @property
-    def sees_episodes(self) -> bool:
-        """With a source given, episodes are left out unless a channel is given too."""
-        return not self.source_id or bool(self.channel)
+def stored_sql(scope: Scope, alias: str = "", everyone: bool = False) -> tuple[str, list]:
+    """Return the condition on the axes, and on when a row was stored."""
+    sql, params = axes_sql(scope, alias, everyone)
+    if scope.as_of:
+        sql += f" AND {alias}created_at <= ?"
+        params.append(scope.as_of)
+    return sql, params
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of rows that are seen."""
-        return (MEMORY, EPISODE) if self.sees_episodes else (MEMORY,)
 
-    @property
-    def source_is_prefix(self) -> bool:
-        return bool(self.source_id) and not self.source_id[-1].isalnum()
+def row_sql(scope: Scope, table: str, alias: str = "", everyone: bool = False) -> tuple[str, list]:
+    """Return the condition on rows of a table, of any source: the axes, when they were stored, and that they are not hidden.
 
-    def axes_sql(self, alias: str = "", everyone: bool = False) -> tuple[str, list]:
-        """Return the condition on agent, project and channel with its parameters; with ``everyone`` on the last two. ``alias`` ends in a dot."""
-        sql, params = ("1", []) if everyone else (f"{alias}agent_id = ?", [self.agent_id])
-        if self.project_id == "":
-            sql += f" AND {alias}project_id = ''"
-        elif self.project_id is not None:
-            sql += f" AND {alias}project_id IN (?, '')"
-            params.append(self.project_id)
-        if self.channel:
-            sql += f" AND {alias}channel IN (?, '')"
-            params.append(self.channel)
-        return sql, params
+    It is the whole condition on episodes."""
+    sql, params = stored_sql(scope, alias, everyone)
+    return f"{sql} AND {seen(table, f'{alias}id')}", params
 
-    def stored_sql(self, alias: str = "", everyone: bool = False) -> tuple[str, list]:
-        """Return the condition on the axes, and on when a row was stored."""
-        sql, params = self.axes_sql(alias, everyone)
-        if self.as_of:
-            sql += f" AND {alias}created_at <= ?"
-            params.append(self.as_of)
-        return sql, params
 
-    def row_sql(self, table: str, alias: str = "", everyone: bool = False) -> tuple[str, list]:
-        """Return the condition on rows of a table, of any source: the axes, when they were stored, and that they are not hidden. The whole one on episodes."""
-        sql, params = self.stored_sql(alias, everyone)
-        return f"{sql} AND {seen(table, f'{alias}id')}", params
+def kind_sql(scope: Scope, kind: str, alias: str = "") -> tuple[str, list]:
+    """Return the whole condition on rows of a kind."""
+    return memory_sql(scope, alias) if kind == MEMORY else row_sql(scope, EPISODE.table, alias)
 
-    def sql(self, kind: str, alias: str = "") -> tuple[str, list]:
-        """Return the whole condition on rows of a kind."""
-        return self.memory_sql(alias) if kind == MEMORY else self.row_sql("episodes", alias)
 
-    def memory_sql(self, alias: str = "") -> tuple[str, list]:
-        """Return the whole condition on memories, the source included."""
-        sql, params = self.row_sql("memories", alias)
-        if self.source_id and self.source_is_prefix:
-            sql += f" AND substr({alias}source_id, 1, ?) = ?"
-            params += [len(self.source_id), self.source_id]
-        elif self.source_id:
-            sql += f" AND {alias}source_id = ?"
-            params.append(self.source_id)
-        return sql, params
+def memory_sql(scope: Scope, alias: str = "") -> tuple[str, list]:
+    """Return the whole condition on memories, the source included."""
+    sql, params = row_sql(scope, MEMORY.table, alias)
+    if scope.source_id and scope.source_is_prefix:
+        sql += f" AND substr({alias}source_id, 1, ?) = ?"
+        params += [len(scope.source_id), scope.source_id]
+    elif scope.source_id:
+        sql += f" AND {alias}source_id = ?"
+        params.append(scope.source_id)
+    return sql, params

@@ -12,7 +12,7 @@ from functools import cache
 
 import apsw
 
-from ..vectors.changes import EPISODE, MEMORY
+from ..model.kinds import EPISODE, MEMORY
 from . import former, schema
 from .damaged import NOT_UTF8
 from .health import not_what_was_stored

@@ -11,10 +11,11 @@ from typing import TypeVar
 
 import apsw
 
-from ..wire import fields
+from ..model.scope import Scope
+from ..shared import fields
 from . import hidden
 from .damaged import Unreadable, rows
-from .scope import Scope
+from .scope import row_sql
 
 _Row = TypeVar("_Row")
 
@@ -102,7 +103,7 @@ def within_a_frame(found: Iterable[_Row | Unreadable], size: Callable[[_Row], in
 
 def count_in_scope(conn: apsw.Connection, table: str, scope: Scope, at_most: int) -> int:
     """Count the rows in the agent, project and channel scope, stopping at ``at_most``."""
-    condition, params = scope.row_sql(table)
+    condition, params = row_sql(scope, table)
     ((n,),) = conn.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT ?)", (*params, at_most)
     ).fetchall()

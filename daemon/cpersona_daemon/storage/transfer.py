@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import apsw
 import numpy as np
 
-from ..instants import created_text
-from ..vectors.changes import MEMORY, VectorPut
+from ..model.changes import VectorPut
+from ..model.instants import created_text
+from ..model.kinds import MEMORY
 from . import associations, episodes, memories
 from .damaged import Unreadable, rows
 from .database import Transaction

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import apsw
 
-from .scope import Scope
+from ..model.scope import Scope
+from .scope import axes_sql
 
 
 def unusable(conn: apsw.Connection, scope: Scope, width: int, model: str) -> int:
@@ -16,7 +17,7 @@ def unusable(conn: apsw.Connection, scope: Scope, width: int, model: str) -> int
 
     '' is a model that is not known: it is compared by its width alone, here as in a recall.
     """
-    axes, params = scope.axes_sql()
+    axes, params = axes_sql(scope)
     ranges = [("width < ?", (width,)), ("width > ?", (width,))]
     if model:
         ranges += [
@@ -33,7 +34,7 @@ def unusable(conn: apsw.Connection, scope: Scope, width: int, model: str) -> int
 
 def waiting(conn: apsw.Connection, scope: Scope) -> int:
     """Return how many rows in the axes of a scope are listed for embedding."""
-    axes, params = scope.axes_sql()
+    axes, params = axes_sql(scope)
     return _sum(
         conn, [(f"SELECT rows FROM backlog_counts WHERE {axes} AND kind = ?", (*params, kind)) for kind in scope.kinds]
     )

@@ -16,11 +16,13 @@ import apsw
 import numpy as np
 
 from ..errors import translate
-from ..vectors.changes import EPISODE, MEMORY, VectorPut, VectorRows
-from ..vectors.codes import created_column
+from ..model.changes import VectorPut, VectorRows
+from ..model.kinds import EPISODE, MEMORY
+from ..model.scope import Scope
+from ..vectors.local.codes import created_column
 from . import connection
 from .damaged import texts
-from .scope import Scope
+from .scope import kind_sql
 
 CHUNK = 512
 _TABLES = {MEMORY: ("memories", "memory_vectors", "m.source_id"), EPISODE: ("episodes", "episode_vectors", "NULL")}
@@ -92,7 +94,7 @@ def count(conn: apsw.Connection, kind: str) -> int:
 def scan_order(conn: apsw.Connection, kind: str, scope: Scope | None = None) -> np.ndarray:
     """Return the ids of all rows in scope, with a vector or not, in scan order: created_at DESC, id ASC. int64."""
     rows = _TABLES[kind][0]
-    where, params = ("1", []) if scope is None else scope.sql(kind)
+    where, params = ("1", []) if scope is None else kind_sql(scope, kind)
     found = texts(conn, f"SELECT id, created_at FROM {rows} WHERE {where}", tuple(params))
     ids = np.array([row_id for row_id, _ in found], np.int64)
     return ids[np.lexsort((ids, -created_column([text for _, text in found])))]

@@ -7,11 +7,12 @@ import heapq
 import apsw
 import numpy as np
 
+from ..model.changes import VectorPut
+from ..model.kinds import MEMORY
+from ..model.scope import Scope
 from ..storage import vectors as rows
-from ..storage.scope import Scope
-from .changes import MEMORY, VectorPut
-from .topk import exact
-from .view import is_usable
+from .local.topk import exact
+from .local.view import is_usable
 
 
 def plain_search(

@@ -22,19 +22,20 @@ import apsw
 import numpy as np
 
 from ..errors import CPersonaError
-from ..files import make_way
+from ..model.changes import Change, Hidden, VectorPut
+from ..model.kinds import EPISODE, MEMORY, Rid
+from ..model.scope import Scope
+from ..shared.files import make_way
 from ..storage import generations, hidden
 from ..storage import vectors as rows
 from ..storage.generations import NOTHING, Generation
-from ..storage.scope import Scope
-from .changes import EPISODE, MEMORY, Change, Hidden, Rid, VectorPut
-from .files import FRESH, ROWS, SUFFIXES, Unusable
-from .index import NOTHING_HIDDEN, Index
+from .local.files import FRESH, ROWS, SUFFIXES, Unusable
+from .local.index import NOTHING_HIDDEN, Index
+from .local.rows import DamagedRows, as_slice
+from .local.simd import SimdPass, first_pass
+from .local.topk import best, scored
+from .local.window import window
 from .plain import plain_background, plain_cosines, plain_rows, plain_search, spaced
-from .rows import DamagedRows, as_slice
-from .simd import SimdPass, first_pass
-from .topk import best, scored
-from .window import window
 
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 30.0

@@ -1,1 +1,0 @@
-"""One handler per method: validation, access, pause, preview tier."""

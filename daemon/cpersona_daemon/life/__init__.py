@@ -1,0 +1,1 @@
+"""The daemon's own life: opening, serving, owning its place, leaving."""

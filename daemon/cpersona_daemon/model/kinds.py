@@ -1,0 +1,52 @@
+"""The kinds of rows, and the refs that name one: the only place that knows which table belongs to which kind."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """A kind of row. Its value is the prefix of its refs, and what the database's columns named ``kind`` hold.
+
+    ``table`` holds the rows, ``vectors`` their vectors, ``index`` their words, ``terms`` in how many rows a word stands.
+    A plain string with the same letters is equal to it, so that a kind read from the database needs no look-up.
+    """
+
+    table: str
+    vectors: str
+    index: str
+    terms: str
+
+    MEMORY = "mem", "memories", "memory_vectors", "memory_fts", "memory_terms"
+    EPISODE = "ep", "episodes", "episode_vectors", "episode_fts", "episode_terms"
+
+    def __new__(cls, prefix: str, table: str, vectors: str, index: str, terms: str) -> Kind:
+        kind = str.__new__(cls, prefix)
+        kind._value_ = prefix
+        kind.table, kind.vectors, kind.index, kind.terms = table, vectors, index, terms
+        return kind
+
+    def ref(self, row_id: int) -> str:
+        """Return the ref of a row of this kind: `mem:N` or `ep:N`."""
+        return f"{self._value_}:{row_id}"
+
+
+MEMORY, EPISODE = Kind.MEMORY, Kind.EPISODE
+Rid = tuple[str, int]  # the kind of a row and its id in that kind's table
+PROFILE: Rid = ("profile", 0)  # the row that describes an agent; it has no ref
+
+
+def ref_of(rid: Rid) -> str | None:
+    """Return `mem:N` or `ep:N`, None for the profile row."""
+    return f"{rid[0]}:{rid[1]}" if rid[0] in (MEMORY, EPISODE) else None
+
+
+def parse_ref(ref: object) -> Rid | None:
+    """Return the row that `mem:N` or `ep:N` names, or None for anything else."""
+    if not isinstance(ref, str):
+        return None
+    kind, colon, digits = ref.partition(":")
+    if not colon or kind not in (MEMORY, EPISODE) or not digits.isascii() or not digits.isdigit():
+        return None
+    number = int(digits) if len(digits) <= 19 else 0
+    return (Kind(kind), number) if 0 < number < 2**63 else None

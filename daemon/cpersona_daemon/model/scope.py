@@ -1,0 +1,34 @@
+"""Who asks and what is visible to whom: the isolation axes of a read, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .kinds import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The axes of one read. ``project_id`` None means no filter, '' the global pool only;
+    ``channel`` '' and ``source_id`` '' mean no filter. ``as_of``, in created_at's form, hides what was stored later; '' hides nothing."""
+
+    agent_id: str
+    project_id: str | None = None
+    channel: str = ""
+    source_id: str = ""
+    as_of: str = ""
+
+    @property
+    def sees_episodes(self) -> bool:
+        """With a source given, episodes are left out unless a channel is given too."""
+        return not self.source_id or bool(self.channel)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of rows that are seen."""
+        return (Kind.MEMORY, Kind.EPISODE) if self.sees_episodes else (Kind.MEMORY,)
+
+    @property
+    def source_is_prefix(self) -> bool:
+        """Whether the source names every source that begins with it: it ends in something else than a letter or digit."""
+        return bool(self.source_id) and not self.source_id[-1].isalnum()

@@ -1,0 +1,174 @@
+"""Who may do what: clients known by token or user id, and what each may do with each agent.
+
+Contract: contracts.md §11; seeds/behavior-contracts (the shape of a denial).
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import stat
+from dataclasses import dataclass
+
+from ..errors import SettingsConflict
+from ..shared import fields, files
+
+OWNER = "owner"
+NONE, READ_ONLY, READ_WRITE = 0, 1, 2
+_LEVELS = {"none": NONE, "read": READ_ONLY, "read-write": READ_WRITE}
+_NEEDED = {fields.READ: READ_ONLY, fields.WRITE: READ_WRITE, fields.ADMIN: READ_WRITE}
+_KEYS = {"client_id", "token", "uid", "grants"}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is at the other end of a connection."""
+
+    client_id: str
+    uid: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Client:
+    client_id: str
+    token: str
+    uid: int | None
+    grants: dict[str, int]
+
+    def level(self, agent: str | None) -> int:
+        """An exact grant beats `*`; a call that names no agent needs `*` and gets the least of all grants."""
+        if agent:
+            return self.grants.get(agent, self.grants.get("*", NONE))
+        return min(self.grants.values()) if "*" in self.grants else NONE
+
+
+class AccessList:
+    """The access file, read once at start. Without one the socket's owner may do everything."""
+
+    def __init__(self, clients: list[_Client] | None = None, own_uid: int | None = None):
+        self._own_uid = os.getuid() if own_uid is None else own_uid
+        self._clients = None if clients is None else {c.client_id: c for c in clients}
+
+    @classmethod
+    def load(cls, path: str, own_uid: int | None = None) -> AccessList:
+        """Read the file at ``path``; '' means there is none. Raises SettingsConflict with what is wrong in it."""
+        if not path:
+            return cls(None, own_uid)
+        path = os.path.expanduser(path)
+        try:
+            with open(files.opened(path, follow=True), "rb") as handle:
+                info = os.fstat(handle.fileno())
+                raw = handle.read()
+        except OSError as error:
+            raise SettingsConflict(f"the access file {path} cannot be read: {error.strerror}") from None
+        if info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise SettingsConflict(f"others can write to the access file {path}; run chmod go-w on it")
+        if info.st_uid not in (os.getuid(), 0):
+            raise SettingsConflict(f"the access file {path} belongs to another user")
+        try:
+            document = json.loads(raw.decode("utf-8"), object_pairs_hook=_without_repeats)
+        except (ValueError, RecursionError) as error:
+            raise SettingsConflict(f"the access file {path} is not valid: {error}") from None
+        try:
+            return cls(_clients(document, os.getuid() if own_uid is None else own_uid), own_uid)
+        except ValueError as error:
+            raise SettingsConflict(f"the access file {path} is not valid: {error}") from None
+
+    @property
+    def open(self) -> bool:
+        """Whether there is no access file."""
+        return self._clients is None
+
+    def admits(self, uid: int) -> bool:
+        """Tell on accept whether a peer can be anybody at all; with an access file its token may still name it."""
+        return self._clients is not None or uid in (self._own_uid, 0)
+
+    def identify(self, token: str, uid: int) -> Caller | None:
+        """Return who a peer is, or None when the list does not know it. Every token is compared, each in constant time.
+
+        A token that is given decides alone: a wrong one is nobody, whatever the peer's user id.
+        """
+        if self._clients is None:
+            return Caller(OWNER, uid) if self.admits(uid) else None
+        given, found = token.encode("utf-8", "surrogatepass"), None
+        for client in self._clients.values():
+            if client.token and hmac.compare_digest(client.token.encode("utf-8", "surrogatepass"), given):
+                found = client
+        if not token:
+            for client in self._clients.values():
+                if not client.token and uid == (self._own_uid if client.uid is None else client.uid):
+                    found = client
+                    break
+        if found is not None and found.token and found.uid is not None and found.uid != uid:
+            found = None  # an entry with both is known by both
+        return None if found is None else Caller(found.client_id, uid)
+
+    def permits(self, caller: Caller | None, method_class: str, agent: str | None) -> bool:
+        """Tell whether a caller (None: nobody we know) may run a method of this class on an agent; '' and None name no agent.
+
+        Export and import (``admin``) need write on `*` besides.
+        """
+        if caller is None:
+            return False
+        if self._clients is None:
+            return caller.client_id == OWNER
+        client = self._clients.get(caller.client_id)
+        if client is None:
+            return False
+        if method_class == fields.ADMIN and client.grants.get("*", NONE) < READ_WRITE:
+            return False
+        return client.level(agent) >= _NEEDED[method_class]
+
+
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{repeated!r} stands twice in one object")
+    return out
+
+
+def _clients(document: object, own_uid: int) -> list[_Client]:
+    """Return the clients of a decoded file. Raises ValueError with the first thing wrong."""
+    if not isinstance(document, dict) or set(document) != {"clients"}:
+        raise ValueError('it must be {"clients": [...]} and nothing else')
+    entries = document["clients"]
+    if not isinstance(entries, list) or not entries:
+        raise ValueError("clients must be a list with at least one client")
+    clients = [_client(entry, number) for number, entry in enumerate(entries, 1)]
+    _unique("client_id", [c.client_id for c in clients])
+    _unique("token", [c.token for c in clients if c.token])
+    _unique("uid", [own_uid if c.uid is None else c.uid for c in clients if not c.token])
+    return clients
+
+
+def _client(entry: object, number: int) -> _Client:
+    if not isinstance(entry, dict):
+        raise ValueError(f"client {number} is not an object")
+    unknown = sorted(set(entry) - _KEYS)
+    if unknown:
+        raise ValueError(f"client {number} has the unknown key {unknown[0]!r}")
+    name, token, uid, grants = entry.get("client_id"), entry.get("token", ""), entry.get("uid"), entry.get("grants")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"client {number} needs a client_id that is text")
+    if not isinstance(token, str) or ("token" in entry and not token):
+        raise ValueError(f"the token of {name!r} is not text, or empty")
+    if "uid" in entry and (not isinstance(uid, int) or isinstance(uid, bool) or uid < 0):
+        raise ValueError(f"the uid of {name!r} is not a user id")
+    if not isinstance(grants, dict):
+        raise ValueError(f"{name!r} needs grants, an object of agent or * to none, read or read-write")
+    for agent, grant in grants.items():
+        if not agent:
+            raise ValueError(f"{name!r} has a grant for an agent without a name")
+        if not isinstance(grant, str) or grant not in _LEVELS:
+            raise ValueError(f"{name!r} has the grant {grant!r} for {agent!r}; a grant is none, read or read-write")
+    return _Client(name, token, uid, {agent: _LEVELS[grant] for agent, grant in grants.items()})
+
+
+def _unique(what: str, values: list) -> None:
+    if len(set(values)) != len(values):
+        # A token never shows, not even in an error.
+        shown = "" if what == "token" else f" {next(v for v in values if values.count(v) > 1)!r}"
+        raise ValueError(f"two clients have the same {what}{shown}")

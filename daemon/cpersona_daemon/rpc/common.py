@@ -1,0 +1,106 @@
+"""What several handlers share: the axes, numbers with a default, and paused answers.
+
+Contract: contracts.md §1 (axes), §2 (pause skeletons), §3 (limit).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+
+from ..errors import InvalidParams
+from ..model.instants import created_text, parse_instant
+from ..model.scope import Scope
+from ..storage import history, profiles
+from . import advisories
+from .registry import Call
+
+NOT_PERSISTED = {"persisted": False, "dry_run": True, "reason": "persistence is paused"}
+
+
+def paused(**skeleton: Any) -> dict:
+    """Return a method's own success skeleton with the marks of a write that did not happen."""
+    return {**skeleton, **NOT_PERSISTED}
+
+
+def bounded(value: Any, default: int, low: int, high: int) -> int:
+    """Return a whole number within bounds; a wrong type becomes the default."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        value = default
+    return min(max(value, low), high)
+
+
+def scope_of(params: Any) -> Scope:
+    """Return the scope that a read's params name."""
+    as_of = stored_at(getattr(params, "as_of", None), "as_of")
+    return Scope(
+        params.agent_id, params.project_id, params.channel or "", getattr(params, "source_id", None) or "", as_of
+    )
+
+
+def stored_at(value: str | None, name: str) -> str:
+    """Return an instant in the form that created_at has, '' for none. Raises InvalidParams for what names no instant."""
+    if not value:
+        return ""
+    instant = parse_instant(value)
+    try:
+        if instant is not None:
+            return created_text(instant)
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise InvalidParams(f"{name} names no instant; give one like 2026-03-01T09:30:00Z")
+
+
+async def advise_of_history(
+    call: Call,
+    answer: dict,
+    scope: Scope,
+    kinds: tuple[str, ...],
+    *,
+    stored: tuple[str, str] = ("", ""),
+    everyone: bool = False,
+    profile: bool = False,
+) -> dict:
+    """Add to an answer as of an instant for how many rows it cannot know what they were then, and return it.
+
+    ``as_of`` holds the numbers: `{at, changed_since, deleted_since, recorded_since?}`; the advisory says them where there
+    are any. ``stored``, ``everyone``: as ``history.unknown`` takes them; ``profile``: whether a profile may be among the
+    rows. An answer about now stays as it is.
+    """
+    if not scope.as_of:
+        return answer
+
+    def read(conn: apsw.Connection) -> tuple[history.Unknown, bool]:
+        return history.unknown(conn, scope, kinds, stored, everyone), profile and profiles.written_after(
+            conn, scope.agent_id, scope.as_of
+        )
+
+    found, rewritten = await call.ctx.db.read(read)
+    answer["as_of"] = {"at": scope.as_of, "changed_since": found.changed, "deleted_since": found.deleted}
+    if found.recorded_since:
+        answer["as_of"]["recorded_since"] = found.recorded_since
+    said = []
+    if found.changed:
+        said.append(
+            f"{_counted(found.changed)} changed since and {'is' if found.changed == 1 else 'are'} shown and searched as today"
+        )
+    if found.deleted:
+        said.append(f"{_counted(found.deleted)} deleted since" + (", of any source" if scope.source_id else ""))
+    if rewritten:
+        said.append("the profile was written since")
+    if scope.as_of < found.recorded_since:
+        said.append(f"what was changed or deleted before {found.recorded_since} UTC is not recorded")
+    if said:
+        advisories.add(
+            answer,
+            advisories.HINT,
+            f"what stood here at {scope.as_of} UTC is not fully known: {'; '.join(said)}",
+            f"changed since then: {found.changed}, deleted since then: {found.deleted}",
+            "`cpersona help time` says what an answer as of an instant can know",
+        )
+    return answer
+
+
+def _counted(rows: int) -> str:
+    return "1 row was" if rows == 1 else f"{rows}{' or more' if rows >= history.COUNTED else ''} rows were"

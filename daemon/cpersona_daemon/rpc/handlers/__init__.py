@@ -1,0 +1,1 @@
+"""One file for each family of methods: decode what was asked, ask the library, shape the answer."""

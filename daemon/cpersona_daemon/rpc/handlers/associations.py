@@ -1,0 +1,149 @@
+"""Handlers of declare_associations, list_associations, traverse and reconstruct.
+
+Contract: contracts.md §9, §13; seeds/behavior-contracts §11.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ...associations import declare, listing, reconstruct, traverse
+from ...associations.layout import MOST_BUDGET
+from ...errors import InvalidParams, Refused
+from ...memory.text import check_axes
+from .. import advisories
+from ..common import bounded, paused, scope_of
+from ..registry import Call, Method
+from .recall import MAX_QUERY_LENGTH, WAIT_SECONDS
+
+LARGEST_ID = 2**63 - 1
+
+
+class DeclareParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+    associations: Any = None
+    anchor_ref: Any = None
+    retract: Any = None
+    project_id: str | None = None
+    channel: str | None = None
+    session_key: str = ""
+
+
+class ListParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+    project_id: str | None = None
+    channel: str | None = None
+    limit: Any = None
+    after: Any = None
+    after_relation: Any = None
+
+
+class TraverseParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+    entity: str
+    max_hops: Any = None
+    limit: Any = None
+    project_id: str | None = None
+    channel: str | None = None
+    source_id: str | None = None
+
+
+class ReconstructParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+    query: str = ""
+    count: Any = None
+    top_k: Any = None
+    max_hops: Any = None
+    max_evidence: Any = None
+    budget: Any = None
+    deep: bool = False
+    project_id: str | None = None
+    channel: str | None = None
+    source_id: str | None = None
+    trace: bool = False
+    no_wait: bool = False
+    session_key: str = ""
+
+
+async def declare_associations(call: Call) -> dict:
+    p = call.params
+    if not p.agent_id:
+        raise Refused("agent_id is empty; name the agent who declares this")
+    project_id, channel = p.project_id or "", p.channel or ""
+    check_axes(agent_id=p.agent_id, project_id=project_id, channel=channel)
+
+    def job(tx) -> dict:
+        return declare.declare(
+            tx,
+            p.agent_id,
+            project_id,
+            channel,
+            p.associations,
+            anchor_ref=p.anchor_ref,
+            declared_by=call.caller.client_id,
+            retract=p.retract,
+        )
+
+    return await call.ctx.db.write(job, call.key)
+
+
+async def list_associations(call: Call) -> dict:
+    p = call.params
+    return await call.ctx.db.read(
+        listing.list_associations,
+        scope_of(p),
+        bounded(p.limit, 100, 1, 500),
+        bounded(p.after, 0, 0, LARGEST_ID),
+        bounded(p.after_relation, 0, 0, LARGEST_ID),
+    )
+
+
+async def traverse_entities(call: Call) -> dict:
+    p = call.params
+    return await call.ctx.db.read(
+        traverse.traverse, scope_of(p), p.entity, bounded(p.max_hops, 1, 0, 5), bounded(p.limit, 20, 1, 100)
+    )
+
+
+async def reconstruct_items(call: Call) -> dict:
+    p = call.params
+    if len(p.query) > MAX_QUERY_LENGTH:
+        raise InvalidParams(
+            f"the query has {len(p.query)} characters, at most {MAX_QUERY_LENGTH} are taken; ask for less at a time"
+        )
+    if "\0" in p.query:
+        raise InvalidParams("the query holds a NUL character; remove it")
+    asked = p.count if isinstance(p.count, int) and not isinstance(p.count, bool) else None
+    budget = (
+        bounded(p.budget, 0, 1, MOST_BUDGET) if isinstance(p.budget, int) and not isinstance(p.budget, bool) else None
+    )
+    ask = reconstruct.Ask(
+        text=p.query,
+        scope=scope_of(p),
+        count=reconstruct.effective_count(call.settings, asked),
+        top_k=bounded(p.top_k, 20, 1, 100),
+        max_hops=bounded(p.max_hops, 2, 0, 5),
+        max_evidence=bounded(p.max_evidence, 40, 1, 100),
+        budget=budget,
+        deep=p.deep,
+        trace=p.trace,
+        wait_seconds=0.0 if p.no_wait else WAIT_SECONDS,
+    )
+    answer, advice = await reconstruct.reconstruct(call.ctx, call.settings, ask)
+    for each in advice:
+        advisories.add(answer, *each)
+    return answer
+
+
+METHODS = {
+    "declare_associations": Method(
+        DeclareParams,
+        declare_associations,
+        paused(ok=True, result="declared", entities=[], mentions=0, relations=[], dropped=[]),
+    ),
+    "list_associations": Method(ListParams, list_associations),
+    "traverse": Method(TraverseParams, traverse_entities),
+    "reconstruct": Method(ReconstructParams, reconstruct_items),
+}

@@ -1,0 +1,42 @@
+"""Handler of backup_database. Restoring is no method: it happens while no daemon has the database (``portability.bring_back``).
+
+Contract: issue "A tool to live in" (backup); contracts.md §10 (which paths may be written).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import msgspec
+
+from ...portability import backup, paths
+from ..registry import Call, Method
+from .transfer import from_any_thread
+
+
+class BackupParams(msgspec.Struct, forbid_unknown_fields=True):
+    output_path: str
+
+
+async def backup_database(call: Call) -> dict:
+    """Answer `{ok, path, database, bytes, memories, episodes, profiles, schema}` once the file is whole, verified and durable."""
+    ctx = call.ctx
+    target = paths.output_file(call.params.output_path, call.settings, ctx.places)
+    stop = threading.Event()
+    with ctx.status.at_work("backup"):
+        work = asyncio.create_task(
+            asyncio.to_thread(
+                backup.make, ctx.places, ctx.settings, target, ctx.clock.now(), from_any_thread(call.progress), stop
+            )
+        )
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            # The thread cleans up after itself; nobody may close the database before it has.
+            stop.set()
+            await asyncio.wait([work])
+            raise
+
+
+METHODS = {"backup_database": Method(BackupParams, backup_database)}

@@ -1,0 +1,92 @@
+"""Handlers of calibrate_threshold and of the recall precision.
+
+Contract: contracts.md §8, §13.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import msgspec
+
+from ...calibration import run
+from ...health import canaries
+from ...memory.text import check_axes
+from ..registry import Call, Method
+
+
+class CalibrateParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str | None = ""
+    sample_size: int = 200
+    method: str = run.SEPARATION
+    percentile: float = 0.95
+    z_factor: float = 1.0
+    dry_run: bool = False
+    rollback: bool = False
+    session_key: str = ""
+
+
+class PrecisionParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+    precision: str | None = ""
+    session_key: str = ""
+
+
+class AgentParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+
+
+async def calibrate_threshold(call: Call) -> dict:
+    p = call.params
+    agent, ctx = p.agent_id or "", call.ctx
+    compare = canaries.comparison(ctx, call.settings, agent)
+    if p.rollback:
+        answer = await _roll_back(call, agent, compare)
+    else:
+        plan = run.Plan(agent, p.sample_size, p.method, p.percentile, p.z_factor)
+        answer = await run.calibrate(ctx, call.settings, plan, dry_run=p.dry_run, compare=compare)
+    if not p.dry_run:
+        ctx.in_background(canaries.run_after(ctx, "a calibration", agent))
+    return answer
+
+
+async def _roll_back(call: Call, agent: str, compare: run.Compare) -> dict:
+    """Return to the agent's calibration before the last one, or with dry_run only say what that would change."""
+    ctx = call.ctx
+    async with ctx.calibration.turn:
+        now = ctx.calibration.current
+        before, after = now, await asyncio.to_thread(ctx.calibration.earlier, agent)
+        changes = await compare(before, after)
+        if not call.params.dry_run:
+            before, after = await asyncio.to_thread(ctx.calibration.roll_back, agent)
+    returned = replace(ctx, calibration=after)
+    return {
+        "ok": True,
+        "rolled_back": not call.params.dry_run,
+        "scope": "per_agent" if agent else "global",
+        "agent_id": agent,
+        "old_threshold": run.in_force(replace(ctx, calibration=before), call.settings, agent),
+        "new_threshold": run.in_force(returned, call.settings, agent),
+        "gates": run.gates_in_force(returned, call.settings, agent),
+        **changes,
+        **({"dry_run": True} if call.params.dry_run else {}),
+    }
+
+
+async def set_recall_precision(call: Call) -> dict:
+    p = call.params
+    check_axes(agent_id=p.agent_id)
+    return await run.set_precision(call.ctx, call.settings, p.agent_id, (p.precision or "").strip().lower())
+
+
+async def get_recall_precision(call: Call) -> dict:
+    return run.get_precision(call.ctx, call.params.agent_id)
+
+
+# A pause keeps conversations out of the store; what is measured about the rows already there is none of that.
+METHODS = {
+    "calibrate_threshold": Method(CalibrateParams, calibrate_threshold),
+    "set_recall_precision": Method(PrecisionParams, set_recall_precision),
+    "get_recall_precision": Method(AgentParams, get_recall_precision),
+}

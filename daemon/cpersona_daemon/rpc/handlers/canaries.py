@@ -1,0 +1,143 @@
+"""Handlers of the canaries: saved questions with the row that must come back.
+
+Contract: issue "Honest recall" 5.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...errors import EmbeddingFailure, InvalidParams, Refused
+from ...health import canaries as running
+from ...memory.text import check_axes
+from ...model.kinds import parse_ref
+from ...storage import canaries as rows
+from ...storage.canaries import FOUND, Canary
+from ...storage.database import Transaction
+from .. import advisories
+from ..common import paused
+from ..registry import Call, Method
+from .recall import MAX_QUERY_LENGTH
+
+MOST = 1000  # of one agent: a run stays a matter of seconds
+
+
+class AddParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+    query: str
+    ref: str
+    project_id: str | None = None
+    channel: str | None = None
+    session_key: str = ""
+
+
+class AgentParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str = ""
+
+
+class RunParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str = ""
+    session_key: str = ""
+
+
+class RemoveParams(msgspec.Struct, forbid_unknown_fields=True):
+    canary_id: int
+    agent_id: str = ""
+    session_key: str = ""
+
+
+async def add_canary(call: Call) -> dict:
+    """Save a question, run it once, and answer `{ok, id, created, query, ref, state, rank?}`; one saved already keeps its id.
+
+    Where it cannot be embedded now its state is `new`, and an advisory says why.
+    """
+    p, ctx = call.params, call.ctx
+    rid, query = parse_ref(p.ref), p.query.strip()
+    if rid is None:
+        raise InvalidParams(f"ref names a row as mem:N or ep:N, not {p.ref!r}")
+    if not query or len(query) > MAX_QUERY_LENGTH or "\0" in query:
+        raise InvalidParams(f"the query is a text of 1 to {MAX_QUERY_LENGTH} characters without NUL")
+    if not p.agent_id:
+        raise InvalidParams("agent_id is empty; name the agent whose question this is")
+    check_axes(agent_id=p.agent_id, project_id=p.project_id or "", channel=p.channel or "")
+    asked = (p.agent_id, p.project_id, p.channel or "", query, *rid)
+
+    def save(tx: Transaction) -> dict:
+        if not rows.exists(tx.conn, p.agent_id, *rid):
+            raise Refused(f"agent {p.agent_id!r} has no row {p.ref}")
+        there = rows.same(tx.conn, *asked)
+        if there is None and rows.count(tx.conn, p.agent_id) >= MOST:
+            raise Refused(f"agent {p.agent_id!r} has {MOST} canaries already; remove some")
+        return {"id": rows.insert(tx, *asked) if there is None else there.id, "created": there is None}
+
+    saved = await ctx.db.write(save, call.key)
+    advice, outcomes = None, []
+    try:
+        outcomes = await running.run(ctx, call.settings, p.agent_id)
+    except EmbeddingFailure as error:
+        advice = ctx.embedding.advice(error)
+        outcomes = [(canary, "", None) for canary in await ctx.db.read(rows.listed, p.agent_id)]
+    outcome = next((o for o in outcomes if o[0].id == saved["id"]), None)
+    if outcome is None:
+        raise Refused("the canary was removed meanwhile")
+    answer = {"ok": True, **saved, **_shown(*outcome)}
+    if advice is not None:
+        advisories.add(answer, *advice)
+    return answer
+
+
+async def list_canaries(call: Call) -> dict:
+    """Answer `{canaries: [{id, agent_id, query, ref, state, rank?, created_at, ran_at?, project_id?, channel?}], count}`."""
+    saved = await call.ctx.db.read(rows.listed, call.params.agent_id)
+    out = [
+        _shown(c, c.state, c.rank) | {"created_at": c.created_at} | ({"ran_at": c.ran_at} if c.ran_at else {})
+        for c in saved
+    ]
+    return {"canaries": out, "count": len(out)}
+
+
+async def run_canaries(call: Call) -> dict:
+    """Answer `{ok, total, found, lost, canaries}`: `ok` says that they ran; `lost` counts those whose row did not come back."""
+    outcomes = await running.run(call.ctx, call.settings, call.params.agent_id)
+    found = sum(state == FOUND for _, state, _ in outcomes)
+    return {
+        "ok": True,
+        "total": len(outcomes),
+        "found": found,
+        "lost": len(outcomes) - found,
+        "canaries": [_shown(*outcome) for outcome in outcomes],
+    }
+
+
+async def remove_canary(call: Call) -> dict:
+    p = call.params
+
+    def job(tx: Transaction) -> dict:
+        if not rows.remove(tx, p.canary_id, p.agent_id):
+            raise Refused(f"there is no canary {p.canary_id}" + (f" of agent {p.agent_id!r}" if p.agent_id else ""))
+        return {"ok": True, "removed_id": p.canary_id}
+
+    return await call.ctx.db.write(job, call.key)
+
+
+def _shown(canary: Canary, state: str, rank: int | None) -> dict:
+    out: dict = {
+        "id": canary.id,
+        "agent_id": canary.agent_id,
+        "query": canary.query,
+        "ref": canary.ref,
+        "state": state or "new",
+    }
+    for name, value in (("rank", rank), ("project_id", canary.project_id), ("channel", canary.channel or None)):
+        if value is not None:
+            out[name] = value
+    return out
+
+
+# Running only looks, and keeping how it went concerns no conversation, so a pause leaves it alone.
+METHODS = {
+    "add_canary": Method(AddParams, add_canary, paused(ok=True, id=None)),
+    "list_canaries": Method(AgentParams, list_canaries),
+    "run_canaries": Method(RunParams, run_canaries),
+    "remove_canary": Method(RemoveParams, remove_canary, paused(ok=True, removed_id=None)),
+}

@@ -1,0 +1,99 @@
+"""The daemon about itself: how it is, and its end.
+
+Contract: shared/interface.md, "The commands" (daemon status, stop) and "The daemon's life".
+"""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+import msgspec
+
+from ... import __version__
+from ...errors import Busy
+from ...shared import fields
+from ...storage import canaries
+from ..registry import Call, Method
+
+_NAMED = 5  # clients that are named in one line
+
+
+class DaemonStatusParams(msgspec.Struct, forbid_unknown_fields=True):
+    """No parameters."""
+
+
+class DaemonStopParams(msgspec.Struct, forbid_unknown_fields=True):
+    """``unless_others``: only where nobody else is connected; the daemon's own work in the background is nobody."""
+
+    unless_others: bool = False
+
+
+async def daemon_status(call: Call) -> dict:
+    """Answer versions, process, storage counts, vectors, embedding, calibration, load, failures and warnings."""
+    ctx = call.ctx
+    return {
+        "version": __version__,
+        "protocol": fields.PROTOCOL,
+        "pid": os.getpid(),
+        "db": ctx.places.db,
+        "log": ctx.places.log,
+        "rows": await ctx.db.read(_counts),
+        "vectors": ctx.vectors.status(),
+        "embedding": ctx.embedding.status(),
+        "backlog": await ctx.backlog.status(),
+        "spool": ctx.spool.status(),
+        "calibration": ctx.calibration.summary(),
+        "canaries": await ctx.db.read(canaries.counts),
+        "writes_in_flight": ctx.db.writes_in_flight,
+        "access_file": not ctx.access.open,
+        "settings": {n: ctx.settings.origin(n) for n in sorted(ctx.daemon.server.identity["settings"])},
+        **ctx.daemon.status(),
+        **ctx.status.snapshot(),
+    }
+
+
+async def daemon_stop(call: Call) -> dict:
+    """Ask the daemon to leave; it answers this, finishes what runs and is gone when the database's lock is free.
+
+    Raises Busy with the names of others, where it is to spare them.
+    """
+    server = call.ctx.daemon.server
+    others = server.clients(besides=server.asking()) if call.params.unless_others else []
+    if others:
+        raise Busy(f"others are at work with the daemon: {_named(others)}")
+    call.ctx.daemon.request_stop("a client asked for it")
+    return {"ok": True, "stopping": True, "pid": os.getpid()}
+
+
+def _named(clients: list[dict]) -> str:
+    names = [
+        f"process {one['pid'] or 'unknown'} ({one['method'] or 'connected'} for {_age(one['seconds'])})"
+        for one in clients[:_NAMED]
+    ]
+    rest = len(clients) - _NAMED
+    return ", ".join(names) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _age(seconds: float) -> str:
+    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min")):
+        if seconds < limit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds / 3600:.0f} h"
+
+
+def _counts(conn: apsw.Connection) -> dict[str, int]:
+    names = ("memories", "episodes", "profiles", "entities", "relations")
+    return dict(
+        zip(
+            names,
+            conn.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {n})" for n in names)).fetchone(),
+            strict=True,
+        )
+    )
+
+
+METHODS = {
+    "daemon_status": Method(DaemonStatusParams, daemon_status),
+    "daemon_stop": Method(DaemonStopParams, daemon_stop),
+}

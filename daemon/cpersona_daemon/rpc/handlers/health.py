@@ -1,0 +1,41 @@
+"""Handlers of check_health and reindex.
+
+Contract: contracts.md §12, §13.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...health.canaries import run_after
+from ...health.repairs import reindex as rebuild
+from ...health.verdict import check_health as verdict
+from ...shared import fields
+from ..registry import Call, Method
+
+
+class HealthParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str | None = ""
+    fix: bool = False
+    checks: list[str] | None = None
+    deep: bool = False
+    session_key: str = ""
+
+
+class ReindexParams(msgspec.Struct, forbid_unknown_fields=True):
+    session_key: str = ""
+
+
+async def check_health(call: Call) -> dict:
+    p = call.params
+    return await verdict(call.ctx, p.agent_id or "", p.checks, p.fix, p.deep, call.may_all(fields.WRITE))
+
+
+async def reindex(call: Call) -> dict:
+    answer = await rebuild(call.ctx, call.progress)
+    call.ctx.in_background(run_after(call.ctx, "reindex"))
+    return answer
+
+
+# A pause keeps new content out of the store; repairing what is there adds none.
+METHODS = {"check_health": Method(HealthParams, check_health), "reindex": Method(ReindexParams, reindex)}

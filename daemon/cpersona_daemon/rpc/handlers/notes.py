@@ -1,0 +1,75 @@
+"""Handler of replace_notes: what a rewritten history does to its notes, in one request.
+
+Contract: issue "A tool to live in" (post-rewrite maps old ids to new ones); contracts.md §2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ...errors import InvalidParams, Refused
+from ...memory import notes as library
+from ...memory.store import prepare
+from ..common import paused
+from ..registry import Call, Method
+
+MAX_NOTES = 1000
+MAX_REPLACED = 10_000
+
+
+class NoteParams(msgspec.Struct, forbid_unknown_fields=True):
+    """One note: store's parameters, an id that is not empty, and the ids of the notes whose place it takes."""
+
+    id: str
+    content: Any
+    source: Any = None
+    timestamp: str = ""
+    metadata: Any = None
+    replaces: list[str] = []
+
+
+class ReplaceParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+    notes: list[NoteParams]
+    channel: str | None = ""
+    project_id: str | None = ""
+    session_key: str = ""
+
+
+async def replace_notes(call: Call) -> dict:
+    p = call.params
+    if not 0 < len(p.notes) <= MAX_NOTES:
+        raise InvalidParams(f"notes holds {len(p.notes)} entries; send 1 to {MAX_NOTES}")
+    if sum(len(note.replaces) for note in p.notes) > MAX_REPLACED:
+        raise InvalidParams(f"replaces names more than {MAX_REPLACED} notes in all; send them in parts")
+    return await library.replace(
+        call.ctx, p.agent_id, p.project_id or "", [_note(call, note) for note in p.notes], call.key
+    )
+
+
+def _note(call: Call, note: NoteParams) -> library.Note:
+    p = call.params
+    if not note.id:
+        raise InvalidParams("a note has no id; it is what a later one replaces it by")
+    try:
+        draft = prepare(
+            agent_id=p.agent_id,
+            content=note.content,
+            msg_id=note.id,
+            source=note.source,
+            timestamp=note.timestamp,
+            metadata=note.metadata,
+            channel=p.channel or "",
+            project_id=p.project_id or "",
+            locked=False,
+            now=call.ctx.clock.now(),
+            settings=call.settings,
+        )
+    except Refused as error:
+        return library.Note(None, (), note.id, str(error))
+    return library.Note(draft, tuple(note.replaces), note.id)
+
+
+METHODS = {"replace_notes": Method(ReplaceParams, replace_notes, paused(ok=True, deleted=0, notes=[]))}

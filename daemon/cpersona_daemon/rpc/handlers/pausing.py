@@ -1,0 +1,44 @@
+"""Handlers of pause, resume and their status. A pause lives in memory and ends by itself.
+
+Contract: contracts.md §2 "Pause", §13.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ...memory.text import check_axes
+from ..registry import Call, Method
+
+DEFAULT_TTL_SECONDS = 1800
+
+
+class PauseParams(msgspec.Struct, forbid_unknown_fields=True):
+    ttl_seconds: Any = DEFAULT_TTL_SECONDS
+    session_key: str = ""
+
+
+class SessionParams(msgspec.Struct, forbid_unknown_fields=True):
+    session_key: str = ""
+
+
+async def pause_persistence(call: Call) -> dict:
+    check_axes(session_key=call.params.session_key)
+    return call.ctx.pauses.pause(call.params.ttl_seconds, call.params.session_key)
+
+
+async def resume_persistence(call: Call) -> dict:
+    return call.ctx.pauses.resume(call.params.session_key)
+
+
+async def persistence_status(call: Call) -> dict:
+    return call.ctx.pauses.status(call.params.session_key)
+
+
+METHODS = {
+    "pause_persistence": Method(PauseParams, pause_persistence),
+    "resume_persistence": Method(SessionParams, resume_persistence),
+    "persistence_status": Method(SessionParams, persistence_status),
+}

@@ -1,0 +1,161 @@
+"""Handlers of recall and recall_with_context: clamp, ask the library, reverse, preview.
+
+Contract: contracts.md §3 (limit), §7 "The answer"; seeds/behavior-contracts §1; seeds/recall-preview-tier.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ...errors import InvalidParams, ReadOnly, StorageFailure
+from ...model.kinds import MEMORY, parse_ref
+from ...recall.context import merge
+from ...recall.exclusion import MAX_ENTRIES
+from ...recall.pipeline import recall as recall_library
+from ...recall.types import Query, Result, Row
+from ...storage import memories
+from .. import advisories
+from ..common import advise_of_history, bounded, scope_of
+from ..preview import FULL_CONTENT_BUDGET, trim
+from ..registry import Call, Method
+
+MAX_QUERY_LENGTH = 8000
+DEFAULT_LIMIT, MAX_LIMIT = 10, 100
+WAIT_SECONDS = 5.0
+
+
+class RecallParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    agent_id: str
+    query: str = ""
+    limit: Any = None
+    project_id: str | None = None
+    channel: str | None = None
+    source_id: str | None = None
+    as_of: str | None = None
+    exclude_contents: list[str] | None = None
+    full_content: bool = False
+    deep: bool = False
+    no_wait: bool = False
+    trace: bool = False
+    absolute: bool = False
+    why_not: str | None = None
+    session_key: str = ""
+
+
+class ContextParams(RecallParams, kw_only=True):
+    external_context: list[dict] = []
+
+
+def _query(call: Call, exclude: list[str]) -> Query:
+    p = call.params
+    if len(p.query) > MAX_QUERY_LENGTH:
+        raise InvalidParams(
+            f"the query has {len(p.query)} characters, at most {MAX_QUERY_LENGTH} are taken; ask for less at a time"
+        )
+    if "\0" in p.query:
+        raise InvalidParams("the query holds a NUL character; remove it")
+    if len(exclude) > MAX_ENTRIES:
+        raise InvalidParams(f"exclude_contents holds {len(exclude)} entries, at most {MAX_ENTRIES} are taken")
+    why_not = None
+    if p.why_not is not None:
+        why_not = parse_ref(p.why_not)
+        if why_not is None:
+            raise InvalidParams(f"why_not names a row as mem:N or ep:N, not {p.why_not!r}")
+    return Query(
+        text=p.query,
+        scope=scope_of(p),
+        limit=bounded(p.limit, DEFAULT_LIMIT, 0, MAX_LIMIT),
+        deep=p.deep,
+        exclude=tuple(exclude),
+        wait_seconds=0.0 if p.no_wait else WAIT_SECONDS,
+        trace=p.trace,
+        why_not=why_not,
+        absolute=p.absolute,
+    )
+
+
+async def _recalled(call: Call, query: Query) -> Result:
+    """Ask the library, and count the recall where the contract says so."""
+    result = await recall_library(call.ctx, call.settings, query)
+    paused = call.ctx.pauses.is_paused(call.params.session_key)
+    if not paused:
+        call.ctx.recent.add(query, call.settings)
+    if call.settings.confidence_enabled and not query.deep and not result.gate_fallback and not paused:
+        ids = [row.candidate.rid[1] for row in result.rows if row.candidate.rid[0] == MEMORY]
+        if ids:
+            try:
+                await call.ctx.db.write(lambda tx: memories.bump_recalls(tx, ids))
+            except (StorageFailure, ReadOnly) as error:  # who asks is answered all the same
+                call.ctx.status.warn(f"recalls are not counted: {error}")
+    return result
+
+
+async def recall(call: Call) -> dict:
+    """Answer the best rows in ascending order: the last is the best."""
+    query = _query(call, call.params.exclude_contents or [])
+    result = await _recalled(call, query)
+    messages = [message(row) for row in reversed(result.rows)]
+    return await _advised(call, query, _answer(call, result, messages))
+
+
+async def recall_with_context(call: Call) -> dict:
+    """Answer the recalled rows and the caller's conversation merged by instant; undated ones first, oldest before newest."""
+    entries = call.params.external_context
+    said = [text for e in entries if isinstance(text := e.get("content"), str) and text.strip()]
+    query = _query(call, [*(call.params.exclude_contents or []), *said])
+    result = await _recalled(call, query)
+    messages, only_filtered = merge([message(row) for row in reversed(result.rows)], entries)
+    answer = _answer(call, result, messages)
+    if only_filtered:
+        answer["context_entries_not_returned"] = only_filtered
+    return await _advised(call, query, answer)
+
+
+async def _advised(call: Call, query: Query, answer: dict) -> dict:
+    """Add what makes an answer weaker than it looks. A blank question lists memories alone."""
+    asked = bool(query.text.strip())
+    return await advise_of_history(call, answer, query.scope, query.scope.kinds if asked else (MEMORY,), profile=asked)
+
+
+def _answer(call: Call, result: Result, messages: list[dict]) -> dict:
+    answer: dict[str, Any] = {"messages": messages}
+    if trim(messages, call.settings.recall_preview_chars, call.params.full_content):
+        answer["full_content_budget_chars"] = FULL_CONTENT_BUDGET
+    if result.left_out:
+        answer["left_out"] = result.left_out
+    if result.gate_fallback:
+        answer["gate_fallback"] = True
+    for advice in result.advice:
+        advisories.add(answer, *advice)
+    if call.params.deep:
+        answer["depth"] = "deep"
+    if not result.rows:
+        answer |= {"considered": result.considered, "gated": result.gated}
+        if result.wordless:
+            answer["no_words"] = True
+        if result.best_missed is not None:
+            answer["best_missed"] = result.best_missed
+    if result.trace is not None:
+        answer["trace"] = result.trace
+    return answer
+
+
+def message(row: Row) -> dict:
+    """Return a row in the answer's shape, whole; optional keys are absent where they do not apply."""
+    out: dict[str, Any] = {"content": row.text, "source": row.source}
+    if row.ref:
+        out["ref"] = row.ref
+    if row.timestamp:
+        out["timestamp"] = row.timestamp
+    if row.msg_id:
+        out["id"] = row.msg_id
+    if row.confidence is not None:
+        out["confidence"] = row.confidence
+    if row.match_reason is not None:
+        out["match_reason"] = row.match_reason
+    return out
+
+
+METHODS = {"recall": Method(RecallParams, recall), "recall_with_context": Method(ContextParams, recall_with_context)}

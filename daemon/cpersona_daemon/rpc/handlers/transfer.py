@@ -1,0 +1,148 @@
+"""Handlers of export, import, merge and the deletion of an agent.
+
+Contract: contracts.md §2 (delete_agent_data), §10, §13.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from ...health.canaries import run_after
+from ...memory import undo
+from ...memory.text import check_axes
+from ...portability import export, forget, import_, merge, paths
+from ...shared import fields
+from ..common import paused
+from ..registry import Call, Method
+
+
+class ExportParams(msgspec.Struct, forbid_unknown_fields=True):
+    output_path: str
+    agent_id: str = ""
+    include_embeddings: bool = False
+
+
+class ImportParams(msgspec.Struct, forbid_unknown_fields=True):
+    input_path: str
+    target_agent_id: str | None = ""
+    dry_run: bool = False
+    embed: bool = False
+    batch: str | None = None
+    fail_if_cut: bool = False
+    session_key: str = ""
+
+
+class MergeParams(msgspec.Struct, forbid_unknown_fields=True):
+    source_agent_id: str
+    target_agent_id: str
+    mode: str = "copy"
+    strategy: str = "skip"
+    dry_run: bool = False
+    session_key: str = ""
+
+
+class UndoParams(msgspec.Struct, forbid_unknown_fields=True):
+    batch: str
+    agent_id: str = ""
+    dry_run: bool = False
+    session_key: str = ""
+
+
+class DeleteParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+    session_key: str = ""
+
+
+def from_any_thread(progress: Callable[[dict], None] | None) -> Callable[[dict], None] | None:
+    """Return a progress callback that may be called on a thread; it runs on the loop that asks for it."""
+    if progress is None:
+        return None
+    loop = asyncio.get_running_loop()
+    return lambda step: loop.call_soon_threadsafe(progress, step)
+
+
+async def export_memories(call: Call) -> dict:
+    p, ctx = call.params, call.ctx
+    target = paths.output_file(p.output_path, call.settings, ctx.places)
+    return await ctx.db.read(
+        export.export, p.agent_id, target, ctx.clock.now(), p.include_embeddings, from_any_thread(call.progress)
+    )
+
+
+async def import_memories(call: Call) -> dict:
+    p = call.params
+    answer = await import_.import_file(
+        call.ctx,
+        call.settings,
+        p.input_path,
+        dry_run=p.dry_run,
+        target=p.target_agent_id or "",
+        embed=p.embed,
+        batch=undo.check_name(p.batch),
+        fail_if_cut=p.fail_if_cut,
+        progress=call.progress,
+    )
+    if not p.dry_run:
+        call.ctx.in_background(run_after(call.ctx, "an import"))
+    return answer
+
+
+async def merge_memories(call: Call) -> dict:
+    p = call.params
+    merge.check(p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
+    check_axes(target_agent_id=p.target_agent_id)
+    if p.dry_run:
+        return await call.ctx.db.read(merge.dry_run, p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
+    return await merge.merge(
+        call.ctx, p.source_agent_id, p.target_agent_id, p.mode, p.strategy, call.key, call.progress
+    )
+
+
+async def undo_batch(call: Call) -> dict:
+    p, sees_others = call.params, call.may_all(fields.READ)
+    if p.dry_run:
+        return await call.ctx.db.read(undo.count, p.batch, p.agent_id, sees_others)
+    return await undo.undo(call.ctx, p.batch, p.agent_id, call.progress, sees_others)
+
+
+async def delete_agent_data(call: Call) -> dict:
+    return await forget.forget_agent(call.ctx, call.params.agent_id, call.key, call.progress)
+
+
+METHODS = {
+    "export_memories": Method(ExportParams, export_memories),
+    "import_memories": Method(
+        ImportParams,
+        import_memories,
+        paused(
+            ok=True,
+            imported_memories=0,
+            skipped_memories=0,
+            imported_episodes=0,
+            skipped_episodes=0,
+            profile_updated=False,
+        ),
+    ),
+    "merge_memories": Method(
+        MergeParams,
+        merge_memories,
+        paused(
+            ok=True,
+            merged_memories=0,
+            skipped_memories=0,
+            merged_episodes=0,
+            skipped_episodes=0,
+            profile_copied=False,
+            skipped_profile=False,
+        ),
+    ),
+    "undo_batch": Method(
+        UndoParams, undo_batch, paused(ok=True, deleted_memories=0, deleted_episodes=0, kept_locked=0)
+    ),
+    "delete_agent_data": Method(
+        DeleteParams, delete_agent_data, paused(ok=True, deleted_memories=0, deleted_profiles=0, deleted_episodes=0)
+    ),
+}

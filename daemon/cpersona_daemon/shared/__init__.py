@@ -1,0 +1,1 @@
+"""What the client reads too: names and limits of the wire, settings, paths, files. Standard library only."""

@@ -1,0 +1,1 @@
+"""How a text becomes terms, for indexing and for asking alike. Pure functions of texts."""

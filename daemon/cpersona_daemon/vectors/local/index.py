@@ -1,0 +1,493 @@
+"""One kind's index: columns in memory beside the files of the rows, and the frozen view that readers scan.
+
+A slot is a row of the matrix together with its entries in the columns. Slots are only ever added; a slot
+dies by the number of the change that killed it, so a reader that holds an older view still sees it alive.
+Slots stand in order of created_at but for *late* ones, rows older than one already there (an import of
+old rows), which are listed apart and put in place by the next rebuild.
+
+Threads: one thread at a time changes an index (the store's lock sees to it); any number reads ``view``.
+
+Contract: contracts.md §3 (vector_near: which rows a scan takes).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+from itertools import compress, islice
+
+import numpy as np
+
+from ...model.changes import VectorPut, VectorRows
+from ...model.instants import created_seconds
+from ...storage.generations import NOTHING, Generation
+from .codes import Codes, SlotMap, created_column
+from .files import (
+    FRESH,
+    MATRIX,
+    ROW,
+    ROW_PACKING,
+    ROWS,
+    SKETCHES,
+    SUFFIXES,
+    Batch,
+    Identity,
+    MatrixFile,
+    RowsFile,
+    Unusable,
+)
+from .held import HeldRows
+from .rows import row_sum, row_sums
+from .sketch import sketch, sketch_one
+from .view import ALIVE, Columns, View, is_usable
+
+WRITE_CHUNK = 1024
+_FEW = 4  # changes up to this many are cheaper one by one than as arrays
+_MIN_CAPACITY = 1024
+_created = lru_cache(64)(created_seconds)  # stores come in bursts, and a stamp has whole seconds
+_NO_SLOTS = np.zeros(0, np.int32)
+NOTHING_HIDDEN = np.zeros(0, np.int64)
+# A journal of this many batches is rewritten as one, so that a start never replays more than a share of the rows.
+CHECKPOINT_BATCHES = 4096
+# Below these counts a rebuild for tidiness is not worth its reading.
+REBUILD_MIN_DEAD = 256
+REBUILD_MIN_LATE = 20_000
+
+
+class Index:
+    """The index of one kind. Without a vector there are no files and ``width`` is 0; the first vector fixes it."""
+
+    def __init__(self, kind: str, path: str, store_id: bytes, generation: Generation):
+        self.kind, self.path, self.store_id, self.generation = kind, path, store_id, generation
+        self.codes, self.slots, self.columns = Codes(), SlotMap(), Columns(_MIN_CAPACITY)
+        self.width = self.count = self.live = 0
+        self.widths: dict[int, int] = {}
+        self.models: dict[int, int] = {}
+        self._written_codes = 1
+        self._late = np.zeros(
+            0, np.int32
+        )  # ascending by created_at; a new array for each change, so that views keep theirs
+        self._newest = np.iinfo(np.int64).min
+        self._max_norm = 0.0
+        self._change = 1
+        self._matrix: MatrixFile | None = None
+        self._sketch_file: MatrixFile | None = None
+        self._sketches: HeldRows | None = None
+        self._rows: RowsFile | None = None
+        self.hidden = NOTHING_HIDDEN  # what the next view leaves out of every scan
+        self._publish()
+
+    # -- life
+
+    @classmethod
+    def load(cls, kind: str, path: str, store_id: bytes, wanted: Generation) -> Index:
+        """Open the files of a database; they must stand at the generation ``wanted``, or at the one before it.
+
+        Raises Unusable with the reason when they do not fit.
+        """
+        self = cls(kind, path, store_id, NOTHING)
+        rows, whole, reached = RowsFile.open(path + ROWS)
+        self._rows = rows
+        try:
+            if rows.identity.kind != kind or rows.identity.store_id != store_id:
+                raise Unusable("index of another database")
+            if reached[:2] != wanted[:2] and not wanted.is_after(*reached[:2]):
+                if reached.number in (wanted.number, wanted.number - 1):
+                    raise Unusable(f"of another copy of the database: both made {reached.number} changes, other ones")
+                raise Unusable(f"stale: the index stands at {reached.number}, the database at {wanted.number}")
+            self._matrix = MatrixFile.open(path, len(whole.rows), MATRIX)
+            self._sketch_file = MatrixFile.open(path, len(whole.rows), SKETCHES)
+            if not self._matrix.identity == self._sketch_file.identity == rows.identity:
+                raise Unusable("matrix and journal are not of one piece")
+            self._sketches = HeldRows(self._sketch_file)
+            self._take(whole)
+            rows.cut()
+            self.generation = reached
+        except BaseException:
+            self.close(tidy=False)
+            raise
+        return self
+
+    def close(self, tidy: bool = True) -> None:
+        """Let go of the files; with ``tidy`` first make them small and quick to open. Raises OSError.
+
+        Views held by readers stay valid: the last of them closes the rows.
+        """
+        parts, rows = (self._matrix, self._sketch_file), self._rows
+        self._matrix = self._sketch_file = self._sketches = self._rows = None
+        try:
+            if tidy and rows is not None:
+                if rows.batches > 64:
+                    rows = self._checkpointed(rows)
+                for part in parts:
+                    part.give_back(self.count)
+        finally:
+            if rows is not None:
+                rows.close()
+
+    def move_to(self, path: str) -> None:
+        """Take the place of the index at ``path``. Raises OSError.
+
+        A crash between two renames leaves files that do not match.
+        """
+        for suffix in SUFFIXES:
+            if self._matrix is not None:
+                os.rename(self.path + suffix, path + suffix)
+            else:
+                with suppress(FileNotFoundError):
+                    os.unlink(path + suffix)
+        self.path = path
+
+    def discard(self) -> None:
+        """Close and remove an unfinished index."""
+        self.close(tidy=False)
+        for suffix in SUFFIXES:
+            with suppress(OSError):  # whatever else stands there was not made by this index
+                os.unlink(self.path + suffix)
+
+    # -- change
+
+    def fix_width(self, width: int) -> None:
+        """Decide which width the matrix holds; once, while the index is empty."""
+        identity = Identity(self.kind, width, os.urandom(16), self.store_id)
+        self._matrix = MatrixFile.create(self.path, identity, MATRIX)
+        self._sketch_file = MatrixFile.create(self.path, identity, SKETCHES)
+        self._sketches = HeldRows(self._sketch_file)
+        self._rows = RowsFile.create(self.path + ROWS, identity)
+        self.width = width
+        self._publish()
+
+    def apply(self, puts: Iterable[VectorPut] | VectorRows, gone: Iterable[int], reached: Generation) -> None:
+        """Bring one commit in: ``gone`` names every row whose earlier vector is void, ``puts`` what stands now.
+
+        Each id occurs once in ``puts``. A vector that is not finite or is zero counts as none. Readers see
+        all of it or nothing. Raises OSError when it cannot be written; the index is of no use after that.
+        """
+        doomed = [slot for slot in map(self.slots.get, gone) if slot >= 0]
+        first = self.count
+        if isinstance(puts, VectorRows):
+            self._write(puts)
+            added = self._journal_rows(first)
+        elif len(puts := list(puts)) <= _FEW:
+            added = np.frombuffer(b"".join(map(self._write_one, puts)), ROW)
+        else:
+            for at in range(0, len(puts), WRITE_CHUNK):
+                self._write(VectorRows.of(puts[at : at + WRITE_CHUNK]))
+            added = self._journal_rows(first)
+        count = self.count
+        if self._rows is not None:
+            if count > first or doomed:
+                dead = np.array(doomed, np.int32) if doomed else _NO_SLOTS
+                self._rows.append(Batch(self.codes.since(self._written_codes), added, dead, self._max_norm), reached)
+                self._written_codes = len(self.codes)
+            else:
+                self._rows.seal(reached)
+        if count - first <= _FEW and len(doomed) <= _FEW:
+            self._settle_few(first, doomed)
+        else:
+            self._settle(first, doomed)
+        self.generation = reached
+        self._publish()
+        if self._rows is not None and self._rows.batches > max(CHECKPOINT_BATCHES, count // 8):
+            self._rows = self._checkpointed(self._rows)
+
+    def hide(self, ids: np.ndarray) -> None:
+        """Leave these rows, and no others, out of every scan from the next view on, which is made now."""
+        self.hidden = ids
+        self._publish()
+
+    def wants_rebuild(self) -> str | None:
+        """Return why a fresh index would be better, None while this one is fit."""
+        dead = self.count - self.live
+        if dead > max(REBUILD_MIN_DEAD, self.live):
+            return "more than half of the slots are dead"
+        if len(self._late) > max(REBUILD_MIN_LATE, self.count // 3):
+            return "many rows out of order"
+        if self.widths and self.widths.get(self.width, 0) < max(self.widths.values()):
+            return "most vectors have another width"
+        return None
+
+    def differing(self, stored: Iterable[tuple[int, bytes]]) -> list[int]:
+        """Return the ids among (id, vector) whose vector here is another one, byte for byte. Raises DamagedRows.
+
+        A vector that counts as none must be absent, of one of another width only the width is known.
+        """
+        found: list[int] = []
+        rows = iter(stored)
+        while part := list(islice(rows, WRITE_CHUNK)):
+            same = []
+            for row_id, vector in part:
+                slot = self.slots.get(row_id)
+                if len(vector) % 4 or not _is_usable(vector):
+                    wrong = slot >= 0
+                else:
+                    wrong = slot < 0 or self.columns.width[slot] * 4 != len(vector)
+                    if not wrong and len(vector) == self.width * 4:
+                        same.append((row_id, slot, vector))
+                if wrong:
+                    found.append(row_id)
+            if same:
+                ids, slots, vectors = zip(*same, strict=True)
+                expected = np.frombuffer(b"".join(vectors), "<f4").reshape(len(same), -1)
+                found += compress(ids, (self.view.rows(np.array(slots)) != expected).any(axis=1))
+        return found
+
+    def verify(self) -> None:
+        """Read every living row of both files. Raises DamagedRows."""
+        view = self.view
+        died, widths = view.columns.died[: view.count], view.columns.width[: view.count]
+        living = np.flatnonzero((died > view.change) & (widths == view.width))
+        for at in range(0, len(living), WRITE_CHUNK):
+            part = living[at : at + WRITE_CHUNK]
+            view.rows(part)
+            view.sketches.verify(part, view.columns.sketch_sum)
+
+    def common_width(self) -> int | None:
+        """Return the width that most living rows have, None without rows."""
+        return max(self.widths, key=self.widths.get) if self.widths else None
+
+    def status(self) -> dict:
+        """Return counts and sizes for people: ``bytes`` on disk, ``memory_bytes`` of rows that were read into memory."""
+        size = held = 0
+        if self._rows is not None:
+            size, held = self._matrix.size + self._sketch_file.size + self._rows.length, self._sketches.bytes_held
+        return {
+            "rows": self.live,
+            "dead": self.count - self.live,
+            "late": len(self._late),
+            "width": self.width or None,
+            "generation": self.generation.number,
+            "bytes": size,
+            "memory_bytes": held,
+        }
+
+    # -- inside
+
+    def _write_one(self, put: VectorPut) -> bytes:
+        """Write one row into the next slot, invisible as yet, and return what the journal says of it. ``_write`` does the same for many."""
+        width, slot = put.vector.size, self.count
+        if width != self.width and not is_usable(put.vector):
+            return b""
+        if not self.width:
+            self.fix_width(width)
+        scale = residual = 0.0
+        total = sketch_total = 0
+        if width == self.width:
+            made = sketch_one(put.vector, self._sketches.stride)
+            if made is None:
+                return b""
+            row = np.ascontiguousarray(put.vector, "<f4")
+            if width != self._matrix.stride:
+                row = np.concatenate([row, np.zeros(self._matrix.stride - width, "<f4")])
+            sketched, scale, residual, norm = made
+            total, sketch_total = row_sum(row), row_sum(sketched)
+            self._max_norm = max(self._max_norm, norm)
+        self._make_room(slot + 1)
+        if width == self.width:
+            self._matrix.write(slot, row[None])
+            self._sketches.write(slot, sketched[None])
+        code = self.codes.add
+        entries = (
+            put.id,
+            _created(put.created_at),
+            total,
+            sketch_total,
+            scale,
+            residual,
+            code(put.agent_id),
+            code(put.project_id),
+            code(put.channel),
+            code(put.source_id),
+            code(put.model),
+            width,
+        )
+        columns = self.columns
+        for column, entry in zip(columns.journalled, entries, strict=True):
+            column[slot] = entry
+        self.count = slot + 1
+        return ROW_PACKING.pack(*entries)
+
+    def _write(self, rows: VectorRows) -> None:
+        """Write rows into the next slots, invisible as yet."""
+        sizes = np.array([memoryview(vector).nbytes // 4 for vector in rows.vectors], np.int32)
+        if not self.width:
+            fit = next((row for row, vector in enumerate(rows.vectors) if _is_usable(vector)), None)
+            if fit is None:
+                return
+            self.fix_width(int(sizes[fit]))
+        usable = sizes == self.width
+        block = np.frombuffer(b"".join(compress(rows.vectors, usable)), "<f4").reshape(-1, self.width)
+        if len(block) < len(sizes) or self.width < self._matrix.stride:
+            padded = np.zeros((len(sizes), self._matrix.stride), "<f4")
+            padded[usable, : self.width] = block
+            block = padded
+        good = np.isfinite(block).all(axis=1) & block.any(axis=1)
+        for row in np.flatnonzero(~usable).tolist():
+            good[row] = _is_usable(rows.vectors[row])
+        if not good.all():
+            rows = VectorRows(*(tuple(compress(getattr(rows, name), good)) for name in VectorRows.__slots__))
+            sizes, block = sizes[good], block[good]
+        first, count = self.count, self.count + len(sizes)
+        if count == first:
+            return
+        self._make_room(count)
+        sketched, scales, residuals, norms = sketch(block, self.width, self._sketches.stride)
+        if usable.any():
+            self._matrix.write(first, block)
+            self._sketches.write(first, sketched)
+        columns = self.columns
+        columns.id[first:count], columns.created[first:count], columns.width[first:count] = (
+            rows.ids,
+            created_column(rows.created),
+            sizes,
+        )
+        for column, texts in (
+            (columns.agent, rows.agents),
+            (columns.project, rows.projects),
+            (columns.channel, rows.channels),
+            (columns.source, rows.sources),
+            (columns.model, rows.models),
+        ):
+            known = {text: self.codes.add(text) for text in dict.fromkeys(texts)}
+            column[first:count] = [known[text] for text in texts]
+        columns.sum[first:count], columns.sketch_sum[first:count] = row_sums(block), row_sums(sketched)
+        columns.scale[first:count], columns.residual[first:count] = scales, residuals
+        self.count, self._max_norm = count, max(self._max_norm, float(norms.max()))
+
+    def _make_room(self, count: int) -> None:
+        if count > len(self.columns):
+            self.columns = self.columns.grown(self.count, max(count, len(self.columns) * 3 // 2))
+        self._matrix.reserve(count)
+        self._sketch_file.reserve(count)
+
+    def _settle_few(self, first: int, doomed: list[int]) -> None:
+        """Do as ``_settle`` does, for a handful of changes."""
+        columns = self.columns
+        self._change += 1
+        widths, models = dict(self.widths), dict(self.models)
+        for sign, slots in ((-1, doomed), (1, range(first, self.count))):
+            for slot in slots:
+                row_id, created = columns.id.item(slot), columns.created.item(slot)
+                for counts, key in ((widths, columns.width.item(slot)), (models, columns.model.item(slot))):
+                    counts[key] = counts.get(key, 0) + sign
+                    if not counts[key]:
+                        del counts[key]
+                if sign < 0:
+                    columns.died[slot] = self._change
+                    self.slots.set(row_id, -1)
+                    continue
+                if created < self._newest:
+                    columns.late[slot] = True
+                    self._add_late(np.array([slot], np.int32))
+                self._newest = max(self._newest, created)
+                self.slots.set(row_id, slot)
+        self.widths, self.models = widths, models
+        self.live += self.count - first - len(doomed)
+
+    def _settle(self, first: int, doomed: list[int]) -> None:
+        """Enter the slots from ``first`` on and the dead ones into the books; readers still see the last view."""
+        columns, count = self.columns, self.count
+        self._change += 1
+        if doomed:
+            slots = np.array(doomed)
+            columns.died[slots] = self._change
+            self.slots.put(columns.id[slots], np.full(len(slots), -1))
+            self._tally(slots, -1)
+        if count > first:
+            new = np.arange(first, count, dtype=np.int32)
+            highest = np.maximum.accumulate(columns.created[first:count])
+            np.maximum(highest, self._newest, out=highest)
+            late = columns.created[first:count] < highest
+            self._newest = int(highest[-1])
+            if late.any():
+                columns.late[first:count] = late
+                self._add_late(new[late])
+            self.slots.put(columns.id[first:count], new)
+            self._tally(slice(first, count), 1)
+        self.live += count - first - len(doomed)
+
+    def _add_late(self, slots: np.ndarray) -> None:
+        created = self.columns.created
+        slots = slots[np.argsort(created[slots], kind="stable")]
+        self._late = np.insert(self._late, np.searchsorted(created[self._late], created[slots], "right"), slots)
+
+    def _tally(self, slots: slice | np.ndarray, sign: int) -> None:
+        self.widths = _with(self.widths, self.columns.width[slots], sign)
+        self.models = _with(self.models, self.columns.model[slots], sign)
+
+    def _publish(self) -> None:
+        self.view = View(
+            self.columns,
+            self._matrix,
+            self._sketches,
+            self.codes,
+            self.width,
+            self.count,
+            np.uint32(self._change),
+            self._late,
+            self._max_norm,
+            self.widths,
+            self.models,
+            self.hidden,
+        )
+
+    def _journal_rows(self, first: int) -> np.ndarray:
+        rows = np.empty(self.count - first, ROW)
+        for name, column in zip(ROW.names, self.columns.journalled, strict=True):
+            rows[name] = column[first : self.count]
+        return rows
+
+    def _checkpointed(self, old: RowsFile) -> RowsFile:
+        """Replace the journal by one of a single batch that says the same, and return it."""
+        fresh = RowsFile.create(self.path + ROWS + FRESH, old.identity)
+        dead = np.flatnonzero(self.columns.died[: self.count] != ALIVE)
+        fresh.append(Batch(self.codes.since(1), self._journal_rows(0), dead, self._max_norm), self.generation)
+        os.rename(self.path + ROWS + FRESH, self.path + ROWS)
+        old.close()
+        return fresh
+
+    def _take(self, whole: Batch) -> None:
+        """Fill the empty index from the journal. Raises Unusable where the numbers do not fit together."""
+        count, dead = len(whole.rows), whole.dead
+        self.codes = Codes(whole.texts)
+        self._written_codes = len(self.codes)
+        self.columns = Columns(max(_MIN_CAPACITY, count + count // 8))
+        for name, column in zip(ROW.names, self.columns.journalled, strict=True):
+            column[:count] = whole.rows[name]
+        columns = self.columns
+        for axis in (columns.agent, columns.project, columns.channel, columns.source, columns.model):
+            if count and not 0 <= axis[:count].min() <= axis[:count].max() < len(self.codes):
+                raise Unusable("journal with impossible codes")
+        if count and columns.id[:count].min() < 0:
+            raise Unusable("journal with impossible ids")
+        if len(dead) and not 0 <= dead.min() <= dead.max() < count:
+            raise Unusable("journal with impossible slots")
+        self.width, self.count, self._max_norm = self._matrix.identity.width, count, whole.max_norm
+        self.live = 0
+        self._settle(0, [])
+        if len(dead):  # a row may have lived in several slots, one after another: only the living one counts
+            living = np.ones(count, bool)
+            living[dead] = False
+            columns.died[dead] = self._change
+            self.slots, self.widths, self.models, self.live = SlotMap(), {}, {}, int(living.sum())
+            alive = np.flatnonzero(living)
+            self.slots.put(self.columns.id[alive], alive)
+            self._tally(alive, 1)
+        self._publish()
+
+
+def _is_usable(vector: bytes | np.ndarray) -> bool:
+    return memoryview(vector).nbytes > 0 and is_usable(np.frombuffer(vector, "<f4"))
+
+
+def _with(counts: dict[int, int], values: np.ndarray, sign: int) -> dict[int, int]:
+    """Return counts with these values added or taken away; a reader may hold the old ones."""
+    changed, ordered = dict(counts), np.sort(values)  # np.unique would import half of numpy first
+    edges = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(ordered)]
+    for first, end in zip(edges, edges[1:], strict=False):
+        if first < end:
+            key = ordered.item(first)
+            changed[key] = changed.get(key, 0) + sign * (end - first)
+    return {key: count for key, count in changed.items() if count}

@@ -1,1 +1,0 @@
-"""The wire: one table of names and limits that imports nothing, and the Structs built on it."""
