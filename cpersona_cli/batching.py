@@ -227,7 +227,7 @@ class Batch:
         except CallFailed as error:
             if not self._lost(error):
                 raise
-            return
+            return None
         row, marks, own, kept = self._sent.pop(request)
         for mark in marks:
             self._marks[mark] -= 1
@@ -242,7 +242,7 @@ class Batch:
             if response.get("error") == "permission_denied":
                 self.status = fields.EXIT_DENIED
             self._finish(row, {"result": "rejected", "reason": exits.reason_of(response)})
-            return
+            return None
         self.paused += response.get("persisted") is False
         response = stored(own, response)
         outcome = {"result": response.get("result", "stored")}

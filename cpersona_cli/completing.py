@@ -18,7 +18,8 @@ _FILES = 1  # the exit status that says that a file may be meant as well
 
 class Place:
     """Where the cursor is: the ``parameter`` whose value it is (None for none), the ``text`` so far and what stands ``before`` it
-    in the same word (`--agent=`); the common ``options`` and the ``given`` arguments of the command line."""
+    in the same word (`--agent=`); the common ``options`` and the ``given`` arguments of the command line.
+    """
 
     __slots__ = ("parameter", "before", "text", "options", "given")
 

@@ -13,7 +13,9 @@ try:
         timezone,
     )  # the C half alone: the Python half is a long module that it replaces
 except ImportError:  # pragma: no cover - an interpreter without it
-    from datetime import date, datetime, timedelta, timezone
+    from datetime import date, datetime, timedelta
+
+from datetime import UTC
 
 from .exits import Usage
 
@@ -36,15 +38,15 @@ def parse(text, now=None):
     try:
         length = _length(said)
         if length is not None:
-            moment = datetime.fromtimestamp(now, timezone.utc) - timedelta(seconds=length)
+            moment = datetime.fromtimestamp(now, UTC) - timedelta(seconds=length)
             return Typed(moment, moment, False)
         day = _day(said)
         if day is not None:
-            start = datetime(day.year, day.month, day.day, tzinfo=timezone.utc)
+            start = datetime(day.year, day.month, day.day, tzinfo=UTC)
             return Typed(start, start + timedelta(days=1) - timedelta(microseconds=1), True)
         moment = datetime.fromisoformat(said)
         naive = moment.tzinfo is None
-        moment = moment.replace(tzinfo=timezone.utc) if naive else moment.astimezone(timezone.utc)
+        moment = moment.replace(tzinfo=UTC) if naive else moment.astimezone(UTC)
         return Typed(moment, moment, naive)
     except (ValueError, OverflowError):
         raise Usage(
@@ -92,7 +94,7 @@ def age(stamp, now=None):
     except (ValueError, AttributeError):
         return ""
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
+        moment = moment.replace(tzinfo=UTC)
     try:
         passed = (time.time() if now is None else now) - moment.timestamp()
     except (OverflowError, ValueError):

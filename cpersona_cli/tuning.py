@@ -117,8 +117,7 @@ def _show_calibration(out, response, all_agents, dry_run):
     else:
         said = [
             f"measured on {counted(response.get('sampled_embeddings'), 'memories')} ({response.get('scope')}, {response.get('method')}"
-            + ")"
-            + _RELATED.get(response.get("proxy_source"), "")
+            ")" + _RELATED.get(response.get("proxy_source"), "")
         ]
         if not gates and not all_agents:
             said.append("no gate could be measured; the built-in minimum stays")

@@ -13,11 +13,11 @@ import threading
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from common import Report, Timing, measure, once, parser  # noqa: E402
-from stores import DIM, ask, copied, embed_server, filled, pid_of, processor_seconds, serving, workplace  # noqa: E402
+from common import Report, Timing, measure, once, parser
+from stores import DIM, ask, copied, embed_server, filled, pid_of, processor_seconds, serving, workplace
 
-from cpersona_cli import client  # noqa: E402
-from cpersona_daemon.shared.settings import load  # noqa: E402
+from cpersona_cli import client
+from cpersona_daemon.shared.settings import load
 
 TARGET_MS = 3_000
 

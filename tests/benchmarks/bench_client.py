@@ -20,10 +20,10 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from common import Report, Timing, parser  # noqa: E402
+from common import Report, Timing, parser
 
-from cpersona_cli import client  # noqa: E402
-from cpersona_daemon.shared.settings import load  # noqa: E402
+from cpersona_cli import client
+from cpersona_daemon.shared.settings import load
 
 ROWS = 100
 AIM, MUST, HELP = 2.0, 2.5, 8.0

@@ -19,14 +19,14 @@ import apsw
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).parent))
-from common import Report, Timing, anonymous_mb, once, parser  # noqa: E402
-from stores import DIM, ask, created, environment, pid_of, processor_seconds, row_of, serving, workplace  # noqa: E402
-from workload import Embedder, records  # noqa: E402
+from common import Report, Timing, anonymous_mb, once, parser
+from stores import DIM, ask, created, environment, pid_of, processor_seconds, row_of, serving, workplace
+from workload import Embedder, records
 
-from cpersona_cli import client  # noqa: E402
-from cpersona_daemon.shared.settings import load  # noqa: E402
-from cpersona_daemon.storage import memories, schema  # noqa: E402
-from cpersona_daemon.storage.database import Transaction  # noqa: E402
+from cpersona_cli import client
+from cpersona_daemon.shared.settings import load
+from cpersona_daemon.storage import memories, schema
+from cpersona_daemon.storage.database import Transaction
 
 LEAST, GROWTH_MB = 6_000, 300
 

@@ -24,7 +24,7 @@ import apsw
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from common import Report, Timing, measure, numbers, once, parser  # noqa: E402
+from common import Report, Timing, measure, numbers, once, parser
 from stores import (
     DIM,
     ask,
@@ -36,12 +36,12 @@ from stores import (
     processor_seconds,
     serving,
     workplace,
-)  # noqa: E402
-from workload import questions  # noqa: E402
+)
+from workload import questions
 
-from cpersona_cli import client  # noqa: E402
-from cpersona_daemon.embedding.builtin import BuiltinEmbedder  # noqa: E402
-from cpersona_daemon.text.terms import parse_query  # noqa: E402
+from cpersona_cli import client
+from cpersona_daemon.embedding.builtin import BuiltinEmbedder
+from cpersona_daemon.text.terms import parse_query
 
 AGENT, WINDOW, REACH = "agent.alpha", 10_000, 200_000
 TARGETS = {10_000: 8, 100_000: 15, 237_654: 45}
@@ -117,7 +117,7 @@ def by_itself(path: str, rows: int, dim: int, count: int) -> Timing:
                     (words, AGENT),
                 ).fetchall()
             )[1]
-        )  # noqa: B023
+        )
     conn.close()
     return Timing(times)
 
@@ -133,7 +133,7 @@ def beside_a_backlog(report: Report, place: Path, waiting: int, count: int) -> N
             paces = [
                 pace(connection, lambda: measured.append(now_and_then(connection, count))),
                 pace(connection, lambda: time.sleep(10)),
-            ]  # noqa: B023
+            ]
     quiet, busy = measured
     for name, timing in busy.items():
         report.add(
@@ -156,7 +156,7 @@ def now_and_then(connection: client.Connection, count: int) -> dict[str, Timing]
             once(lambda: ask(connection, "store", agent_id="somebody.else", content=f"between the questions {number}"))[
                 1
             ]
-        )  # noqa: B023
+        )
     return taken
 
 

@@ -16,12 +16,12 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from common import Report, Timing, anonymous_mb, parser  # noqa: E402
-from stores import ask, filled, pid_of, processor_seconds, serving, workplace  # noqa: E402
-from workload import questions  # noqa: E402
+from common import Report, Timing, anonymous_mb, parser
+from stores import ask, filled, pid_of, processor_seconds, serving, workplace
+from workload import questions
 
-from cpersona_cli import client  # noqa: E402
-from cpersona_daemon.shared.settings import load  # noqa: E402
+from cpersona_cli import client
+from cpersona_daemon.shared.settings import load
 
 TARGET_MS, MEMORY_MB = 400, 250
 

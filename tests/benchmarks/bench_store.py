@@ -19,16 +19,16 @@ from pathlib import Path
 import apsw
 
 sys.path.insert(0, str(Path(__file__).parent))
-import msgspec  # noqa: E402
-from common import Report, Timing, numbers, once, parser  # noqa: E402
-from stores import ask, copied, filled, pid_of, processor_seconds, serving, workplace  # noqa: E402
-from workload import records  # noqa: E402
+import msgspec
+from common import Report, Timing, numbers, once, parser
+from stores import ask, copied, filled, pid_of, processor_seconds, serving, workplace
+from workload import records
 
-from cpersona_daemon.shared import fields  # noqa: E402
-from cpersona_daemon.shared.paths import places  # noqa: E402
-from cpersona_daemon.shared.settings import load  # noqa: E402
-from cpersona_daemon.storage import memories  # noqa: E402
-from cpersona_daemon.storage.database import Transaction  # noqa: E402
+from cpersona_daemon.shared import fields
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.settings import load
+from cpersona_daemon.storage import memories
+from cpersona_daemon.storage.database import Transaction
 
 CONNECTIONS = 64
 _pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
@@ -93,7 +93,7 @@ def alone(report: Report, connection, plain: Plain, fresh, rows: int, stores: in
             else:
                 spent = once(
                     lambda: ask(connection, "store", **params, id=record["msg_id"] if kind == "with an id" else "")
-                )[1]  # noqa: B023
+                )[1]
             if turn >= 0:
                 times[kind].append(spent)
     reference = Timing(times.pop("plain"))

@@ -24,14 +24,14 @@ import apsw
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from common import Report, anonymous_mb, measure, numbers, once, parser  # noqa: E402
+from common import Report, anonymous_mb, measure, numbers, once, parser
 
-from cpersona_daemon.model.changes import VectorPut  # noqa: E402
-from cpersona_daemon.model.clock import SystemClock  # noqa: E402
-from cpersona_daemon.model.scope import Scope  # noqa: E402
-from cpersona_daemon.storage.database import Database  # noqa: E402
-from cpersona_daemon.storage.generations import Generation  # noqa: E402
-from cpersona_daemon.vectors.store import VectorStore  # noqa: E402
+from cpersona_daemon.model.changes import VectorPut
+from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.scope import Scope
+from cpersona_daemon.storage.database import Database
+from cpersona_daemon.storage.generations import Generation
+from cpersona_daemon.vectors.store import VectorStore
 
 AGENT, FLOOR, K, WINDOW, REACH = "a", 0.15, 10, 10_000, 200_000
 PROJECTS = ("", "", "web", "infra", "home", "research")

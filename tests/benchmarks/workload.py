@@ -15,7 +15,7 @@ import random
 import re
 import zlib
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,7 @@ STOP_WORDS = set(
     " than then so still have has had do does did this these those there if when which who how first last time again only more most any all each other into over under out up down no"
     " yes please always".split()
 )
-BEGINNING = datetime(2024, 11, 1, tzinfo=timezone.utc)
+BEGINNING = datetime(2024, 11, 1, tzinfo=UTC)
 SPAN_SECONDS = 730 * 86400
 _WORDS = re.compile(r"[A-Za-z0-9_\-/\.]+|[\u3040-\u30ff\u4e00-\u9fff]{1}")
 

@@ -205,7 +205,7 @@ def test_rolling_back_returns_one_agent_to_what_was_in_force_before_and_a_second
     book = CalibrationFile(path)
     value = lambda agent, number: book.update(
         lambda held: held.for_model("m1", 8, "1").with_threshold(agent, Threshold(number, "separation", 200, 0.95, 1.0))
-    )  # noqa: E731
+    )
     value("a", 0.2)
     value("b", 0.5)
     value("a", 0.3)

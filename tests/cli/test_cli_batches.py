@@ -67,23 +67,23 @@ def ages(daemon, home, run_cli):
     """Rows stored on the first of each month of 2026, and one now, by way of an import: it keeps created_at."""
     path = os.path.join(home["HOME"], "ages.jsonl")
     with open(path, "w", encoding="utf-8") as handle:
-        for month in range(1, 7):
-            handle.write(
-                json.dumps(
-                    {
-                        "_type": "memory",
-                        "id": month,
-                        "agent_id": "default",
-                        "msg_id": "",
-                        "content": f"the deploy of month {month}",
-                        "source": {},
-                        "timestamp": "",
-                        "metadata": {},
-                        "created_at": f"2026-{month:02d}-01 12:00:00",
-                    }
-                )
-                + "\n"
+        handle.writelines(
+            json.dumps(
+                {
+                    "_type": "memory",
+                    "id": month,
+                    "agent_id": "default",
+                    "msg_id": "",
+                    "content": f"the deploy of month {month}",
+                    "source": {},
+                    "timestamp": "",
+                    "metadata": {},
+                    "created_at": f"2026-{month:02d}-01 12:00:00",
+                }
             )
+            + "\n"
+            for month in range(1, 7)
+        )
     assert run_cli(["import", path]).returncode == 0
     run_cli(["store", "the deploy of today"])
     return run_cli

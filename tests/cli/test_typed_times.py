@@ -1,14 +1,14 @@
 """Times that a person types. Contract: interface.md, "One parser for every time a person types"."""
 
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 
 from cpersona_cli import times
 from cpersona_cli.exits import Usage
 
-NOW = datetime(2026, 3, 1, 12, 0, tzinfo=timezone.utc).timestamp()
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC).timestamp()
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,8 @@ def giants(reader, count=15):
 
 def test_full_content_is_bounded_by_a_budget_of_two_hundred_thousand_characters_most_relevant_rows_whole(reader):
     """Full-content access: "bounded by a 200,000-char per-response budget — rows past it degrade back to the preview tier
-    (most relevant kept whole first) and the response carries full_content_budget_chars"."""
+    (most relevant kept whole first) and the response carries full_content_budget_chars".
+    """
     giants(reader)
     answer = reader.recall("", limit=15, full_content=True)
     assert answer["full_content_budget_chars"] == 200_000

@@ -14,7 +14,7 @@ from cpersona_daemon.shared import fields
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "portability"))
 
-from house_kit import house, make_house  # noqa: E402, F401
+from house_kit import house, make_house  # noqa: F401
 
 # What of an answer is a number of this very store or moment: each is told apart elsewhere.
 VARYING = {"trace", "created_at", "ran_at", "declared_at", "updated_at", "expires_at", "episode_id"}

@@ -13,7 +13,7 @@ from cpersona_daemon.life import server
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "portability"))
 
-from house_kit import house, make_house  # noqa: E402, F401
+from house_kit import house, make_house  # noqa: F401
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ def vector_of(text: str, width: int) -> list[float]:
 
 class EmbedService:
     """Serves POST /embed. ``answer`` may be replaced by a function of the texts that returns (status, body bytes);
-    while ``gate`` is clear a request waits, and ``entered`` says that one is there."""
+    while ``gate`` is clear a request waits, and ``entered`` says that one is there.
+    """
 
     def __init__(self, width: int = 8, model: str | None = None):
         self.width, self.model = width, model

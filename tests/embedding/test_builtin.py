@@ -202,7 +202,7 @@ def test_a_runtime_that_is_not_installed_is_named(monkeypatch):
 
 
 def test_loading_the_model_writes_nothing_into_the_home_directory(tmp_path):
-    """onnxruntime's own telemetry begins with a device id there, and goes on over the network."""
+    """Onnxruntime's own telemetry begins with a device id there, and goes on over the network."""
     environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
     program = (
         "from cpersona_daemon.embedding import builtin, parts; p = parts.installed();"

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
-from embed_kit import EmbedServer  # noqa: E402
-from store_kit import Store, opened_store  # noqa: E402
+from embed_kit import EmbedServer
+from store_kit import Store, opened_store
 
-from cpersona_daemon.storage import backlog  # noqa: E402
+from cpersona_daemon.storage import backlog
 
 WIDTH = 8
 AGENT = "erratic"

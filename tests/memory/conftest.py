@@ -5,4 +5,4 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "portability"))
 
-from house_kit import house, make_house  # noqa: E402, F401
+from house_kit import house, make_house  # noqa: F401

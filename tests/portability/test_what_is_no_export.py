@@ -42,7 +42,7 @@ CASES = {
     "csv": (b'id,text,when\n1,hello,today\n2,"a, b",now\n', "CSV", "cpersona store --jsonl -"),
     "semicolons": (b"id;text\n1;hello\n2;there\n", "CSV", "cpersona store --jsonl -"),
     "tsv": (b"id\ttext\n1\thello\n", "tab", "cpersona store --jsonl -"),
-    "markdown": ("# Notes\n\n- [a link](https://example.org)\n".encode(), "Markdown", "cpersona store < FILE"),
+    "markdown": (b"# Notes\n\n- [a link](https://example.org)\n", "Markdown", "cpersona store < FILE"),
     "markdown link": (b"[a link](https://example.org) and more\n\n## Title\n", "Markdown", "cpersona store < FILE"),
     "prose": (PROSE.encode(), "plain text", "cpersona store < FILE"),
     "html": (b"<!doctype html><p>x", "HTML or XML", ""),

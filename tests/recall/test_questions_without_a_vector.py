@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
-from contract_kit import Embedder  # noqa: E402
-from store_kit import Store, opened_store  # noqa: E402
+from contract_kit import Embedder
+from store_kit import Store, opened_store
 
 _numbers = itertools.count()
 

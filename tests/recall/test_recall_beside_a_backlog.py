@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
-from contract_kit import Agent, Embedder, memory  # noqa: E402
-from store_kit import Store, opened_store  # noqa: E402
+from contract_kit import Agent, Embedder, memory
+from store_kit import Store, opened_store
 
-from cpersona_daemon.embedding.turns import BACKGROUND, LINGER_SECONDS  # noqa: E402
-from cpersona_daemon.recall import pipeline  # noqa: E402
+from cpersona_daemon.embedding.turns import BACKGROUND, LINGER_SECONDS
+from cpersona_daemon.recall import pipeline
 
 
 class Slow(Embedder):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
-from contract_kit import MODEL, Agent, Embedder, at_cosine, episode, memory, with_vector  # noqa: E402
-from store_kit import Store, opened_store  # noqa: E402
+from contract_kit import MODEL, Agent, Embedder, at_cosine, episode, memory, with_vector
+from store_kit import Store, opened_store
 
 
 @pytest.fixture(scope="module")

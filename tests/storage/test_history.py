@@ -70,7 +70,7 @@ def test_only_what_the_scope_sees_is_counted(conn):
         memories.delete(on(conn, 3), gone)
     seen = lambda everyone=False, stored=("", ""), **axes: unknown(
         conn, Scope("a", as_of=text(2), **axes), BOTH, stored, everyone
-    )  # noqa: E731
+    )
     assert seen() == Unknown(3, 3, "")
     assert (
         seen(project_id="p") == Unknown(2, 2, "")

@@ -60,7 +60,7 @@ def store(tmp_path_factory):
     projects, channels = ("", "a", "b"), ("", "x", "y", "z")
     stamp = lambda i: (
         f"2025-{i // 2000 % 12 + 1:02}-{i // 60 % 28 + 1:02} {i // 3600 % 24:02}:{i // 60 % 60:02}:{i % 60:02}"
-    )  # noqa: E731
+    )
     rows = [
         (
             f"id{i}",
@@ -202,7 +202,7 @@ def test_rows_without_a_usable_vector_are_read_from_counts(store, scope):
     for model in ("m", "", "another"):
         looked = bounded(
             store, lambda tx: (vector_counts.unusable(tx.conn, scope, 1, model), vector_counts.waiting(tx.conn, scope))
-        )  # noqa: B023
+        )
         assert looked.steps <= 2_000 and all(
             "USING PRIMARY KEY (agent_id=? AND kind=?" in line for line in looked.lines if line.startswith("SEARCH")
         )

@@ -297,7 +297,8 @@ def _sweep(
 
 def _compared(candidate: Candidate, signal: str) -> float | None:
     """Return a row's value of a signal. Rank fusion gates only rows without a cosine, so it is measured on those:
-    rows that two lists voted for would lift its gate above what one list can give."""
+    rows that two lists voted for would lift its gate above what one list can give.
+    """
     if signal == "rrf" and candidate.cosine is not None:
         return None
     return getattr(candidate, signal)

@@ -23,7 +23,8 @@ _head = msgspec.msgpack.Decoder(RequestHead).decode
 
 class BadFrame(InvalidParams):
     """A frame that is no envelope. ``id`` is the request's where it could be told, ``method`` likewise;
-    ``fatal`` says that the stream cannot be trusted any further."""
+    ``fatal`` says that the stream cannot be trusted any further.
+    """
 
     def __init__(self, text: str, id: int | str | None = None, method: str = "", fatal: bool = True):
         super().__init__(text)

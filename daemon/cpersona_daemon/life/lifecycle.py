@@ -29,8 +29,7 @@ from ..model.instants import iso_now
 from ..shared import fields, files, header
 from ..shared.paths import Places
 from ..shared.settings import Settings
-from . import opening
-from . import ownership
+from . import opening, ownership
 from .server import Server
 
 log = logging.getLogger("cpersona.lifecycle")

@@ -270,14 +270,14 @@ class Connection(asyncio.Protocol):
             self._take(body)
             self.server.moved(length)
         if self._closing:
-            return
+            return None
         if at:
             del buffer[:at]
         self._count_partial()
         if self.server.partial_bytes > MAX_PARTIAL_BYTES:
             return self._refuse("busy", "too many large frames arrive at once")
         if not self._greeted:
-            return  # the timer of the hello runs
+            return None  # the timer of the hello runs
         if not buffer or self._paused:
             self._set_timer(None)
         elif at or self._timer is None:
@@ -440,7 +440,7 @@ class Connection(asyncio.Protocol):
 
     def _send(self, envelope) -> None:
         if self._transport is None or self._transport.is_closing():
-            return
+            return None
         frame = frames.encode(envelope)
         if self.unread + len(frame) > MAX_UNREAD_BYTES:
             log.warning("gave up a connection that does not read its answers")

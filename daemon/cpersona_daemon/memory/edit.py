@@ -47,7 +47,8 @@ async def update(
     fail_if_cut: bool = False,
 ) -> dict:
     """Give a row another text and another vector. Raises Refused for a blank text, a locked, missing or foreign row,
-    or a text that another row of the bucket has. When embedding fails the old vector goes, it is never kept."""
+    or a text that another row of the bucket has. When embedding fails the old vector goes, it is never kept.
+    """
     cleaned = sanitise(check_text(content, "content"))
     if not cleaned:
         raise Refused("content is empty")

@@ -6,7 +6,7 @@ Contract: seeds/behavior-contracts §1; contracts.md, introduction ("Now" always
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 _CREATED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
@@ -18,7 +18,7 @@ def parse_instant(text: object) -> float | None:
     try:
         moment = datetime.fromisoformat(text.strip())
         if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
+            moment = moment.replace(tzinfo=UTC)
         return moment.timestamp()
     except (ValueError, OverflowError):
         return None
@@ -26,12 +26,12 @@ def parse_instant(text: object) -> float | None:
 
 def iso_now(now: float) -> str:
     """Return an instant as ISO-8601 text with its offset, to the microsecond."""
-    return datetime.fromtimestamp(now, timezone.utc).isoformat()
+    return datetime.fromtimestamp(now, UTC).isoformat()
 
 
 def created_text(now: float) -> str:
     """Return an instant as `YYYY-MM-DD HH:MM:SS`, naive UTC: the form of every created_at."""
-    return datetime.fromtimestamp(now, timezone.utc).isoformat(" ", "seconds")[:19]
+    return datetime.fromtimestamp(now, UTC).isoformat(" ", "seconds")[:19]
 
 
 def normal_created(text: object) -> str | None:

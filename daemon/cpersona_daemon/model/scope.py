@@ -10,7 +10,8 @@ from .kinds import Kind
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The axes of one read. ``project_id`` None means no filter, '' the global pool only;
-    ``channel`` '' and ``source_id`` '' mean no filter. ``as_of``, in created_at's form, hides what was stored later; '' hides nothing."""
+    ``channel`` '' and ``source_id`` '' mean no filter. ``as_of``, in created_at's form, hides what was stored later; '' hides nothing.
+    """
 
     agent_id: str
     project_id: str | None = None

@@ -16,7 +16,7 @@ _ONE_MEMORY = (
     "`cpersona store < FILE` keeps it as one memory, `jq -R . FILE | cpersona store --jsonl -` each line as one"
 )
 _PACKED = ((b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"))
-_MARKDOWN = re.compile(r"^(#{1,6} \S|[-*] \S|> \S|```|---$|\[[^\]]+\]\()", re.M)
+_MARKDOWN = re.compile(r"^(#{1,6} \S|[-*] \S|> \S|```|---$|\[[^\]]+\]\()", re.MULTILINE)
 _JSON_ARRAY = re.compile(r"\[\s*([\[{\"\]]|-?\d|true\b|false\b|null\b)")
 
 

@@ -55,7 +55,8 @@ _NONE = _Head()
 @dataclass(slots=True)
 class Survey:
     """What a file holds. ``wanted`` are the rows that associations name, by (part of the file, kind, id in the file):
-    only for these must the second pass remember which id they got."""
+    only for these must the second pass remember which id they got.
+    """
 
     lines: int = 0
     found: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTED, 0))

@@ -36,7 +36,8 @@ class VectorQuery:
 @dataclass(slots=True)
 class Notes:
     """What the channels did beside their lists: skipped terms, fallbacks; and what a blend found out while weighing:
-    by what factor better (1 or more) the question must be met for what no row holds, and which rows had nothing to weigh."""
+    by what factor better (1 or more) the question must be met for what no row holds, and which rows had nothing to weigh.
+    """
 
     lexical: dict[str, Any] = field(default_factory=dict)
     keyword_reason: str | None = None

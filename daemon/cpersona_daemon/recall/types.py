@@ -62,7 +62,8 @@ class Query:
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """One ranked list that a channel hands to the fusion, best first. Rank is the position, 0-based;
-    ``scores`` are cosines or bm25, None for a channel that gives none; ``excluded`` rows keep their rank under rrf."""
+    ``scores`` are cosines or bm25, None for a channel that gives none; ``excluded`` rows keep their rank under rrf.
+    """
 
     channel: str
     rids: tuple[Rid, ...]

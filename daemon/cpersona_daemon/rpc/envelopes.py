@@ -27,7 +27,8 @@ class ClientHello(msgspec.Struct):
 class DaemonHello(msgspec.Struct):
     """The first frame to a client. ``settings`` holds the daemon's set values, secrets masked;
     ``busy`` is false when the daemon serves nobody else and has nothing at work. A client that the access file does not
-    know is told neither: ``settings_digest`` and ``settings`` are empty, ``busy`` is true."""
+    know is told neither: ``settings_digest`` and ``settings`` are empty, ``busy`` is true.
+    """
 
     protocol: int
     version: str

@@ -311,7 +311,8 @@ def not_what_was_stored(
     conn: apsw.Connection, kind: str, agent_id: str = ""
 ) -> tuple[list[int], list[int], list[tuple[int, str]]]:
     """Read every text of a kind and return the ids whose text is no valid UTF-8, those whose content is not what its key was
-    made of (memories alone have one), and (id, reason) of rows that no answer carries."""
+    made of (memories alone have one), and (id, reason) of rows that no answer carries.
+    """
     where, params = _of(agent_id)
     if kind == MEMORY:
         texts, key = (

@@ -268,7 +268,8 @@ def _ranked(view: _View, expression: str, lowest: int) -> list[tuple[int, float]
 class _Plan:
     """What to ask FTS5 for, the next only when the last found nothing: ``whole``, one expression for all of a small
     table, or ``rare`` terms that find rows while ``voting`` ones only count; then ``newest``, (the one that finds, those that
-    count, the lowest rowid). ``close``: a term finds rows that is rare among the agent's alone."""
+    count, the lowest rowid). ``close``: a term finds rows that is rare among the agent's alone.
+    """
 
     def __init__(self, table: Frequencies, own: Own, query: LexicalQuery, voting_rows: int, half_from: int):
         self._table, self._own = table, own

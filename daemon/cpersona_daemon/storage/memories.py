@@ -182,7 +182,7 @@ def find_duplicate(
             steps.append("WHERE agent_id = ? AND content_key = ? AND project_id = ? AND channel = ?")
             values += agent_id, key, project, axis
     sql = " UNION ALL ".join(
-        f"SELECT {place if place < by_id else by_id}, {_EXISTING} {step} AND {hidden.seen('memories')}"
+        f"SELECT {min(by_id, place)}, {_EXISTING} {step} AND {hidden.seen('memories')}"
         for place, step in enumerate(steps)
     )
     found = conn.execute(sql, values).fetchall()

@@ -33,7 +33,8 @@ def stored_sql(scope: Scope, alias: str = "", everyone: bool = False) -> tuple[s
 def row_sql(scope: Scope, table: str, alias: str = "", everyone: bool = False) -> tuple[str, list]:
     """Return the condition on rows of a table, of any source: the axes, when they were stored, and that they are not hidden.
 
-    It is the whole condition on episodes."""
+    It is the whole condition on episodes.
+    """
     sql, params = stored_sql(scope, alias, everyone)
     return f"{sql} AND {seen(table, f'{alias}id')}", params
 

@@ -52,7 +52,8 @@ def counts(conn: apsw.Connection, agent_id: str) -> dict[str, int]:
 
 def memory_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple | Unreadable]:
     """Yield (id, agent, msg_id, content, source, timestamp, metadata, created_at, project, channel, locked, recall_count,
-    last_recalled_at, whole_length, content_key, vector, model) by id; the last two None without a vector, the two before for a whole text."""
+    last_recalled_at, whole_length, content_key, vector, model) by id; the last two None without a vector, the two before for a whole text.
+    """
     where, params = _owned(agent_id, "m.agent_id")
     extra, join = (
         (", v.vector, v.model", "LEFT JOIN memory_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
