@@ -48,7 +48,7 @@ def reason_of(response):
 
 def named(hint, words):
     """Return a hint that names the command of these words where it says COMMAND; without one it names the first screen."""
-    from .catalogue import ENTRIES, FAMILIES
+    from .declare.catalogue import ENTRIES, FAMILIES
 
     path = [word for word in words[: 2 if words[:1] and words[0] in FAMILIES else 1] if not word.startswith("-")]
     return hint.replace(

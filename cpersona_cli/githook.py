@@ -11,7 +11,7 @@ import sys
 
 from cpersona_daemon.shared import files
 
-from . import commits
+from .git import commits
 
 NOTES_A_REQUEST = 500
 
@@ -135,6 +135,6 @@ def settings_of(repository):
 def _put(settings, method, params):
     from cpersona_daemon.shared.paths import places
 
-    from .spooling import put
+    from .wire.spool import put
 
     put(places(settings).spool, method, params, token=settings.token)

@@ -50,15 +50,16 @@ def main(argv=None):
     ]
     _fill_closed_streams()
     try:
-        from . import output, quick
+        from .fast import quick
+        from .terminal import output
 
         if arguments[:1] == [COMPLETE]:
-            from . import completing
+            from .declare import completing
 
             return completing.main(arguments[1:])
         status = quick.run(arguments)
         if status is None:
-            from . import app
+            from .declare import app
 
             status = app.run(arguments)
         output.flush()
@@ -121,7 +122,7 @@ def _failed(error, arguments):
         sys.stdout.flush()
     except OSError:
         _silence_stdout()
-    from . import output
+    from .terminal import output
 
     output.to_stderr(f"cpersona: {line}")
     return status

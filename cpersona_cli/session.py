@@ -3,7 +3,7 @@
 from cpersona_daemon.shared import fields
 
 from . import exits
-from .output import Output
+from .terminal.output import Output
 
 _OPTION_OF = {"db": "db_path", "agent": "agent", "project": "project", "channel": "channel"}
 _NAMED = 5  # rows of an answer that are named one by one
@@ -66,7 +66,7 @@ class Session:
         Where there is no database, only a command that may be the first one makes it.
         """
         if self._connection is None:
-            from . import client
+            from .wire import client
 
             self._connection = client.connect(self.settings, create=self.name in FOUNDING)
         return self._connection
@@ -101,7 +101,7 @@ class Session:
 
     def instant(self, text, end=False):
         """Return a time that a person typed as an ISO instant: the first of a day or, with ``end``, the last. Raises Usage."""
-        from . import times
+        from .terminal import times
 
         typed = times.parse(text)
         warning = times.zone_warning(text, typed)
@@ -131,7 +131,7 @@ class Session:
 
     def queued(self, method, params):
         """Put one write to the daemon that runs, or into the spool, and return its Answer. Raises client.CallFailed."""
-        from .spooling import Queue
+        from .wire.spool import Queue
 
         params = self.signed(method, params)
         return Answer(method, params, *Queue(self).ask(method, params))
@@ -164,7 +164,7 @@ class Session:
     def show(self, answer, **beside):
         """Print an answer as JSON if that was asked for, with rows under our names and what stands beside it, and tell whether it was."""
         if self.out.as_json:
-            from .naming import named
+            from .terminal.naming import named
 
             self.out.json({**named(answer.method, answer.params, answer.response), **beside})
         return self.out.as_json

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from cli_kit import runner
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 
 PASSED_ON = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")

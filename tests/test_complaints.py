@@ -22,7 +22,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from cpersona_cli import catalogue, client
+from cpersona_cli.declare import catalogue
+from cpersona_cli.wire import client
 from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 
@@ -233,8 +233,8 @@ def test_a_commit_hook_starts_nothing_and_loads_next_to_nothing(home, repository
         "typer",
         "rich",
         "asyncio",
-        "cpersona_cli.client",
-        "cpersona_cli.starting",
+        "cpersona_cli.wire.client",
+        "cpersona_cli.wire.launch",
     }
 
 

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from common import Report, Timing, measure, once, parser
 from stores import DIM, ask, copied, embed_server, filled, pid_of, processor_seconds, serving, workplace
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 
 TARGET_MS = 3_000

@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from common import Report, Timing, parser
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 
 ROWS = 100

@@ -23,7 +23,7 @@ from common import Report, Timing, anonymous_mb, once, parser
 from stores import DIM, ask, created, environment, pid_of, processor_seconds, row_of, serving, workplace
 from workload import Embedder, records
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import memories, schema
 from cpersona_daemon.storage.database import Transaction

@@ -39,7 +39,7 @@ from stores import (
 )
 from workload import questions
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.embedding.builtin import BuiltinEmbedder
 from cpersona_daemon.text.terms import parse_query
 

@@ -20,7 +20,7 @@ from common import Report, Timing, anonymous_mb, parser
 from stores import ask, filled, pid_of, processor_seconds, serving, workplace
 from workload import questions
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 
 TARGET_MS, MEMORY_MB = 400, 250

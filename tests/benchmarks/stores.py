@@ -24,7 +24,7 @@ import apsw
 import msgspec
 from workload import Embedder, records
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.embedding.builtin import BuiltinEmbedder
 from cpersona_daemon.life import lifecycle
 from cpersona_daemon.model.clock import SystemClock

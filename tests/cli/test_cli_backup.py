@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.errors import Refused
 from cpersona_daemon.portability import backup_file, bring_back
 from cpersona_daemon.shared.settings import load

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli import app, catalogue, guessing, main
+from cpersona_cli import main
+from cpersona_cli.declare import app, catalogue, guessing
 from cpersona_daemon import __version__
 
 COMMANDS = [command for name in catalogue.ENTRIES for command in catalogue.declared(name)]

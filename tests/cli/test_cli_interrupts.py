@@ -14,7 +14,7 @@ from contextlib import closing
 
 import pytest
 
-from cpersona_cli.interrupting import GRACE_SECONDS
+from cpersona_cli.wire.interrupts import GRACE_SECONDS
 
 CPERSONA = [sys.executable, "-m", "cpersona_cli"]
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cpersona_cli import catalogue
+from cpersona_cli.declare import catalogue
 from cpersona_daemon.rpc.dispatch import METHODS
 from cpersona_daemon.shared import fields
 

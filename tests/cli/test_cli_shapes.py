@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from cpersona_cli import catalogue, exits
-from cpersona_cli.output import Output
-from cpersona_cli.shaping import Shape, shape_options
+from cpersona_cli import exits
+from cpersona_cli.declare import catalogue
+from cpersona_cli.terminal.output import Output
+from cpersona_cli.terminal.shaping import Shape, shape_options
 
 KNOWN = ("ref", "content")
 # How each command that shows rows is asked for both of them here, the field of their text, and which comes first.

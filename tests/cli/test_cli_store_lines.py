@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cpersona_cli import batching
+from cpersona_cli.commands import _lines as batching
 
 
 def outcomes(done):

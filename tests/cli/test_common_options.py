@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cpersona_cli import catalogue, main, quick, spec
+from cpersona_cli import main
+from cpersona_cli.declare import catalogue, spec
+from cpersona_cli.fast import quick
 
 COMMANDS = {" ".join(command.path): command for name in catalogue.ENTRIES for command in catalogue.declared(name)}
 EVERY = [(name, key) for name in COMMANDS for key in spec.COMMON]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli import catalogue, completing, spec
+from cpersona_cli.declare import catalogue, completing, spec
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 

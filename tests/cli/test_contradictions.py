@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from cpersona_cli import catalogue
+from cpersona_cli.declare import catalogue
 
 SHOWING = [["recall", "q"], ["context", "q"], ["get", "mem:1"], ["list"], ["episode", "list"]]
 OF_ALL = [

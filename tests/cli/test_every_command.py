@@ -23,7 +23,8 @@ import apsw
 import pytest
 from cli_kit import runner
 
-from cpersona_cli import catalogue, client
+from cpersona_cli.declare import catalogue
+from cpersona_cli.wire import client
 from cpersona_daemon.shared import fields
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load

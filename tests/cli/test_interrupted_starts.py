@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import cpersona_cli
-from cpersona_cli import hooks
+from cpersona_cli.git import hooks
 
 SCRIPT = str(Path(cpersona_cli.__file__).parent / "script" / "cpersona")
 # What the interpreter runs before anything of ours: it interrupts itself where a module is to be imported, or notes all.
@@ -97,7 +97,7 @@ def test_the_daemons_program_is_quiet_too(interrupted, tmp_path):
 def test_a_hook_that_is_interrupted_says_that_the_commit_is_not_noted(module_home, tmp_path):
     *interpreter, code = hooks.command()
     program = CUSTOMIZE + code
-    for name in ("cpersona_cli", "cpersona_cli.commits", "cpersona_daemon.shared.files"):
+    for name in ("cpersona_cli", "cpersona_cli.git.commits", "cpersona_daemon.shared.files"):
         done = subprocess.run(
             [*interpreter, program, "post-commit"],
             env=module_home | {"INTERRUPT_AT": name},

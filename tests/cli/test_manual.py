@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli import catalogue, manual, topics
+from cpersona_cli.commands import help as topics
+from cpersona_cli.declare import catalogue, manual
 from cpersona_daemon import main as daemon
 from cpersona_daemon.shared import settings
 from cpersona_daemon.shared.paths import Places

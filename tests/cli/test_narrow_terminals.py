@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cpersona_cli.output import folded
+from cpersona_cli.terminal.output import folded
 
 NOTES = [
     f"note {number} about the deploy branch and its many gates, long enough to need more than one line"

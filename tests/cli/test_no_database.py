@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli import catalogue
+from cpersona_cli.declare import catalogue
 from cpersona_cli.session import FOUNDING
 
 # A command line of each command that asks the daemon of what is stored.

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpersona_cli import app, catalogue, exits, output, quick, reading, spec
+from cpersona_cli import exits
+from cpersona_cli.declare import app, catalogue, spec
+from cpersona_cli.fast import quick
+from cpersona_cli.terminal import output, reading
 
 COMMANDS = [command for name in catalogue.ENTRIES for command in catalogue.declared(name)]
 USUAL = [

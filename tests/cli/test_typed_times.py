@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cpersona_cli import times
 from cpersona_cli.exits import Usage
+from cpersona_cli.terminal import times
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC).timestamp()
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from cpersona_cli.output import counted
-from cpersona_cli.times import parse, zone_warning
+from cpersona_cli.terminal.output import counted
+from cpersona_cli.terminal.times import parse, zone_warning
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from contract_kit import Agent, Embedder
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 
 

@@ -8,7 +8,7 @@ import os
 import pytest
 from daemon_helpers import HELLO, Raw
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.errors import SettingsConflict
 from cpersona_daemon.rpc.access import AccessList, Caller
 from cpersona_daemon.shared.fields import ADMIN, READ, WRITE

@@ -10,7 +10,7 @@ import msgpack
 import pytest
 from daemon_helpers import HELLO, Raw
 
-from cpersona_cli.client import Connection
+from cpersona_cli.wire.client import Connection
 from cpersona_daemon.shared import fields
 
 

@@ -13,7 +13,7 @@ import time
 import msgpack
 import pytest
 
-import cpersona_cli.client as client
+import cpersona_cli.wire.client as client
 from cpersona_daemon.errors import Busy
 from cpersona_daemon.life import ownership
 from cpersona_daemon.shared import fields

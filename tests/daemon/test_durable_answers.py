@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 
 FULL = os.environ.get("CPERSONA_STRESS") == "full"

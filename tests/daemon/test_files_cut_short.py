@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from embed_kit import EmbedServer
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.life import logfile, ownership
 from cpersona_daemon.shared.paths import Places, places
 from cpersona_daemon.shared.settings import load

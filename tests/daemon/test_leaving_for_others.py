@@ -14,7 +14,7 @@ import pytest
 from daemon_helpers import Raw
 from embed_kit import EmbedServer
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 
 SPARE = {"unless_others": True}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.life import frames
 from cpersona_daemon.rpc.envelopes import Response
 from cpersona_daemon.rpc.fitting import fit

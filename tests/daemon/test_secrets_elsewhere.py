@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from daemon_helpers import Raw
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared import paths
 from cpersona_daemon.shared.settings import load
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import BY_NAME, load
 
 SECRETS = ("hugo", "pass-word", "k3y", "fragm3nt")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpersona_cli import codec
+from cpersona_cli.fast import codec
 
 LEAVES = (
     st.none()

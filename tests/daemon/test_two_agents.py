@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared import fields
 from cpersona_daemon.shared.settings import load
 

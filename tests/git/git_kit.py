@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 
 

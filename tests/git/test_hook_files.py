@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from git_kit import Repo, mode
 
-from cpersona_cli import hooks
+from cpersona_cli.git import hooks
 
 READS = '#!/bin/sh\n# theirs\nwhile read -r line; do echo "$line" >> seen; done\necho "$0 $*" >> seen\nexit 0\n'
 

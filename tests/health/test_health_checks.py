@@ -71,7 +71,7 @@ def test_an_unknown_check_is_refused_by_name(house):
 
 
 def test_the_help_names_every_check():
-    from cpersona_cli.upkeep import health
+    from cpersona_cli.commands.health import health
 
     assert set(CHECKS) <= set(health.help.replace(",", " ").replace(".", " ").split())
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cpersona_cli import render
-from cpersona_cli.output import Output
+from cpersona_cli.terminal import render
+from cpersona_cli.terminal.output import Output
 from cpersona_daemon.rpc import advisories
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli import spooling
+from cpersona_cli.wire import spool as spooling
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 

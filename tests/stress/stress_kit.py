@@ -14,7 +14,7 @@ import apsw
 import numpy as np
 from embed_kit import EmbedServer
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.shared.settings import load

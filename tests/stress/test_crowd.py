@@ -10,7 +10,7 @@ import sys
 import pytest
 from stress_kit import FULL, Writers, contents
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 

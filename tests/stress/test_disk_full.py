@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from stress_kit import assert_index_equals_plain_scan, contents, pending
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from stress_kit import FULL, StressModel, pending
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.vectors.local.files import SUFFIXES

@@ -9,7 +9,7 @@ import signal
 import pytest
 from stress_kit import FULL, Writers, assert_index_equals_plain_scan, contents, pending
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 
 pytestmark = pytest.mark.stress

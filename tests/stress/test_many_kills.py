@@ -15,7 +15,7 @@ from contextlib import closing
 import pytest
 from stress_kit import FULL
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 
 pytestmark = pytest.mark.stress

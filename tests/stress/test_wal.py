@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from cpersona_cli import client
+from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage.database import WAL_KEPT_BYTES
 

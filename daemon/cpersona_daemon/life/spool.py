@@ -1,6 +1,6 @@
 """Draining the spool: queued writes are carried out in the order of their names, each exactly once.
 
-A client that reaches no daemon leaves a file (``cpersona_cli/spooling.py`` writes it). Here it is read, put
+A client that reaches no daemon leaves a file (``cpersona_cli/wire/spool.py`` writes it). Here it is read, put
 through the same dispatch as a request, and removed once that is durable. Its idempotency key makes a
 second try after a kill harmless: the kept answer is found and the file goes.
 

@@ -1,0 +1,191 @@
+"""`calibrate` and `precision`: how similar is similar enough, measured and chosen.
+
+Contract: contracts.md §8, §13.
+"""
+
+from .. import exits
+from ..declare.spec import AGENT, WRITES, argument, command, option
+from ..terminal.output import counted
+from ..terminal.render import number
+
+# What was taken for related, by `proxy_source`.
+_RELATED = {
+    "temporal": ", where memories stored within minutes of each other counted as related",
+    "nn_fallback": ", where each memory and the one most like it counted as related, since too few were stored within minutes of each other",
+}
+
+
+@command(
+    "calibrate",
+    option(
+        "--method",
+        "How the threshold follows from the measured similarities; separation without it.",
+        choices=("separation", "percentile", "zscore"),
+    ),
+    option("--sample-size", "Memories to measure, 1 to 5000; 200 without it.", kind="int", metavar="N", least=1),
+    option(
+        "--percentile",
+        "For --method percentile: the share of unrelated pairs below the threshold.",
+        kind="float",
+        metavar="P",
+    ),
+    option("--z-factor", "For --method zscore: deviations above the mean.", kind="float", metavar="Z"),
+    option(
+        "--all-agents",
+        "Measure the whole store and set the threshold that agents without their own use.",
+        kind="flag",
+        default=False,
+    ),
+    option(
+        "--dry-run",
+        "Measure and show, keep nothing; with --rollback show what it would return to.",
+        kind="flag",
+        default=False,
+    ),
+    option(
+        "--rollback",
+        "Return to the calibration before the last one; twice is forward again.",
+        kind="flag",
+        default=False,
+    ),
+    common=(*WRITES, *AGENT),
+)
+def calibrate(session, method, sample_size, percentile, z_factor, all_agents, dry_run, rollback):
+    """Measure the similarities in a store and set the agent's thresholds from them.
+
+    Prints threshold and gates before and after, what was sampled, and how many canaries and recent recalls answer
+    otherwise. `threshold` moves the floor of the vector search; a gate is what a row's own signal must reach.
+    Needs 10 memories with vectors.
+
+    Example:
+      cpersona calibrate --dry-run
+      cpersona calibrate --method percentile --percentile 0.99
+      cpersona calibrate --rollback
+    """
+    agent = session.whom(all_agents)
+    params = {"agent_id": agent} if agent else {}
+    given = {"method": method, "sample_size": sample_size, "percentile": percentile, "z_factor": z_factor}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name, of in (("percentile", "percentile"), ("z_factor", "zscore")):
+        if name in given and method != of:
+            raise exits.Usage(f"calibrate: --{name.replace('_', '-')} goes with --method {of} alone")
+    if rollback:
+        if given:
+            raise exits.Usage(
+                f"calibrate: --rollback measures nothing; leave --{next(iter(given)).replace('_', '-')} out"
+            )
+        params["rollback"] = True
+    else:
+        params |= given
+    if dry_run:
+        params["dry_run"] = True
+    answer = session.ask("calibrate_threshold", params, hint="" if rollback else None)
+    if session.show(answer):
+        return answer.status
+    _show_calibration(session.out, answer.response, all_agents, dry_run)
+    return answer.status
+
+
+def _show_calibration(out, response, all_agents, dry_run):
+    """Print before and after, one record each, and say the rest on stderr."""
+    out.record(("threshold", _before_after(response.get("old_threshold"), response.get("new_threshold"))))
+    gates, old = response.get("gates") or {}, response.get("old_gates") or {}
+    for signal in [*gates, *(signal for signal in old if signal not in gates)]:
+        out.record((f"gate {signal}", _before_after(old.get(signal), gates.get(signal))))
+    canaries, recent = response.get("canaries") or {}, response.get("recent_recalls") or {}
+    if canaries.get("total"):
+        out.record(
+            ("canaries", f"{canaries.get('changed')} of {canaries['total']} changed, {canaries.get('lost')} lost")
+        )
+    if recent.get("total"):
+        out.record(("recent recalls", f"{recent.get('changed')} of {recent['total']} changed"))
+    if unasked := response.get("not_embedded"):
+        out.warn(
+            f"cpersona: {unasked} of the questions could not be embedded, and nothing is said of them; `cpersona daemon status` shows how the embedder is"
+        )
+    for canary in canaries.get("newly_lost", ()):
+        out.warn(
+            f"cpersona: canary {canary.get('id')} loses {canary.get('ref')}; `cpersona canary list` shows its question"
+            + ("" if dry_run else ", `cpersona calibrate --rollback` undoes this")
+        )
+    if "rolled_back" in response:
+        said = [
+            "returned to the calibration before"
+            if response["rolled_back"]
+            else "this is the calibration before; --rollback alone returns to it"
+        ]
+    else:
+        said = [
+            f"measured on {counted(response.get('sampled_embeddings'), 'memories')} ({response.get('scope')}, {response.get('method')}"
+            ")" + _RELATED.get(response.get("proxy_source"), "")
+        ]
+        if not gates and not all_agents:
+            said.append("no gate could be measured; the built-in minimum stays")
+        if dry_run:
+            said.append("a dry run: nothing was kept")
+    out.note("; ".join(said))
+
+
+def _before_after(old, new):
+    return f"{number(old) or '-'} -> {number(new) or '-'}"
+
+
+@command("precision get", common=AGENT)
+def get(session):
+    """Print how strict the agent's gate is: strict, balanced or lenient.
+
+    Example:
+      cpersona precision get
+    """
+    answer = session.ask("get_recall_precision", {"agent_id": session.agent})
+    if not session.show(answer):
+        session.out.line(str(answer.response.get("precision")))
+        if not answer.response.get("overridden"):
+            session.out.note("the default; `cpersona precision set strict|balanced|lenient` chooses")
+    return answer.status
+
+
+@command(
+    "precision set",
+    argument(
+        "level",
+        "strict: fewer and surer rows; lenient: more rows.",
+        metavar="strict|balanced|lenient",
+        values=("strict", "balanced", "lenient"),
+    ),
+    common=(*WRITES, *AGENT),
+)
+def set_(session, level):
+    """Choose how strict the gate is and measure the thresholds again at once.
+
+    In the modes rrf, rsf and cascade nothing changes where they cannot be measured, and the command fails; a blend's
+    gate moves in any store.
+
+    Example:
+      cpersona precision set strict
+    """
+    return _set(session, level)
+
+
+@command("precision clear", common=(*WRITES, *AGENT))
+def clear(session):
+    """Go back to the default precision.
+
+    Example:
+      cpersona precision clear
+    """
+    return _set(session, "")
+
+
+def _set(session, level):
+    answer = session.ask(
+        "set_recall_precision", {"agent_id": session.agent, "precision": level}, hint="nothing was changed"
+    )
+    if not session.show(answer):
+        session.out.line(str(answer.response.get("precision")))
+        if level:
+            session.out.note("the gate follows at once; `cpersona recall QUERY --explain` shows it")
+    return answer.status
+
+
+COMMANDS = (calibrate, get, set_, clear)

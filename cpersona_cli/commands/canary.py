@@ -1,0 +1,106 @@
+"""`canary`: saved questions with the row that must come back.
+
+Contract: interface.md, `canary`; issue "Honest recall" 5.
+"""
+
+from cpersona_daemon.shared import fields
+
+from .. import exits
+from ..declare.spec import AGENT, AXES, WRITES, argument, command, option
+from ..terminal import reading, render
+
+_COLUMNS = ("id", "state", "rank", "ref", "query")
+
+
+@command(
+    "canary add",
+    argument("query", "The question."),
+    argument("ref", "The row that must come back, as mem:12 or ep:3.", values="refs"),
+    common=(*WRITES, *AXES),
+)
+def add(session, query, ref):
+    """Save a question and the row that must come back, run it once, and print its number.
+
+    Canaries run by themselves after calibrate, import, reindex, a change of model and an upgrade. One that is lost
+    shows in `health` and `daemon status`.
+
+    Example:
+      cpersona canary add "which branch do deploys use?" mem:12
+    """
+    answer = session.ask("add_canary", {**session.axes(), "query": query, "ref": "{}:{}".format(*reading.ref(ref))})
+    response, out = answer.response, session.out
+    lost = response.get("state") in ("lost", "gone")
+    if not session.show(answer):
+        if response.get("persisted") is False:
+            out.warn(f"cpersona: nothing was kept: {response.get('reason')}; `cpersona resume` keeps again")
+        else:
+            out.line(str(response.get("id")))
+            asked = {
+                "found": f"comes back at rank {response.get('rank')}",
+                "new": "saved, and not asked yet; `cpersona canary run` asks it",
+            }
+            out.note(
+                asked.get(response.get("state"), "the row does not come back now; --explain of recall says why")
+                + ("" if response.get("created") else "; it was saved already")
+            )
+            render.warnings(out, response)
+    return fields.EXIT_FAILED if lost else answer.status
+
+
+@command("canary list", option("--all-agents", "Those of every agent.", kind="flag", default=False), common=AGENT)
+def list_(session, all_agents):
+    """List the saved questions and how their last run went: found, lost, gone (the row is deleted), or new.
+
+    Columns: number, state, rank, ref, question.
+
+    Example:
+      cpersona canary list
+    """
+    answer = session.ask("list_canaries", {"agent_id": session.whom(all_agents)})
+    if not session.show(answer):
+        _print(session.out, answer.response.get("canaries", ()))
+        if not answer.response.get("count"):
+            session.out.note("no canaries; `cpersona canary add QUERY REF` saves one")
+    return answer.status
+
+
+@command("canary run", option("--all-agents", "Those of every agent.", kind="flag", default=False), common=AGENT)
+def run(session, all_agents):
+    """Ask every saved question now. Exit 1 when a row does not come back.
+
+    Example:
+      cpersona canary run || cpersona calibrate --rollback
+    """
+    answer = session.ask("run_canaries", {"agent_id": session.whom(all_agents)})
+    response, out = answer.response, session.out
+    if not session.show(answer):
+        _print(out, response.get("canaries", ()))
+        out.note(f"{response.get('found')} of {response.get('total')} found")
+    lost = response.get("lost", 0)
+    if lost:
+        raise exits.Stop(
+            f"canary run: {lost} of {response.get('total')} are lost; `cpersona recall QUERY --why-not REF` says why, `cpersona calibrate --rollback` returns to the calibration before"
+        )
+    return answer.status
+
+
+@command("canary remove", argument("number", "Its number, as list prints it.", metavar="ID"), common=(*WRITES, *AGENT))
+def remove(session, number):
+    """Remove a saved question.
+
+    Example:
+      cpersona canary remove 3
+    """
+    if not (number.isascii() and number.isdigit() and len(number) < 19):
+        raise exits.Usage(f"a canary is named by its number, not {number!r}; see `cpersona canary list`")
+    answer = session.ask("remove_canary", {"canary_id": int(number), "agent_id": session.agent})
+    if not session.show(answer):
+        session.out.line(f"removed\t{answer.response.get('removed_id')}")
+    return answer.status
+
+
+def _print(out, canaries):
+    render.table(out, _COLUMNS, [[canary.get(name, "") for name in _COLUMNS] for canary in canaries])
+
+
+COMMANDS = (add, list_, run, remove)

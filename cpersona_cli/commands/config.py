@@ -1,0 +1,125 @@
+"""`config`: every setting, its value and where it came from. Asks no daemon.
+
+Contract: interface.md, "Where things live"; issue "Every contract", Settings.
+"""
+
+from .. import exits
+from ..declare.spec import PLAIN, argument, command
+from ..terminal import render
+
+
+@command(
+    "config show",
+    argument(
+        "names",
+        "Only these settings; all of them without.",
+        many=True,
+        required=False,
+        metavar="NAME…",
+        values="settings",
+    ),
+    common=PLAIN,
+)
+def show(session, names):
+    """Show every setting, its value and where it came from: option, environment, config file or default.
+
+    A running daemon keeps the values it was started with; `cpersona daemon restart` applies new ones.
+    Values that contradict each other are named on stderr: the daemon would refuse to start. Secrets are
+    masked: the token, and the user name, password and query of the embedding service's address.
+
+    Example:
+      cpersona config show
+      CPERSONA_RECALL_MODE=rsf cpersona config show recall_mode
+    """
+    from cpersona_daemon.shared import settings as table
+
+    wanted = [name.strip().lower().removeprefix("cpersona_") for name in names]
+    for name in wanted:
+        if name not in table.BY_NAME:
+            raise exits.Usage(f"there is no setting {name!r}; `cpersona config show` lists them")
+    current = session.settings
+    rows = []
+    for setting in table.TABLE:
+        if wanted and setting.name not in wanted:
+            continue
+        rows.append(
+            {
+                "name": setting.name,
+                "value": setting.shown(getattr(current, setting.name)),
+                "origin": current.origin(setting.name),
+                "default": setting.default,
+                "range": setting.range_text,
+                "meaning": setting.meaning,
+                "variable": setting.variable,
+            }
+        )
+    if session.out.as_json:
+        session.out.json({"settings": rows, "warnings": list(current.warnings), "conflicts": current.conflicts()})
+    elif session.out.draws:
+        for row in rows:
+            session.out.wrapped(f"{row['name']} = {_text(row['value']) or '(empty)'}  ({row['origin']})")
+            session.out.wrapped(
+                f"    {row['meaning']}; {row['range']}"
+                + ("" if row["origin"] == "default" else f", default {_text(row['default']) or 'empty'}"),
+                "    ",
+            )
+    else:
+        render.table(
+            session.out,
+            ("setting", "value", "origin", "meaning"),
+            [[r["name"], _text(r["value"]), r["origin"], r["meaning"]] for r in rows],
+        )
+    for conflict in current.conflicts():
+        session.out.warn(f"cpersona: {conflict}; the daemon refuses to start with this")
+
+
+@command(
+    "config path",
+    argument(
+        "which",
+        "config, db, socket, log, calibration or spool.",
+        required=False,
+        metavar="NAME",
+        values=("config", "db", "socket", "log", "calibration", "spool"),
+    ),
+    common=PLAIN,
+)
+def path(session, which):
+    """Print where something lives: the config file, or the database and what belongs to it.
+
+    Example:
+      cpersona config path
+    """
+    from cpersona_daemon.shared import paths
+    from cpersona_daemon.shared import settings as table
+
+    places = paths.places(session.settings)
+    known = {
+        "config": table.config_path(),
+        "db": places.db,
+        "socket": places.socket,
+        "log": places.log,
+        "calibration": places.calibration,
+        "spool": places.spool,
+    }
+    if which is not None and which not in known:
+        raise exits.Usage(f"config path knows no {which!r}; it takes {', '.join(known)}")
+    if session.out.as_json:
+        session.out.json(known if which is None else {which: known[which]})
+    else:
+        session.out.line(known[which or "config"])
+
+
+def _text(value):
+    return (
+        ""
+        if value is None
+        else str(value).lower()
+        if isinstance(value, bool)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
+
+
+COMMANDS = (show, path)

@@ -1,0 +1,211 @@
+"""`daemon`: start, stop and look at the process that holds the database.
+
+Contract: interface.md, "The daemon's life".
+"""
+
+import os
+import sys
+
+from cpersona_daemon.shared import fields
+
+from .. import exits
+from ..declare.spec import PLAIN, command, option
+from ..terminal import panel
+
+_LONGEST_SECONDS = 10_000_000
+
+
+@command("daemon start", common=PLAIN)
+def start(session):
+    """Start the database's daemon, or find that it runs. Every other command does this by itself.
+
+    Example:
+      cpersona daemon start
+    """
+    hello = session.connection.hello
+    if session.out.as_json:
+        told = {name: hello.get(name) for name in ("pid", "version", "db")}
+        session.out.json({"running": True, **told, "socket": session.connection.places.socket})
+    else:
+        session.out.line(f"running\tpid {hello.get('pid')}")
+
+
+@command(
+    "daemon stop",
+    option("--timeout", "How long to wait for its end.", kind="float", default=60.0, metavar="SECONDS"),
+    common=PLAIN,
+)
+def stop(session, timeout):
+    """Stop the daemon: it finishes its writes and leaves. Where none runs, nothing happens, and that is success.
+
+    Example:
+      cpersona daemon stop
+    """
+    was = _stop(session, timeout)
+    if session.out.as_json:
+        session.out.json({"running": False, "was_running": was})
+    else:
+        session.out.line("stopped" if was else "not running")
+
+
+@command(
+    "daemon restart",
+    option("--timeout", "How long to wait for its end.", kind="float", default=60.0, metavar="SECONDS"),
+    common=PLAIN,
+)
+def restart(session, timeout):
+    """Stop the daemon and start one with the settings of now.
+
+    Example:
+      CPERSONA_LOG_LEVEL=debug cpersona daemon restart
+    """
+    _stop(session, timeout)
+    return start.run(session)
+
+
+def _stop(session, timeout):
+    """Stop the daemon and tell whether one ran. Raises Stop when it is still there after ``timeout`` seconds."""
+    from ..wire import client
+
+    if not 0 < timeout < _LONGEST_SECONDS:
+        raise exits.Usage("--timeout takes seconds, more than 0")
+    was = client.find_daemon(session.settings) is not None
+    if not client.stop_daemon(session.settings, timeout):
+        raise exits.Stop(
+            f"daemon stop: it is still at work after {timeout:g} s; try again, or read `cpersona daemon logs`",
+            fields.EXIT_RETRY,
+        )
+    return was
+
+
+@command("daemon status", common=PLAIN)
+def status(session):
+    """Show whether a daemon runs, and how it is. The exit status is the state: 0 running, 4 not running, 6 silent.
+
+    Versions, place, rows, indexes, calibration, embedder, queue, and for each method its calls with the median and
+    the slowest hundredth of the last 512 (p50, p99). --json has everything.
+
+    Example:
+      cpersona daemon status --json | jq .embedding
+    """
+    from ..wire import client
+
+    out, found = session.out, client.find_daemon(session.settings)
+    if found is None:
+        from cpersona_daemon.shared import paths
+
+        from ..wire import spool as spooling
+
+        places = paths.places(session.settings)
+        waiting, failed = spooling.counts(places.spool)
+        if out.as_json:
+            out.json(
+                {
+                    "running": False,
+                    "db": places.db,
+                    "socket": places.socket,
+                    "spool": {"waiting": waiting, "failed": failed},
+                }
+            )
+        else:
+            out.line("not running")
+            if waiting or failed:
+                out.record(("queued", f"{waiting} waiting, {failed} refused"))
+            out.note("every command starts it; `cpersona daemon start` does only that")
+        return fields.EXIT_UNREACHABLE
+    if not found.get("answers"):
+        if out.as_json:
+            out.json({"running": True, **found})
+        else:
+            out.line(f"silent\tpid {found.get('pid')}")
+        out.warn(
+            f"cpersona daemon status: it runs but {found.get('problem', 'does not answer')}; read `cpersona daemon logs`"
+        )
+        return fields.EXIT_RETRY
+    connection = client.connect(session.settings, start=False)
+    with connection:
+        response, code = connection.call("daemon_status", {})
+    outcome = exits.status_of(response, code, "daemon_status")
+    if out.as_json:
+        out.json({"running": True, **response})
+    elif outcome:
+        out.line(f"running\tpid {found.get('pid')}")
+    else:
+        panel.show(out, response)
+        for warning in response.get("warnings", ()):
+            out.warn(f"cpersona: {warning}")
+    if outcome:
+        out.warn("cpersona " + exits.failure_line("daemon status", response, code))
+    return outcome
+
+
+@command("daemon run", common=("db",))
+def run(session):
+    """Run the daemon in the foreground, its log on stderr, for a service manager or to watch it.
+
+    Example:
+      cpersona daemon run
+    """
+    from cpersona_daemon.shared import paths
+
+    environment = {**os.environ, "CPERSONA_DB_PATH": paths.places(session.settings).db}
+    sys.stderr.flush()
+    os.execve(sys.executable, [sys.executable, "-m", "cpersona_daemon.main", "--foreground"], environment)
+
+
+@command(
+    "daemon logs",
+    option("-n --lines", "Lines from the end.", kind="int", default=50, metavar="N", least=0),
+    option("-f --follow", "Go on with what is written from now on.", kind="flag", default=False),
+    common=("quiet", "db"),
+)
+def logs(session, lines, follow):
+    """Print the end of the daemon's log. It holds no memory content unless the log level is debug.
+
+    Example:
+      cpersona daemon logs -n 20
+      cpersona daemon logs -f
+    """
+    from cpersona_daemon.shared import files, paths
+
+    log = paths.places(session.settings).log
+    if follow:
+        session.out.flush()
+        # tail knows how to wait for a file and to follow it across a rotation.
+        os.execvp("tail", ["tail", "-n", str(lines), "-F", log])
+    try:
+        handle = open(files.opened(log), "rb")
+    except FileNotFoundError:
+        session.out.note(f"no log yet; it will be {log}")
+        return fields.EXIT_OK
+    with handle:
+        for line in _tail(handle, lines):
+            session.out.write(line)
+    return fields.EXIT_OK
+
+
+def _tail(handle, count):
+    """Return the last ``count`` lines of a file, reading backwards no more than they need."""
+    handle.seek(0, os.SEEK_END)
+    at, data = handle.tell(), b""
+    while at > 0 and data.count(b"\n") <= count:
+        step = min(65_536, at)
+        at -= step
+        handle.seek(at)
+        data = handle.read(step) + data
+    return data.splitlines(keepends=True)[-count:] if count else []
+
+
+@command("daemon socket", common=("quiet", "db"))
+def socket(session):
+    """Print where the daemon's socket is, whether or not it runs.
+
+    Example:
+      cpersona daemon socket
+    """
+    from cpersona_daemon.shared import paths
+
+    session.out.line(paths.places(session.settings).socket)
+
+
+COMMANDS = (start, stop, restart, status, run, logs, socket)

@@ -1,0 +1,406 @@
+"""`git`: keep a note of every commit, from a hook as it is made and from history.
+
+Contract: issue "A tool to live in", Git; interface.md, "The commands".
+"""
+
+import os
+import sys
+
+from cpersona_daemon.shared import fields
+
+from .. import exits, githook
+from ..declare.spec import WRITES, argument, command, option
+from ..git import commits
+from ..terminal import cuts
+
+_COMMON = ("agent", "project", "json", "quiet", "db")
+IN_FLIGHT = 64
+
+
+@command("git install", common=_COMMON)
+def install(session):
+    """Note every commit that is made here from now on: hooks for this repository, beside those that are there already.
+
+    A commit, a merge, a pull that merges, a picked, reverted or mailed patch is noted; amend and rebase replace the notes.
+    What a fast-forward brings was made by others and is not; `git backfill` notes that too.
+
+    They take a moment, need no daemon and never fail a commit. What they are told here (--db, --agent,
+    --project) is kept for them; everything else they read where it applies when they run, so options stay out
+    unless they are given. Again it renews them, after an upgrade for instance.
+
+    Example:
+      cpersona git install
+      cpersona git install --agent backend
+    """
+    from ..git import hooks
+
+    repository = commits.Repository.open()
+    given = {"db": "db_path", "agent": "agent", "project": "project"}
+    state = {name: session.options[option] for option, name in given.items() if session.options.get(option) is not None}
+    if "db_path" in state:
+        state["db_path"] = os.path.abspath(os.path.expanduser(state["db_path"]))
+    repository.state = state
+    try:
+        repository.root()
+    except commits.GitFailed:
+        pass  # no commit yet; the first one is the root
+    _try_hook()
+    commits.write_state(repository.common, state)
+    where, done = hooks.install(repository)
+    if session.out.as_json:
+        session.out.json(
+            {
+                "ok": True,
+                "hooks_directory": where,
+                "hooks": done,
+                "repository": repository.name,
+                "root": state.get("root", ""),
+            }
+        )
+    else:
+        session.out.records((name, done[name], os.path.join(where, name)) for name in hooks.NAMES)
+    inside = _inside_work_tree(repository, where)
+    if inside:
+        session.out.note(
+            f"core.hooksPath lies in the work tree ({inside}): do not commit the marked block, it holds paths of this machine"
+        )
+    for variable in ("CPERSONA_DB_PATH", "CPERSONA_AGENT", "CPERSONA_PROJECT"):
+        if os.environ.get(variable) and variable[9:].lower() not in state:
+            session.out.note(
+                f"{variable} is set here; a hook that runs without it uses its own settings; give the option to install to fix it"
+            )
+    session.out.note("`cpersona git backfill` notes the commits that are there already")
+
+
+def _try_hook():
+    """Run what the hooks will run, so that what cannot work is said now and not at a commit."""
+    import subprocess
+
+    from ..git import hooks
+
+    program, *arguments = hooks.command("print('ready')")
+    tried = subprocess.run([program, *arguments], env={}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if tried.stdout != "ready\n":
+        said = (tried.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        raise exits.Stop(
+            f"git install: {program} cannot run the hook by itself: {said}; install cpersona-cli into an environment of its own"
+        )
+
+
+def _inside_work_tree(repository, where):
+    try:
+        top = os.path.realpath(repository.git.line("rev-parse", "--show-toplevel"))
+    except commits.GitFailed:
+        return ""
+    inside = where.startswith(top + os.sep) and not where.startswith(repository.common + os.sep)
+    return os.path.relpath(where, top) if inside else ""
+
+
+@command("git uninstall", common=("json", "quiet"))
+def uninstall(session):
+    """Remove the hooks of this repository and leave the others' as they were. The notes stay.
+
+    Example:
+      cpersona git uninstall
+    """
+    from ..git import hooks
+
+    repository = commits.Repository.open()
+    where, done = hooks.uninstall(repository)
+    try:
+        os.unlink(os.path.join(repository.common, commits.STATE))
+    except FileNotFoundError:
+        pass
+    if session.out.as_json:
+        session.out.json({"ok": True, "hooks_directory": where, "hooks": done})
+    else:
+        session.out.records((name, done[name], os.path.join(where, name)) for name in hooks.NAMES)
+
+
+@command("git status", common=_COMMON)
+def status(session):
+    """Show whether commits here are noted, where the hooks are, and what waits for a daemon. Starts none.
+
+    Exit 0 when they are installed and sound, 3 when not installed, 1 when something is wrong with them.
+
+    Example:
+      cpersona git status
+    """
+    from cpersona_daemon.shared.paths import places
+
+    from ..git import hooks
+    from ..wire import spool as spooling
+
+    repository = commits.Repository.open()
+    where, found = hooks.state(repository)
+    armed = repository.state is not None
+    settings = githook.settings_of(repository) if armed else session.settings
+    waiting, failed = spooling.counts(places(settings).spool)
+    try:
+        root = repository.root()
+    except commits.GitFailed:
+        root = ""
+    facts = {
+        "repository": repository.name,
+        "branch": repository.branch(),
+        "root": root,
+        "hooks_directory": where,
+        "hooks": found,
+        "agent": settings.agent,
+        "project": settings.project,
+        "db": places(settings).db,
+        "queued": waiting,
+        "refused": failed,
+    }
+    sound = set(found.values()) == {"installed"}
+    facts["state"] = (
+        "installed" if armed and sound else "damaged" if armed or "installed" in found.values() else "not installed"
+    )
+    if session.out.as_json:
+        session.out.json(facts)
+    else:
+        rows = [(name, facts[name]) for name in ("state", "repository", "branch", "root")]
+        rows += [(name, found[name], os.path.join(where, name)) for name in hooks.NAMES]
+        rows += [(name, facts[name]) for name in ("agent", "project", "db", "queued", "refused")]
+        session.out.records(rows)
+    if facts["state"] == "damaged":
+        wrong = (
+            ", ".join(f"{name} is {state}" for name, state in found.items() if state != "installed")
+            or "what they were told is gone"
+        )
+        session.out.warn(
+            f"cpersona git status: the hooks are not as they should be ({wrong}); run `cpersona git install` again"
+        )
+        return fields.EXIT_FAILED
+    if failed:
+        session.out.warn(
+            f"cpersona git status: {failed} queued writes were refused; their reasons lie in {places(settings).spool}/failed"
+        )
+    return fields.EXIT_OK if armed else fields.EXIT_NOTHING
+
+
+@command(
+    "git note",
+    argument("revisions", "Commits to note; without any the latest one.", many=True, required=False, metavar="REV…"),
+    option(
+        "--queue", "Where no daemon can be reached, keep them for the next one and exit 0.", kind="flag", default=False
+    ),
+    common=(*WRITES, *_COMMON),
+)
+def note(session, revisions, queue):
+    """Note single commits now, whether or not hooks are installed. A commit that is noted already is skipped.
+
+    Example:
+      cpersona git note
+      cpersona git note v1.0 HEAD~3 --queue
+    """
+    from ..wire.interrupts import each
+
+    repository, status = commits.Repository.open(), fields.EXIT_OK
+    settings = _settings(session, repository)
+
+    def keep(commit):
+        nonlocal status
+        params = commits.store_params(commit, repository, settings, _branch(repository, commit))
+        answer = session.ask("store", params, queue=queue)
+        status = status or answer.status
+        if not session.show(answer):
+            session.out.record((commit["commit"], answer.response.get("result"), _ref(answer.response)))
+        if cut := commits.cut_of(params):
+            session.out.warn(f"cpersona git note: the message of {commit['commit'][:12]} was cut: {cuts.kept(cut)}")
+
+    each(
+        session,
+        list(repository.commits(*(_revisions(repository, revisions) or ["HEAD"]))),
+        keep,
+        lambda commit: commit["commit"][:12],
+    )
+    return status
+
+
+@command(
+    "git backfill",
+    argument(
+        "range",
+        "A branch, a tag or A..B, as git log takes it; without it all that led to HEAD.",
+        required=False,
+        metavar="RANGE",
+    ),
+    option("--all", "Every branch and tag.", kind="flag", default=False),
+    option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
+    common=(*WRITES, *_COMMON),
+)
+def backfill(session, range, all, batch):
+    """Note the commits of history, oldest first. What is noted already is skipped, so it may be stopped and run again.
+
+    Ends with totals; progress is shown on a terminal. A message is kept up to its first 15,000 characters; how many
+    messages were longer is counted as cut.
+
+    Example:
+      cpersona git backfill
+      cpersona git backfill v1.0..main
+    """
+    repository = commits.Repository.open()
+    settings = _settings(session, repository)
+    if all and range:
+        raise exits.Usage("git backfill takes a RANGE or --all, not both")
+    asked = ["--all"] if all else [range or "HEAD"]
+    if asked[0].startswith("-") and not all:
+        raise exits.Usage(f"{range!r} is no range of commits; give a branch or A..B")
+    with _Backfill(session) as run:
+        run.tell("reading history")
+        run.total = int(repository.git.line("rev-list", "--count", *asked, "--"))
+        run.tell("starting the daemon")
+        session.connection  # where no daemon can be had, nothing has begun and nothing ends early
+        _note_history(session, repository, settings, asked, batch, run)
+    counts = run.counted()
+    if session.out.as_json:
+        session.out.json({"ok": not run.counts["rejected"], "commits": run.total, **counts})
+    else:
+        session.out.records(counts.items())
+    if run.paused:
+        session.out.warn(
+            f"cpersona git backfill: {run.paused:,} of the skipped are kept nowhere: persistence is paused; `cpersona resume` keeps again"
+        )
+    return run.status
+
+
+def _note_history(session, repository, settings, asked, batch, run):
+    from ..wire.interrupts import Interrupts
+
+    with Interrupts() as interrupts:
+        interrupts.attend(session.connection)
+        repository.git.wait = interrupts.for_input
+        run.tell("reading history")  # git walks all of it before it shows the oldest
+        try:
+            for commit in repository.commits("--reverse", *asked, "--", traverse=True):
+                interrupts.check()
+                params = commits.store_params(commit, repository, settings, _branch(repository, commit))
+                if batch is not None:
+                    params["batch"] = batch
+                run.add(commit["commit"], session.signed("store", params))
+            run.finish()
+        except BrokenPipeError:
+            raise
+        except BaseException:
+            known = run.settle(interrupts)
+            run.close()
+            lost = "" if known else f"; {run.waiting} more were under way, what became of them is not known"
+            session.out.warn(
+                f"cpersona git backfill: ended early: {'' if known else 'at least '}{run.said()}{lost}; run it again, what is noted already is skipped"
+            )
+            interrupts.check()  # git gets the Ctrl-C of a terminal too; that it ended is no failure of its own
+            raise
+
+
+class _Backfill:
+    """Stores on their way, at most ``IN_FLIGHT`` at once, and what became of them."""
+
+    def __init__(self, session):
+        from ..terminal import render
+
+        self._session, self.total = session, 0
+        self.counts = {"stored": 0, "skipped": 0, "rejected": 0}
+        self.cut = self.paused = 0
+        self.status = fields.EXIT_OK
+        self._waiting = {}
+        self._shown = render.waiting(sys.stderr.isatty() and not session.out.quiet)
+
+    def __enter__(self):
+        if self._shown is not None:
+            self._shown.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    @property
+    def waiting(self):
+        return len(self._waiting)
+
+    def tell(self, stage):
+        """Say on a terminal what is being done before there is anything to count."""
+        if self._shown is not None:
+            self._shown({"stage": stage})
+
+    def add(self, commit, params):
+        while len(self._waiting) >= IN_FLIGHT:
+            self._receive()
+        self._waiting[self._session.connection.send("store", params)] = commit, commits.cut_of(params) is not None
+
+    def settle(self, interrupts):
+        """Take in the answers that come within the grace of a run that ends early; false where some did not come."""
+        from ..wire.client import CallFailed
+
+        interrupts.hurry()
+        try:
+            while self._waiting:
+                self._receive()
+        except (KeyboardInterrupt, CallFailed, exits.Stop):
+            return False
+        return True
+
+    def counted(self):
+        """Return what became of the commits; where messages were cut, of how many."""
+        return {**self.counts, **{name: count for name, count in (("cut", self.cut), ("paused", self.paused)) if count}}
+
+    def finish(self):
+        while self._waiting:
+            self._receive()
+        self.close()
+
+    def close(self):
+        if self._shown is not None:
+            self._shown.__exit__(None, None, None)
+            self._shown = None
+
+    def said(self):
+        return f"{', '.join(f'{count:,} {name}' for name, count in self.counts.items())} of {self.total:,} commits" + (
+            f"; {self.cut:,} messages are cut" if self.cut else ""
+        )
+
+    def _receive(self):
+        request, response, code = self._session.connection.receive()
+        (commit, cut), failed = self._waiting.pop(request), exits.status_of(response, code)
+        if failed and code is not None and fields.ERRORS[code][1]:
+            raise exits.Stop("git backfill: " + exits.failure_line(commit[:12], response, code), failed)
+        if failed:
+            self.status = self.status or failed
+            self._session.out.warn("cpersona " + exits.failure_line(f"git backfill {commit[:12]}", response, code))
+        result = "rejected" if failed else response.get("result", "stored")
+        self.counts[result] = self.counts.get(result, 0) + 1
+        self.cut += not failed and (cut or "cut" in response)
+        self.paused += response.get("persisted") is False
+        if self._shown is not None:
+            self._shown({"done": sum(self.counts.values()), "total": self.total, "stage": "commits"})
+
+
+def _settings(session, repository):
+    """Return the settings of this command; what `git install` was told stands where no option does."""
+    state, options = repository.state or {}, session.options
+    for key, name in (("db", "db_path"), ("agent", "agent"), ("project", "project")):
+        if options.get(key) is None and isinstance(state.get(name), str):
+            options[key] = state[name]
+    return session.settings
+
+
+def _revisions(repository, revisions):
+    """Return the ids that revisions name. Raises GitFailed for one that names no commit."""
+    return [
+        repository.git.line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        for revision in revisions
+    ]
+
+
+def _branch(repository, commit):
+    """Return the branch by which a commit was reached; HEAD is the branch that it stands on."""
+    reached = commit["reached_by"].removeprefix("refs/heads/")
+    return repository.branch() if reached in ("", "HEAD") or reached == commit["commit"] else reached
+
+
+def _ref(response):
+    number = response.get("id")
+    return f"mem:{number}" if isinstance(number, int) else response.get("queued", "")
+
+
+COMMANDS = (install, uninstall, status, note, backfill)

@@ -1,0 +1,226 @@
+"""The concepts, in a page each: `cpersona help TOPIC`. Every line that begins with `$` is run by a test.
+
+Contract: interface.md, `help TOPIC`; the seeds' sections that each page names in plain words.
+"""
+
+from ..declare import catalogue, guessing, spec
+from ..exits import Usage
+
+TOPICS = {
+    "order": (
+        "why the best row is the last one",
+        """
+A recall prints its rows in ascending order: the last row is the best, nearest
+your prompt. Agents attend most to the end of what they read, and so do people
+at a terminal.
+
+    $ cpersona store "The release branch is cut every second Tuesday"
+    $ cpersona recall "release branch" -n 3
+
+The column `rank` counts from the best: rank 1 is printed last. --best-first
+turns the rows round, --top prints the best row alone, and --json says
+"order": "best_last", so that no script has to guess.
+
+    $ cpersona recall "release branch" --best-first
+    $ cpersona recall "release branch" --top
+
+`cpersona context` is different: it merges what was recalled with a
+conversation by time. Rows without a readable time come first, so that the end
+of the list is what is really newest.
+""",
+    ),
+    "scores": (
+        "what the number beside a row means",
+        """
+Each scored row names its signal and the score that the gate compared:
+
+    blend   the default mode: how far the cosine stands above what unrelated
+            rows of this store and questions about anything have, plus how much
+            of the question's words the row holds (coverage), plus a share of its
+            neighbour's. Absolute.
+    cosine  similarity of question and row, from -1 to 1. Absolute: comparable between questions.
+    rrf     a sum of reciprocal ranks, for a row that only words found. Positions, not closeness.
+    rsf     relative to this question: the best of nothing scores as high as the best of everything.
+
+A score orders the rows of one answer. Only a blend and a cosine may be compared
+between questions. --absolute shows the cosine and the coverage of each row.
+
+    $ cpersona store "The cache is warmed at 05:30 by a systemd timer"
+    $ cpersona recall "when is the cache warmed?" --json
+    $ cpersona recall "when is the cache warmed?" --explain
+
+--explain shows each list's part in the score, the threshold and the verdict;
+--why-not REF names the stage that dropped a row, and the number it missed by.
+""",
+    ),
+    "gate": (
+        "why a recall may answer nothing",
+        """
+In the mode blend the best row must reach a threshold, and others half of it;
+a row that holds a rare identifier of the question always passes. A question
+that names what no row holds must be met better, and so must one about a person
+whom many rows name, in words that no row holds. In the other modes each row is
+compared by itself, with a threshold that follows from the number of rows,
+from the embedder, or from a calibration measured on your own rows. An empty
+recall exits 0 and says on stderr how many rows were looked at; --fail-empty
+makes it exit 3.
+
+    $ cpersona store "Invoices are numbered by year"
+    $ cpersona recall "how are invoices numbered?"
+    $ cpersona precision get
+
+`cpersona calibrate` measures, `cpersona precision set strict` asks for fewer
+and surer rows, `lenient` for more. --deep halves the thresholds for one
+question. In the modes rrf, rsf and cascade a word match that lies far in
+meaning may fall to a calibrated gate, under rrf with the builtin embedder no
+identifier; `cpersona exists TEXT` answers by words alone.
+""",
+    ),
+    "window": (
+        "how far back vector search looks",
+        """
+CPERSONA_MAX_MEMORIES (10,000) is no limit of storage. It is how many of the
+newest rows vector search considers; older rows are still found by their
+words. Raising it also removes a preference for the recent.
+CPERSONA_VECTOR_REACH adds older rows as a second list without moving the
+first.
+
+    $ cpersona recall "anything" --set vector_reach=20000
+    $ cpersona config show
+""",
+    ),
+    "axes": (
+        "agents, projects, channels and sources",
+        """
+An agent never sees another agent's rows. Within one agent, a project sees its
+own rows and the global pool, and a channel sees its own rows and those
+without a channel. No project given means no filter; an empty one (--project
+'') means the global pool alone.
+
+    $ cpersona store "Use tabs in this repository" --agent coder --project web
+    $ cpersona recall "tabs or spaces" --agent coder --project web
+    $ cpersona list --agent coder
+
+--source-id takes one source, or all that begin alike when it ends in a sign:
+`user:` finds `user:10`. Defaults come from CPERSONA_AGENT, CPERSONA_PROJECT
+and CPERSONA_CHANNEL, or the config file.
+""",
+    ),
+    "dedup": (
+        "why storing twice is harmless",
+        """
+The same text in the same place is kept once, and so is the same --id. The
+second store answers `skipped`, which is a success: a script may send
+everything again.
+
+    $ cpersona store "Backups run at two" --id backups
+    $ cpersona store "Backups run at two" --id backups
+    $ cpersona store "Backups run at three" --id backups --on-conflict update
+
+A skip never changes the stored row, even when the text differs under the same
+id. Use --on-conflict update, `cpersona update REF`, or delete and store.
+--fail-if-skipped makes a skip exit 3. A locked row cannot be changed or
+deleted; a lock protects, it does not raise a row in any answer.
+""",
+    ),
+    "backup": (
+        "keeping a copy, and getting it back",
+        """
+`cpersona backup FILE` writes database, calibration and settings as one
+verified file while the daemon runs. Do not copy the .db alone: what was
+written last may still stand in the file beside it.
+
+    $ cpersona store "Something worth keeping"
+    $ cpersona backup /tmp/cpersona-topic.backup
+    $ cpersona export --agent default /tmp/cpersona-topic.jsonl
+
+`cpersona restore FILE` verifies the file first and moves the present database
+aside. `cpersona export` and `import` carry one agent's rows as JSON lines
+between machines; what is there already is skipped.
+""",
+    ),
+    "time": (
+        "how times are read and written",
+        """
+Every stamp names an instant; one without an offset means UTC. Options that
+take a time understand an ISO instant, a date (its whole UTC day) or an age
+such as 90m, 3h or 2d.
+
+    $ cpersona store "The fair opens" --at 2026-03-01T09:00:00+01:00
+    $ cpersona recall "fair" --as-of 2d
+
+--as-of shows the rows of today that were stored by then. What a row said
+before it was changed, and a row that was deleted, are not kept: the answer
+says how many rows were changed and how many deleted since (with --json in
+`as_of`). Rows from a file or of another agent come with their own times and
+without their past, and a store of an early version has none either:
+`recorded_since` is the time before which nothing was counted.
+
+A row keeps the stamp as you wrote it. A stamp far ahead of the clock is kept
+and said to be.
+""",
+    ),
+    "scripts": (
+        "using it from a program",
+        """
+Off a terminal each row is one line with tabs between its fields, without
+colours; data is on stdout and everything else on stderr. --json prints the
+whole answer of the daemon; in it a row is always named by its `ref`, and a key
+that you gave it is its `id`. Commands that show rows take --fields and
+--format to say what of each, --max-chars for how much in all, and `-0`, which
+ends records with NUL and leaves text as it is.
+
+    $ cpersona recall "anything" --json
+    $ cpersona list --since 1d --format '{ref}\t{content}'
+    $ cpersona call recall '{"agent_id": "default", "query": "anything"}'
+
+`cpersona call --stdin` reads {"id", "method", "params"} lines and answers
+{"id", "response"} lines, each as soon as it is ready. `store --jsonl FILE`
+reports an outcome per line and ends with totals. The exit codes: 0 done, 1
+refused, 2 usage, 3 nothing found, 4 no daemon, 5 denied, 6 try again, 7
+critical, 130 interrupted.
+""",
+    ),
+}
+
+
+@spec.command(
+    "help",
+    spec.argument(
+        "words",
+        "A topic or the words of a command; without any the topics are listed.",
+        many=True,
+        required=False,
+        metavar="TOPIC|COMMAND",
+        values="topics",
+    ),
+    common=("quiet",),
+)
+def help_(session, words):
+    """Explain one concept on a page: order, scores, gate, window, axes, dedup, backup, time, scripts; or one command.
+
+    Example:
+      cpersona help order
+      cpersona help daemon start
+    """
+    if not words:
+        for name, (summary, _) in TOPICS.items():
+            session.out.line(f"{name:<8} {summary}")
+        session.out.note("`cpersona help COMMAND` explains a command, `cpersona --help` lists them")
+        return None
+    name = words[0]
+    if words == [name] and name in TOPICS:
+        summary, text = TOPICS[name]
+        for line in (f"{name}: {summary}", *text.rstrip().split("\n")):
+            session.out.line(line)
+        if name in catalogue.ENTRIES:
+            session.out.note(f"`cpersona {name} --help` explains the command")
+        return None
+    if name in catalogue.ENTRIES:
+        from ..declare import app
+
+        return app.run([*words, "--help"])
+    raise Usage(f"{guessing.unknown('', [name])}; the topics are {', '.join(TOPICS)}")
+
+
+COMMANDS = (help_,)

@@ -1,0 +1,199 @@
+"""`backup` and `restore`: the whole store as one verified file, and back.
+
+Restoring needs a process that reads databases, which this one does not: `cpersonad --restore` does it while no daemon has the
+database; here is what comes before, asking the daemon to leave, and after, saying what was done.
+
+Contract: issue "A tool to live in" (backup, restore); interface.md, "Exit codes".
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+from cpersona_daemon.shared import fields
+
+from .. import exits
+from ..declare.spec import PLAIN, argument, command, option
+from ..terminal import render
+
+_ROWS = ("memories", "episodes", "profiles")
+_NAMED = 5  # rows that are named one by one
+# How often a daemon that somebody else's command starts meanwhile is asked to leave.
+_ATTEMPTS = 3
+
+
+@command(
+    "backup", argument("file", "Where to write; a name that ends in gz is compressed.", values="files"), common=PLAIN
+)
+def backup(session, file):
+    """Write database, calibration and settings as one file, while everybody goes on reading and writing.
+
+    Which database was saved, and how much is in it, is said; that it is empty is said with --quiet too.
+
+    The file appears whole, private and checked, or not at all; the copy is the store of one moment. Tokens are
+    left out. `restore` brings it back, on an empty machine too.
+
+    Example:
+      cpersona backup ~/backups/cpersona-$(date +%F).tar.gz
+    """
+    params = {"output_path": os.path.abspath(file)}
+    progress = render.waiting(sys.stderr.isatty() and not session.out.quiet)
+    if progress is None:
+        answer = session.ask("backup_database", params)
+    else:
+        with progress:
+            answer = session.ask("backup_database", params, progress=progress)
+    if not session.show(answer):
+        response = answer.response
+        session.out.line(response.get("path", params["output_path"]))
+        if response.get("without"):
+            session.out.warn(
+                f"cpersona backup: the backup is without what is not cpersona's own: {', '.join(response['without'])}"
+            )
+        saved = response.get("database", session.connection.places.db)
+        session.out.note(
+            f"saved {saved}: {_counted(response)}; {response.get('bytes')} bytes, verified; `cpersona restore {file}` brings it back"
+        )
+        if not any(response.get(name) for name in _ROWS):
+            session.out.warn(
+                f"cpersona backup: the database that was saved, {saved}, is empty; --db FILE or CPERSONA_DB_PATH names another one"
+            )
+    return answer.status
+
+
+@command(
+    "restore",
+    argument("file", "A file that backup wrote.", values="files"),
+    option("--check", "Verify the file and change nothing.", kind="flag", default=False),
+    option(
+        "--settings",
+        "Write the settings of the backup too, where there is no config file.",
+        kind="flag",
+        default=False,
+        name="with_settings",
+    ),
+    option("--force", "Have the daemon leave although others are at work with it.", kind="flag", default=False),
+    common=PLAIN,
+)
+def restore(session, file, check, with_settings, force):
+    """Put a backup in the place of the database. What was there is moved aside, never overwritten.
+
+    The file is verified first, whoever made it: its shape and sizes, checksums, the database in it object by object and
+    its settings. Then the daemon is asked to leave; the next command starts one again. Settings are written only with
+    --settings, only where there is no config file, and never those that say where something lies, whom something is
+    sent to, or a secret; else they are compared.
+
+    Example:
+      cpersona restore ~/backups/cpersona-2026-03-01.tar.gz --check
+      cpersona restore ~/backups/cpersona-2026-03-01.tar.gz
+    """
+    out, path = session.out, os.path.abspath(file)
+    if check and force:
+        raise exits.Usage("restore: --check changes nothing and --force has the daemon leave; give one of them")
+    if check and with_settings:
+        raise exits.Usage("restore: --check changes nothing and --settings writes them; give one of them")
+    if not os.path.isfile(path):
+        raise exits.Stop(f"restore: there is no file {file!r}; give the path of a file that `cpersona backup` wrote")
+    told = _program(session, [path, "--check"])
+    if not check:
+        told = _restore(session, [path, *(["--settings"] if with_settings else [])], force)
+    if out.as_json:
+        out.json(told)
+        return fields.EXIT_OK
+    if told.get("unfit"):
+        named = ", ".join(f"{row['ref']} ({row['reason']})" for row in told["unfit"][:_NAMED])
+        out.warn(
+            f"cpersona restore: {len(told['unfit'])} rows can be restored and not be shown: {named}{', …' if len(told['unfit']) > _NAMED else ''}"
+        )
+    if check:
+        out.line(path)
+        out.note(f"sound: {_counted(told)}, written {told.get('created_at')} by version {told.get('version')}")
+        return fields.EXIT_OK
+    out.line(told["restored"])
+    out.note(f"{_counted(told)}, as of {told.get('created_at')}")
+    if told.get("moved_aside"):
+        out.note(f"what was there is now {told['moved_aside']}; delete it once you are content")
+    if told.get("settings") == "written":
+        out.note(f"the settings were written to {told.get('config')}")
+    elif told.get("offered_settings"):
+        import shlex
+
+        out.note(
+            f"the backup has settings too ({', '.join(told['offered_settings'])}); `cpersona restore {shlex.quote(file)} --settings` writes them where there is no config file"
+        )
+    for name, why in told.get("refused_settings", {}).items():
+        out.warn(f"cpersona restore: {name} was not written: {why}")
+    if told.get("differing_settings"):
+        out.warn(
+            f"cpersona: these settings differ from the backup's and stay as they are: {', '.join(told['differing_settings'])}; `cpersona config show` lists yours"
+        )
+    return fields.EXIT_OK
+
+
+def _restore(session, arguments, force):
+    for attempt in range(_ATTEMPTS):
+        _let_leave(session, force)
+        try:
+            return _program(session, arguments)
+        except exits.Stop as stop:
+            if stop.exit_status != fields.EXIT_RETRY or attempt == _ATTEMPTS - 1:
+                raise
+
+
+def _let_leave(session, force):
+    """Have the daemon leave. Raises Stop when it is at work for others, unless that is what is wanted."""
+    from ..wire import client
+
+    found = client.find_daemon(session.settings)
+    if found is None:
+        return
+    spared = "and nothing was changed; try again later, or give --force to have it leave all the same"
+    if not found.get("answers") and not force:
+        raise exits.Stop(f"restore: the daemon does not answer (pid {found.get('pid')}), {spared}", fields.EXIT_RETRY)
+    try:
+        gone = client.stop_daemon(session.settings, unless_others=not force)
+    except client.CallFailed as error:
+        if error.code != "busy":
+            raise
+        raise exits.Stop(f"restore: {error.message}, {spared}", fields.EXIT_RETRY) from None
+    if not gone:
+        raise exits.Stop(
+            "restore: the daemon is still at work, and nothing was changed; read `cpersona daemon logs`, then try again",
+            fields.EXIT_RETRY,
+        )
+
+
+def _program(session, arguments):
+    """Run `cpersonad --restore` and return what it says. Raises Stop with its reason."""
+    from cpersona_daemon.shared import paths
+
+    environment = {**os.environ, "CPERSONA_DB_PATH": paths.places(session.settings).db}
+    done = subprocess.run(
+        [sys.executable, "-m", "cpersona_daemon.main", "--restore", *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+    )
+    try:
+        told = json.loads(done.stdout)
+    except ValueError:
+        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it said nothing"]
+        raise exits.Stop(
+            f"restore: the daemon's program failed: {last[0]}; `cpersona doctor` looks at the installation"
+        ) from None
+    if done.returncode:
+        if session.out.as_json:
+            session.out.json(told)
+        raise exits.Stop(
+            exits.failure_line("restore", told, told.get("code"), "" if told.get("code") == "refused" else None),
+            done.returncode,
+        )
+    return told
+
+
+def _counted(told):
+    return ", ".join(f"{told.get(name, 0)} {name}" for name in _ROWS)
+
+
+COMMANDS = (backup, restore)

@@ -1,0 +1,1 @@
+"""How a command is declared, and what is made of the declarations: the Typer tree, manual pages, completions."""

@@ -1,0 +1,226 @@
+"""What may stand where the cursor is: the values that a shell offers for an option or an argument.
+
+A completion script calls `cpersona __complete WORD…` with the words behind `cpersona` up to the cursor, the last of them
+the one that is being typed, '' for none. Names and refs are asked of a daemon that runs, for SECONDS at most; none is
+started, and nothing is ever said but values.
+"""
+
+import os
+
+from ..terminal.output import one_line
+from . import catalogue, spec
+
+SECONDS = 1.0
+ROWS = 50  # refs that are offered, the newest
+_PREVIEW = 60
+_FILES = 1  # the exit status that says that a file may be meant as well
+
+
+class Place:
+    """Where the cursor is: the ``parameter`` whose value it is (None for none), the ``text`` so far and what stands ``before`` it
+    in the same word (`--agent=`); the common ``options`` and the ``given`` arguments of the command line.
+    """
+
+    __slots__ = ("parameter", "before", "text", "options", "given")
+
+    def __init__(self, parameter, text, before="", options=None, given=()):
+        self.parameter, self.text, self.before, self.options, self.given = (
+            parameter,
+            text,
+            before,
+            options or {},
+            list(given),
+        )
+
+
+def main(words):
+    """Print a value and what it is, between them a tab, one a line; return 1 where a file may be meant, else 0."""
+    import signal
+
+    # The answer of a daemon that is at work comes too late for whoever waits at a prompt.
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    place = place_of(words or [""])
+    if place.parameter is not None and place.parameter.values == "files":
+        return _FILES
+    for value, said in offered(place):
+        print(f"{place.before}{value}\t{said}" if said else place.before + value)
+    return 0
+
+
+def place_of(words):
+    """Return the Place of the last of the words behind `cpersona`."""
+    *rest, current = words
+    rest.reverse()
+    command, path, options, given, dashes = None, [], {}, [], False
+    flags = _flags(spec.COMMON)
+    while rest:
+        word = rest.pop()
+        if word == "--" and not dashes:
+            dashes = True
+        elif word[:1] == "-" and len(word) > 1 and not dashes:
+            name, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
+            key, parameter = flags.get(name, (None, None))
+            if parameter is not None and parameter.kind != "flag" and not equals:
+                if not rest:
+                    return Place(parameter, current, options=options, given=given)
+                value = rest.pop()
+            if key is not None:
+                options[key] = value
+        elif command is None:
+            path.append(word)
+            command = _command(path)
+            if command is None and len(path) > (path[0] in catalogue.FAMILIES):
+                return Place(None, current)  # no command of ours: nothing is known of what follows
+            if command is not None:
+                flags = _flags({key: spec.COMMON[key] for key in command.common}, command.parameters)
+        else:
+            given.append(word)
+    if current[:1] == "-" and not dashes:
+        name, equals, value = current.partition("=")
+        parameter = flags.get(name, (None, None))[1]
+        return (
+            Place(parameter, value, f"{name}=", options, given)
+            if equals and name.startswith("--")
+            else Place(None, current)
+        )
+    arguments = [parameter for parameter in command.parameters if not parameter.flags] if command is not None else []
+    if len(given) >= len(arguments):
+        arguments = arguments[-1:] * (len(given) + 1) if arguments and arguments[-1].many else []
+    return Place(arguments[len(given)] if len(given) < len(arguments) else None, current, options=options, given=given)
+
+
+def _command(path):
+    return (
+        next((command for command in catalogue.declared(path[0]) if list(command.path) == path), None)
+        if path[0] in catalogue.ENTRIES
+        else None
+    )
+
+
+def _flags(common, own=()):
+    found = {flag: (key, parameter) for key, parameter in common.items() for flag in parameter.flags}
+    return found | {flag: (None, parameter) for parameter in own for flag in parameter.flags}
+
+
+def offered(place):
+    """Return the (value, what it is) pairs that go on like the text at a place; none where nothing is known, or nobody answers in time."""
+    parameter = place.parameter
+    if parameter is None:
+        return []
+    if parameter.name == "fields":
+        return _listed(parameter.values, place.text)
+    values = parameter.choices or parameter.values
+    try:
+        found = (
+            [(word, "") for word in values] if isinstance(values, tuple) else SOURCES[values](place) if values else []
+        )
+        return [
+            (value, one_line(said)) for value, said in found if value.startswith(place.text) and value.isprintable()
+        ]
+    except Exception:
+        return []  # whatever is wrong is said by the command itself, once it is run
+
+
+def _listed(names, text):
+    """Offer the names that go on like the last one of a list between commas, those left out that it holds already."""
+    before, comma, last = text.rpartition(",")
+    return [(f"{before}{comma}{name}", "") for name in names if name.startswith(last) and name not in before.split(",")]
+
+
+def _settings(place):
+    from cpersona_daemon.shared import settings
+
+    return [(setting.name, setting.meaning) for setting in settings.TABLE]
+
+
+def _overrides(place):
+    from cpersona_daemon.shared import settings
+
+    found = []
+    for name in settings.SCOPED[settings.RETRIEVAL]:
+        setting = settings.BY_NAME[name]
+        words = setting.choices or (("true", "false") if setting.kind == "bool" else ())
+        found += (
+            [(f"{name}=", setting.meaning)] if "=" not in place.text else [(f"{name}={word}", "") for word in words]
+        )
+    return found
+
+
+def _methods(place):
+    from cpersona_daemon.shared import fields
+
+    return [(method, "") for method in fields.METHODS]
+
+
+def _topics(place):
+    if place.given:
+        return (
+            [(command.path[1], "") for command in catalogue.declared(place.given[0])]
+            if place.given[0] in catalogue.FAMILIES and len(place.given) == 1
+            else []
+        )
+    from ..commands.help import TOPICS
+
+    return [(name, summary) for name, (summary, _) in TOPICS.items()] + [
+        (name, phrase) for name, (_, phrase) in catalogue.ENTRIES.items() if name not in TOPICS
+    ]
+
+
+def _agents(place):
+    return [(name, "") for name in _ask(place, "list_axes", {})["agents"]]
+
+
+def _projects(place):
+    return [(name, "") for name in _ask(place, "list_axes", None)["projects"]]
+
+
+def _channels(place):
+    return [(name, "") for name in _ask(place, "list_axes", None)["channels"]]
+
+
+def _memories(place):
+    return [
+        (row["ref"], row["content"][:_PREVIEW]) for row in _ask(place, "list_memories", None, limit=ROWS)["memories"]
+    ]
+
+
+def _episodes(place):
+    return [
+        (row["ref"], row["summary"][:_PREVIEW]) for row in _ask(place, "list_episodes", None, limit=ROWS)["episodes"]
+    ]
+
+
+def _refs(place):
+    return [
+        *([] if place.text.startswith("ep:") else _memories(place)),
+        *([] if place.text.startswith("mem:") else _episodes(place)),
+    ]
+
+
+def _ask(place, method, params, **more):
+    """Ask the daemon that runs; without ``params`` about the agent that the command line means. Raises CallFailed where none runs."""
+    from ..session import Session
+    from ..wire import client
+
+    session = Session("", place.options)
+    session.out.warn = lambda text: None
+    if params is None:
+        params = {"agent_id": session.agent, **more}
+    with client.connect(session.settings, start=False) as connection:
+        return connection.call(method, params)[0]
+
+
+# What ``spec.Parameter.values`` may name besides "files".
+SOURCES = {
+    "agents": _agents,
+    "projects": _projects,
+    "channels": _channels,
+    "refs": _refs,
+    "memories": _memories,
+    "episodes": _episodes,
+    "settings": _settings,
+    "overrides": _overrides,
+    "methods": _methods,
+    "topics": _topics,
+}

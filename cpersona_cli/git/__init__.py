@@ -1,0 +1,1 @@
+"""What is kept of commits, and the hook files that keep it."""

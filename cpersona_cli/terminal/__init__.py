@@ -1,0 +1,1 @@
+"""What a person reads and types: output, tables, the recall view, times, refs."""

@@ -1,0 +1,149 @@
+"""How rows are printed when the caller says how: --fields, --format, -0 and --max-chars, the same in every command that shows rows.
+
+Contract: issue "A tool to live in" (Shell); interface.md, "Output".
+"""
+
+from .. import exits
+from ..declare.spec import option
+from .output import one_line
+
+
+def shape_options(known):
+    """Declare the four options of a command whose rows have these fields."""
+    return (
+        option("--fields", "The columns to print, off a terminal or on it.", metavar="NAME,…", values=tuple(known)),
+        option(
+            "--format",
+            "Print each row by this template: {NAME} is a field, \\t, \\n and {{ are what they say.",
+            metavar="TEMPLATE",
+        ),
+        option("-0 --null", "End records with NUL and leave text as it is.", kind="flag", default=False),
+        option(
+            "--max-chars",
+            "Characters of text to print in all, spent from the best or newest row.",
+            kind="int",
+            metavar="N",
+            least=1,
+        ),
+    )
+
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
+
+
+class Shape:
+    """What one command line asked for. ``names`` are the chosen columns, None where nobody chose.
+
+    ``known`` are the names that the command's rows have, ``as_json`` whether the whole answer was asked for. Raises Usage
+    for a name that is none of them, and for what contradicts itself.
+    """
+
+    def __init__(self, known, as_json=False, fields=None, format=None, null=False, max_chars=None):
+        for option, given in (("--fields", fields is not None), ("--format", format is not None), ("-0/--null", null)):
+            if given and as_json:
+                raise exits.Usage(
+                    f"--json prints the whole answer and {option} says how to print rows; give one of them"
+                )
+        if fields is not None and format is not None:
+            raise exits.Usage("--fields and --format both say what to print; give one of them")
+        self._known, self.null, self._max_chars = known, null, max_chars
+        self.names = None if fields is None else self._listed(fields)
+        self._pieces = None if format is None else self._template(format)
+
+    @property
+    def chosen(self):
+        """Whether the caller said which fields to print."""
+        return self.names is not None or self._pieces is not None
+
+    def _listed(self, text):
+        names = [name.strip() for name in text.split(",") if name.strip()]
+        if not names:
+            raise exits.Usage(f"--fields names no column; it takes {', '.join(self._known)}")
+        return [self._checked("--fields", name) for name in names]
+
+    def _checked(self, option, name):
+        if name not in self._known:
+            raise exits.Usage(f"{option} knows no {name!r}; it takes {', '.join(self._known)}")
+        return name
+
+    def _template(self, text):
+        """Return a template as (literal text, name of the field behind it or None) pairs."""
+        if not text:
+            raise exits.Usage(f"--format is empty; a field is {{NAME}}, and it takes {', '.join(self._known)}")
+        pieces, literal, at = [], "", 0
+        while at < len(text):
+            two, one = text[at : at + 2], text[at]
+            if two in ("{{", "}}"):
+                literal, at = literal + one, at + 2
+            elif one == "\\":
+                if two[1:] not in _ESCAPES or two == "\\":
+                    raise exits.Usage(f"--format does not understand {two!r}; it takes \\t, \\n, \\r, \\0 and \\\\")
+                literal, at = literal + _ESCAPES[two[1]], at + 2
+            elif one == "{":
+                name, closed, _ = text[at + 1 :].partition("}")
+                if not closed:
+                    raise exits.Usage("--format has a { without its }; a field is {NAME}, a brace itself {{")
+                pieces.append((literal, self._checked("--format", name.strip())))
+                literal, at = "", at + len(name) + 2
+            elif one == "}":
+                raise exits.Usage("--format has a } without its {; a field is {NAME}, a brace itself }}")
+            else:
+                literal, at = literal + one, at + 1
+        return [*pieces, (literal, None)]
+
+    def within(self, out, response, name, text="content", backwards=False):
+        """Bring the rows ``name`` of an answer into --max-chars characters of their ``text`` and return them.
+
+        The characters are spent in the rows' order, or ``backwards`` from the last one. What is left out is said on
+        stderr; a first row that is too long by itself is cut, and carries what the daemon's own previews carry.
+        """
+        rows = response.get(name, [])
+        if self._max_chars is None:
+            return rows
+        kept, left = [], self._max_chars
+        for row in rows[::-1] if backwards else rows:
+            said = row.get(text) or ""
+            if len(said) > left:
+                if not kept:
+                    kept.append(
+                        {
+                            **row,
+                            text: said[:left],
+                            f"{text}_truncated": True,
+                            f"{text}_len": row.get(f"{text}_len", len(said)),
+                        }
+                    )
+                break
+            kept.append(row)
+            left -= len(said)
+        if len(kept) < len(rows):
+            out.note(f"--max-chars left {len(rows) - len(kept)} of {len(rows)} rows out")
+            if "count" in response:
+                response["count"] = len(kept)
+        response[name] = kept[::-1] if backwards else kept
+        return response[name]
+
+    def print(self, out, rows, cell, shown, drawn=None, whole=False):
+        """Print rows, of which ``cell(row, name)`` gives one field as text: by the template, in the chosen columns, else in those ``shown``.
+
+        ``drawn`` are the columns of a table on a terminal, where they are others. An empty field is `-` between tabs and
+        nothing in a template; without -0 every field stays on its line.
+        """
+        if self._pieces is not None:
+            for row in rows:
+                out.write("".join(self._filled(row, cell)) + ("\0" if self.null else "\n"))
+            return
+        if out.draws and not self.null:
+            from . import render
+
+            names = self.names or drawn or shown
+            render.table(out, names, [[cell(row, name) for name in names] for row in rows], whole=whole)
+            return
+        for row in rows:
+            out.record([cell(row, name) for name in self.names or shown], "\0" if self.null else "\n")
+
+    def _filled(self, row, cell):
+        for literal, name in self._pieces:
+            yield literal
+            if name is not None:
+                yield cell(row, name) if self.null else one_line(cell(row, name))

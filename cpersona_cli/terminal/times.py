@@ -1,0 +1,109 @@
+"""Read a time that a person typed: an instant, a whole UTC day, or an age. One parser for every option.
+
+Contract: interface.md, "One parser for every time a person types".
+"""
+
+import time
+
+try:
+    # The C half alone: the Python half is a long module that it replaces, and datetime.UTC is in that one only.
+    from _datetime import date, datetime, timedelta, timezone
+except ImportError:  # pragma: no cover - an interpreter without it
+    from datetime import date, datetime, timedelta, timezone
+
+from ..exits import Usage
+
+UTC = timezone.utc  # noqa: UP017
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+class Typed:
+    """A typed time: ``start`` and ``end`` (aware UTC datetimes, equal unless it was a day), and whether its zone was assumed."""
+
+    __slots__ = ("start", "end", "assumed_utc")
+
+    def __init__(self, start, end, assumed_utc):
+        self.start, self.end, self.assumed_utc = start, end, assumed_utc
+
+
+def parse(text, now=None):
+    """Return the time that ``text`` names; ``now`` is in epoch seconds. Raises Usage."""
+    said = text.strip()
+    now = time.time() if now is None else now
+    try:
+        length = _length(said)
+        if length is not None:
+            moment = datetime.fromtimestamp(now, UTC) - timedelta(seconds=length)
+            return Typed(moment, moment, False)
+        day = _day(said)
+        if day is not None:
+            start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+            return Typed(start, start + timedelta(days=1) - timedelta(microseconds=1), True)
+        moment = datetime.fromisoformat(said)
+        naive = moment.tzinfo is None
+        moment = moment.replace(tzinfo=UTC) if naive else moment.astimezone(UTC)
+        return Typed(moment, moment, naive)
+    except (ValueError, OverflowError):
+        raise Usage(
+            f"{text!r} is not a time; give an instant like 2026-03-01T09:30Z, a date like 2026-03-01, or an age like 90m, 3h, 2d"
+        ) from None
+
+
+def seconds(text):
+    """Return the length of an age such as `90m` or `1h30m` in seconds. Raises Usage."""
+    length = _length(text.strip())
+    if length is None:
+        raise Usage(f"{text!r} is not a length of time; give one like 90s, 30m, 3h or 2d")
+    return length
+
+
+def _length(said):
+    """Return the seconds of an age, or None when the text is none."""
+    import re  # costs more than the interpreter's start; only a typed time needs it
+
+    said = said.lower()
+    if not re.fullmatch(r"(?:\d+(?:\.\d+)?[smhdw])+", said):
+        return None
+    return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+(?:\.\d+)?)([smhdw])", said))
+
+
+def zone_warning(text, typed):
+    """Return the sentence that says a naive time was read as UTC, or None where nobody could mean otherwise."""
+    if not typed.assumed_utc:
+        return None
+    try:
+        offset = time.localtime(typed.start.timestamp()).tm_gmtoff
+    except (OverflowError, OSError, ValueError):
+        return None
+    if offset == 0:
+        return None
+    sign, minutes = "-" if offset < 0 else "+", abs(offset) // 60
+    zone = f"{sign}{minutes // 60:02d}:{minutes % 60:02d}"
+    return f"{text} is read as UTC, not as local time; write {text if 'T' in text or ':' in text else text + 'T00:00'}{zone} to mean local time"
+
+
+def age(stamp, now=None):
+    """Return how long ago a stored stamp is (`3m`, `5h`, `12d`, `2y`), or '' when it names no instant."""
+    try:
+        moment = datetime.fromisoformat(stamp.strip())
+    except (ValueError, AttributeError):
+        return ""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    try:
+        passed = (time.time() if now is None else now) - moment.timestamp()
+    except (OverflowError, ValueError):
+        return ""
+    if passed < 0:
+        return "ahead"
+    for unit, length, limit in (("s", 1, 60), ("m", 60, 3_600), ("h", 3_600, 86_400), ("d", 86_400, 86_400 * 365)):
+        if passed < limit:
+            return f"{int(passed // length)}{unit}"
+    return f"{passed / (86_400 * 365.25):.1f}y"
+
+
+def _day(text):
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None

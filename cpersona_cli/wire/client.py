@@ -1,0 +1,476 @@
+"""The client's side of a daemon: connect, start one where there is none, ask, and never wait for ever.
+
+The way to a daemon that runs is the hot path of every command, so nothing heavy is imported at the
+top: the C socket module, a small codec, and the daemon's tables of fields, settings and places.
+
+Contract: shared/interface.md, "The wire" and "The daemon's life".
+"""
+
+import os
+import time
+
+from cpersona_daemon import __version__
+from cpersona_daemon.shared import fields
+from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.peer import peer_pid
+from cpersona_daemon.shared.settings import BY_NAME, DAEMON, RETRIEVAL, load
+
+from ..fast.codec import packb, unpackb
+from .dial import NO_SIGNAL, POLL_SECONDS, Absent, CallFailed, Nobody, reach
+
+START_SECONDS = 30.0  # from the first attempt to a daemon that answers
+ANSWER_SLACK_SECONDS = 5.0  # beyond a deadline, for the daemon's own "timed out" to arrive
+SILENCE_SECONDS = 60.0  # without a deadline: a daemon that is alive sends a heartbeat every few seconds
+ATTEMPTS = 3  # how often one request is put to a daemon that leaves meanwhile
+
+_RECEIVE_BYTES = 1 << 18
+
+# The methods whose answers follow from retrieval settings: a client's own values travel with these.
+RETRIEVAL_METHODS = (
+    "recall",
+    "recall_with_context",
+    "reconstruct",
+    "get_contents",
+    "calibrate_threshold",
+    "set_recall_precision",
+)
+
+
+class _Gone(Exception):
+    """The daemon at the other end went away."""
+
+
+def connect(settings=None, environ=None, start=True, create=True):
+    """Return a Connection to the daemon of the database that the settings name, starting it if there is none.
+
+    With ``start`` false a missing daemon raises CallFailed("unreachable"), with ``create`` false a missing database
+    CallFailed("no_database"). Every other failure is a
+    CallFailed too: a daemon that is alive but silent is "timed_out".
+    """
+    environ = os.environ if environ is None else environ
+    settings = load(environ) if settings is None else settings
+    return Connection(settings, places(settings, environ), environ, start, create)
+
+
+def find_daemon(settings, environ=None):
+    """Return what is known of the running daemon, or None when none runs; starts nothing (see ``running``)."""
+    from . import control as running
+
+    return running.find_daemon(settings, environ)
+
+
+def stop_daemon(settings, timeout=None, environ=None, unless_others=False):
+    """Stop the daemon and wait until it is really gone; true when none runs afterwards (see ``running``)."""
+    from . import control as running
+
+    return running.stop_daemon(settings, running.STOP_SECONDS if timeout is None else timeout, environ, unless_others)
+
+
+class Connection:
+    """One connection for one thread; requests may be pipelined. ``hello`` is what the daemon said about itself.
+
+    A connection that breaks is made anew, and what was under way is asked again: reads as they are,
+    writes under the idempotency key they already carry. One on which the daemon fell silent or spoke
+    something else is given up: every later use raises the failure that ended it.
+    """
+
+    def __init__(self, settings, where, environ, start, create=True):
+        self.settings, self.places, self._environ, self._start, self._create = settings, where, environ, start, create
+        self.wait = None  # (descriptor, seconds) -> whether it can be read: who waits for answers otherwise (see ``interrupting``)
+        self._sock = None
+        self._buffer = bytearray()
+        self._heard = 0.0  # when the daemon last said anything
+        self._ids = 0
+        self._pending = {}  # id -> _Pending, in the order they were sent
+        self._named = False  # settings that differ are named once
+        self._overrides = {}
+        self._failure = None  # the CallFailed that ended this connection for good
+        self.hello = None
+        self._open(start)
+
+    # -- asking
+
+    def call(self, method, params, deadline_ms=None, overrides=None, progress=None, idempotent=None):
+        """Ask one thing and wait for its answer: (response map, error code or None). Raises CallFailed."""
+        asked = self.send(method, params, deadline_ms, overrides, progress, idempotent)
+        while True:
+            id, response, code = self.receive()
+            if id == asked:
+                return response, code
+            raise CallFailed("protocol", f"the daemon answered request {id} where {asked} was asked")
+
+    def send(self, method, params, deadline_ms=None, overrides=None, progress=None, idempotent=None, key=None):
+        """Send one request without waiting and return its id; ``receive`` brings the answers.
+
+        ``overrides`` are retrieval settings for this request alone. ``progress(map)`` is called for each
+        progress frame. ``idempotent`` says whether the request may be asked again after a broken connection;
+        None decides by the method. ``key`` is the idempotency key of a write, made here when not given.
+        """
+        if self._failure is not None:
+            raise self._failure
+        kind, limited = fields.METHODS.get(method, (fields.READ, True))
+        self._ids += 1
+        request = {"id": self._ids, "method": method, "params": params}
+        if deadline_ms is not None:
+            request["deadline_ms"] = deadline_ms
+        if key or (kind != fields.READ and method != "daemon_stop"):
+            request["idempotency_key"] = key or os.urandom(16).hex()
+        if progress is not None or not limited:
+            request["progress"] = True
+        if idempotent is None:
+            idempotent = limited and method != "daemon_stop"
+        pending = _Pending(
+            request,
+            overrides,
+            progress,
+            idempotent,
+            None
+            if deadline_ms is None and not limited
+            else (fields.DEFAULT_DEADLINE_MS if deadline_ms is None else deadline_ms) / 1000 + ANSWER_SLACK_SECONDS,
+        )
+        frame = self._frame(pending)
+        self._pending[self._ids] = pending
+        try:
+            if self._sock is None:
+                raise _Gone
+            self._write(frame, pending.seconds or SILENCE_SECONDS)
+        except _Gone:
+            self._again()
+        return pending.id
+
+    def receive(self):
+        """Return the next answer, (id, response, code), in the order the daemon gives them. Raises CallFailed."""
+        if self._failure is not None:
+            raise self._failure
+        if not self._pending:
+            raise CallFailed("internal", "nothing was asked")
+        while True:
+            oldest = next(iter(self._pending.values()))
+            try:
+                if self._sock is None:
+                    raise _Gone
+                frame = self._read(max(oldest.since, self._heard) + (oldest.seconds or SILENCE_SECONDS), self.wait)
+            except _Gone:
+                self._again()
+                continue
+            self._heard = time.monotonic()
+            pending = self._pending.get(frame.get("id"))
+            if "progress" in frame:
+                if pending is not None and pending.progress is not None and frame["progress"]:
+                    pending.progress(frame["progress"])
+                continue
+            code = frame.get("code")
+            if frame.get("id") is None:
+                self.close()
+                raise CallFailed(code or "protocol", error_text(frame))
+            if pending is None:
+                continue  # an answer to what is no longer waited for
+            if code == "shutting_down" and pending.idempotent and pending.attempts < ATTEMPTS:
+                continue  # nothing was done; once the stream ends, whoever serves next is asked again
+            del self._pending[pending.id]
+            return pending.id, frame.get("response"), code
+
+    @property
+    def waiting(self):
+        """How many answers are still to come."""
+        return len(self._pending)
+
+    def close(self):
+        """Close the connection; answers still to come are given up."""
+        self._pending.clear()
+        self._drop()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    # -- connecting
+
+    def _open(self, start):
+        """Connect and greet; start a daemon where there is none, and replace an idle one of another version."""
+        deadline = time.monotonic() + START_SECONDS
+        replaced = False
+        while True:
+            try:
+                self._sock = reach(self.places, self.settings, deadline)
+            except Absent:
+                if not start:
+                    raise Nobody("unreachable", f"no daemon serves {self.places.db}") from None
+                from .launch import nothing_is_stored, start_daemon
+
+                if not self._create and nothing_is_stored(self.places):
+                    raise CallFailed("no_database", f"there is no database at {self.places.db}") from None
+                self._sock = start_daemon(self.places, self.settings, self._environ, deadline)
+            try:
+                self._greet()
+            except _Gone:
+                self._drop()
+                if time.monotonic() > deadline:
+                    raise CallFailed("unreachable", "the daemon leaves as soon as it is spoken to") from None
+                time.sleep(POLL_SECONDS)
+                continue
+            if self._same_version() or replaced or not start or not self._replace():
+                break
+            replaced = True
+        if self._failure is not None:
+            raise self._failure
+        if self.hello["protocol"] != fields.PROTOCOL and start:
+            self._drop()
+            raise CallFailed(
+                "protocol",
+                f"the daemon speaks protocol {self.hello['protocol']}, this client {fields.PROTOCOL}, and it is at work",
+            )
+        self._compare_settings()
+
+    def _greet(self):
+        self._buffer.clear()
+        self._write(
+            _packed(
+                {
+                    "protocol": fields.PROTOCOL,
+                    "version": __version__,
+                    "capabilities": list(fields.CAPABILITIES),
+                    "db": self.places.db,
+                    "settings_digest": self.settings.digest(),
+                    "token": self.settings.token,
+                }
+            ),
+            fields.HELLO_SECONDS,
+        )
+        hello = self._read(time.monotonic() + fields.HELLO_SECONDS)
+        if "response" in hello:
+            code = hello.get("code") or "protocol"
+            if code == "shutting_down":
+                raise _Gone
+            self._drop()
+            raise CallFailed(code, error_text(hello))
+        if not isinstance(hello.get("protocol"), int):
+            self._drop()
+            raise CallFailed("protocol", f"what answers at {self.places.socket} is no cpersona daemon")
+        if hello.get("db") != self.places.db:
+            if not os.path.exists(str(hello.get("db"))):
+                raise _Gone  # its database was moved here with its socket: it leaves as soon as it notices
+            self._drop()
+            raise CallFailed(
+                "settings", f"the daemon at {self.places.socket} serves {hello.get('db')}, not {self.places.db}"
+            )
+        self.hello = hello
+
+    def _same_version(self):
+        return self.hello["protocol"] == fields.PROTOCOL and self.hello.get("version") == __version__
+
+    def _replace(self):
+        """Have a daemon of another version leave; false, said once on stderr, when it is at work or not ours to stop."""
+        if not self.hello.get("busy", True):
+            try:
+                _, code = self.call("daemon_stop", {}, deadline_ms=5000)
+            except CallFailed as error:
+                code = error.code if error.code != "unreachable" else None
+            if code is None:
+                from .control import wait_until_gone
+
+                self._drop()
+                wait_until_gone(self.places, time.monotonic() + START_SECONDS, self.hello.get("pid"))
+                return True
+        if not self._named:
+            _say(
+                f"the running daemon is version {self.hello.get('version')}, this is {__version__}; `cpersona daemon restart` brings them together"
+            )
+        return False
+
+    def _compare_settings(self):
+        """Work out what of our own settings must travel with requests, and name once what cannot."""
+        self._overrides = {}
+        if self.hello.get("settings_digest") in ("", self.settings.digest()):
+            return  # the same, or not for us to know
+        theirs = self.hello.get("settings") or {}
+        for name, value in self.settings.carried(RETRIEVAL).items():
+            if theirs.get(name, BY_NAME[name].default) != value:
+                self._overrides[name] = value
+        if self._named:
+            return
+        self._named = True
+        for name, value in self.settings.carried(DAEMON).items():
+            in_use = theirs.get(name, BY_NAME[name].default)
+            if BY_NAME[name].kind == "path" and value:
+                value = os.path.abspath(os.path.expanduser(value))
+            value = BY_NAME[name].shown(value)
+            if in_use != value:
+                _say(
+                    f"{BY_NAME[name].variable}={value} is not what the running daemon uses ({in_use}); `cpersona daemon restart` applies it"
+                )
+
+    def _again(self):
+        """Connect anew and ask again what was under way, each under the key it had."""
+        self._drop()
+        for pending in list(self._pending.values()):
+            pending.attempts += 1
+            if not pending.idempotent or pending.attempts >= ATTEMPTS:
+                self._pending.clear()
+                raise CallFailed(
+                    "unreachable",
+                    f"the daemon went away during {pending.method}; whether it was done is not known",
+                    "read `cpersona daemon logs`, and look before you run it again",
+                )
+        try:
+            self._open(self._start)
+        except CallFailed as error:
+            raise self._given_up(error) from None
+        for pending in list(self._pending.values()):
+            pending.since = time.monotonic()
+            try:
+                self._write(self._frame(pending), pending.seconds or SILENCE_SECONDS)
+            except _Gone:
+                return self._again()
+
+    def _frame(self, pending):
+        request = dict(pending.request)
+        overrides = dict(self._overrides) if request["method"] in RETRIEVAL_METHODS else {}
+        overrides.update(pending.overrides or {})
+        if overrides:
+            request["overrides"] = overrides
+        try:
+            frame = _packed(request)
+        except (ValueError, OverflowError, TypeError, RecursionError) as error:
+            raise CallFailed("invalid_params", f"the parameters cannot be sent: {error}") from None
+        if len(frame) - fields.LENGTH_BYTES > fields.MAX_FRAME_BYTES:
+            raise CallFailed("invalid_params", f"the request is above the limit of {fields.MAX_FRAME_BYTES} bytes")
+        return frame
+
+    # -- bytes
+
+    def _write(self, frame, seconds):
+        """Send a frame, taking in answers meanwhile, so that two full buffers never wait for each other."""
+        rest, deadline = memoryview(frame), time.monotonic() + seconds
+        self._sock.settimeout(0)
+        while rest:
+            try:
+                rest = rest[self._sock.send(rest, NO_SIGNAL) :]
+            except BlockingIOError:
+                self._make_room(deadline)
+            except OSError:
+                # It may have answered, or said why, before it closed; that is still to be read.
+                if not self._take_in() and not self._buffer:
+                    raise _Gone from None
+                return
+
+    def _make_room(self, deadline):
+        import select
+
+        poller = select.poll()
+        poller.register(self._sock.fileno(), select.POLLIN | select.POLLOUT)
+        ready = poller.poll(max(deadline - time.monotonic(), 0) * 1000)
+        if not ready:
+            raise self._given_up(CallFailed("timed_out", f"{self._who()} does not read what it is sent"))
+        if ready[0][1] & select.POLLIN and not self._take_in():
+            raise _Gone
+
+    def _take_in(self):
+        """Move what has arrived into the buffer; false at the end of the stream."""
+        try:
+            got = self._sock.recv(_RECEIVE_BYTES)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._buffer += got
+        return bool(got)
+
+    def _read(self, deadline, wait=None):
+        """Return the next frame as a map. Raises _Gone, CallFailed("timed_out") at the deadline, and what ``wait`` raises, which loses nothing."""
+        buffer, size = self._buffer, fields.LENGTH_BYTES
+        while True:
+            if len(buffer) >= size:
+                length = int.from_bytes(buffer[:size], "big")
+                if length > fields.MAX_FRAME_BYTES:
+                    raise self._given_up(
+                        CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
+                    )
+                if len(buffer) >= size + length:
+                    body = bytes(buffer[size : size + length])
+                    del buffer[: size + length]
+                    try:
+                        frame = unpackb(body)
+                    except Exception:
+                        frame = None
+                    if not isinstance(frame, dict):
+                        raise self._given_up(
+                            CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
+                        )
+                    return frame
+            left = deadline - time.monotonic()
+            try:
+                if left <= 0 or (wait is not None and not wait(self._sock.fileno(), left)):
+                    raise TimeoutError
+                self._sock.settimeout(left)
+                got = self._sock.recv(_RECEIVE_BYTES)
+            except TimeoutError:
+                raise self._given_up(CallFailed("timed_out", f"{self._who()} does not answer")) from None
+            except OSError:
+                raise _Gone from None
+            if not got:
+                raise _Gone
+            buffer += got
+
+    def _who(self):
+        try:
+            return f"the daemon (pid {peer_pid(self._sock)})"
+        except OSError:
+            return "the daemon"
+
+    def _given_up(self, error):
+        """End this connection for good and return ``error``: an answer that comes late must never be taken for another's."""
+        self._failure = self._failure or error
+        self.close()
+        return error
+
+    def _drop(self):
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
+        self._buffer.clear()
+
+
+class _Pending:
+    """A request under way, with what it takes to ask it again."""
+
+    __slots__ = ("request", "overrides", "progress", "idempotent", "seconds", "attempts", "since")
+
+    def __init__(self, request, overrides, progress, idempotent, seconds):
+        self.request, self.overrides, self.progress, self.idempotent, self.seconds = (
+            request,
+            overrides,
+            progress,
+            idempotent,
+            seconds,
+        )
+        self.attempts = 0
+        self.since = time.monotonic()
+
+    @property
+    def id(self):
+        return self.request["id"]
+
+    @property
+    def method(self):
+        return self.request["method"]
+
+
+def _packed(envelope):
+    # A lone surrogate travels as it is: that text is not accepted is the daemon's to say, in the method's own shape.
+    body = packb(envelope)
+    return len(body).to_bytes(fields.LENGTH_BYTES, "big") + body
+
+
+def error_text(frame):
+    response = frame.get("response")
+    text = response.get("error") if isinstance(response, dict) else None
+    return text if isinstance(text, str) else "the daemon refused without a reason"
+
+
+def _say(text):
+    from ..terminal.output import to_stderr
+
+    to_stderr(f"cpersona: {text}")
