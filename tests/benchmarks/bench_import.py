@@ -26,7 +26,7 @@ from workload import Embedder, records
 from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import memories, schema
-from cpersona_daemon.storage.database import Transaction
+from cpersona_daemon.storage.transaction import Transaction
 
 LEAST, GROWTH_MB = 6_000, 300
 

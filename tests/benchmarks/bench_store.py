@@ -28,7 +28,7 @@ from cpersona_daemon.shared import fields
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import memories
-from cpersona_daemon.storage.database import Transaction
+from cpersona_daemon.storage.transaction import Transaction
 
 CONNECTIONS = 64
 _pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode

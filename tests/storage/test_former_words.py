@@ -14,8 +14,8 @@ from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import episodes, existence, former, health, lexical, memories, schema
-from cpersona_daemon.storage.database import Transaction
 from cpersona_daemon.storage.memories import NewMemory, content_key
+from cpersona_daemon.storage.transaction import Transaction
 from cpersona_daemon.text.terms import parse_query
 
 FIRST_RELEASED = 4

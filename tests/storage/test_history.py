@@ -9,10 +9,10 @@ from cpersona_daemon.model.instants import created_text
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import episodes, history, memories, schema
-from cpersona_daemon.storage.database import Transaction
 from cpersona_daemon.storage.episodes import NewEpisode
 from cpersona_daemon.storage.history import Unknown, unknown
 from cpersona_daemon.storage.memories import NewMemory
+from cpersona_daemon.storage.transaction import Transaction
 
 DAY = 86_400.0
 BOTH = (MEMORY, EPISODE)

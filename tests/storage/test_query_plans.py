@@ -31,9 +31,9 @@ from cpersona_daemon.storage import (
     vector_counts,
 )
 from cpersona_daemon.storage import calibration as measuring
-from cpersona_daemon.storage.database import Transaction
 from cpersona_daemon.storage.idempotency import Key
 from cpersona_daemon.storage.memories import NewMemory
+from cpersona_daemon.storage.transaction import Transaction
 from cpersona_daemon.text.terms import parse_query
 
 ROWS = 20_000

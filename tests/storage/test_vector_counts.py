@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import backlog, episodes, memories, schema, vector_counts
-from cpersona_daemon.storage.database import Transaction
 from cpersona_daemon.storage.episodes import NewEpisode
 from cpersona_daemon.storage.memories import NewMemory
 from cpersona_daemon.storage.scope import axes_sql
+from cpersona_daemon.storage.transaction import Transaction
 
 AGENTS, PROJECTS, CHANNELS = ("a", "b"), ("", "p", "q"), ("", "c", "d")
 WIDTHS, MODELS = (2, 3), ("", "m", "n")

@@ -10,7 +10,7 @@ from typing import Any
 from ..model.kinds import parse_ref
 from ..storage import associations as table
 from ..storage.associations import ENTITY, Node
-from ..storage.database import Transaction
+from ..storage.transaction import Transaction
 from ..text.names import MAX_NAME_LENGTH, normalise
 
 MAX_ENTITIES = 64

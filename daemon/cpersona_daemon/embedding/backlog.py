@@ -17,7 +17,8 @@ import apsw
 
 from ..storage import backlog as rows
 from ..storage.backlog import Waiting
-from ..storage.database import Database, Transaction
+from ..storage.database import Database
+from ..storage.transaction import Transaction
 from .service import EmbeddingService
 
 FIRST_PAUSE_SECONDS = 5.0

@@ -16,7 +16,7 @@ from ..calibration.run import recalibrate_if_stale
 from ..context import Context
 from ..model.kinds import MEMORY
 from ..storage import backlog, health, memories
-from ..storage.database import Transaction
+from ..storage.transaction import Transaction
 from .checks import KINDS, damaged, echoed, misread, open_to_others
 
 CHUNK = 500  # rows whose postings one transaction writes: well below half a second

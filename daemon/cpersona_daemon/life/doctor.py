@@ -251,7 +251,7 @@ def socket(settings: Settings, where: Places) -> Iterator[Finding]:
 
 def database(settings: Settings, where: Places) -> Iterator[Finding]:
     """What stands at the database's path is ours and of a schema that this version knows."""
-    from ..storage.schema import SCHEMA_VERSION
+    from ..storage.migrations import SCHEMA_VERSION
 
     try:
         head = files.read(where.db, header.BYTES)

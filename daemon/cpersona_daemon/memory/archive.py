@@ -13,9 +13,9 @@ from ..model.instants import parse_instant
 from ..model.kinds import EPISODE
 from ..shared.settings import Settings
 from ..storage import backlog, episodes, profiles
-from ..storage.database import Transaction
 from ..storage.idempotency import Key
 from ..storage.memories import Whole
+from ..storage.transaction import Transaction
 from ..text.embedded import episode_text
 from .store import MAX_TIMESTAMP_LENGTH, embed_or_none
 from .text import check_axes, check_text, fit, remarks, sanitise

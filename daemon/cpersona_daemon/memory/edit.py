@@ -10,8 +10,8 @@ from ..errors import Refused
 from ..shared import fields
 from ..shared.settings import Settings
 from ..storage import episodes, memories
-from ..storage.database import Transaction
 from ..storage.idempotency import Key
+from ..storage.transaction import Transaction
 from ..text.embedded import memory_text
 from .store import attach, check_unlocked, embed_or_none, held_by
 from .text import check_text, fit, remarks, sanitise

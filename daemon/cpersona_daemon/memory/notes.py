@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ..context import Context
 from ..storage import memories
-from ..storage.database import Transaction
 from ..storage.idempotency import Key
+from ..storage.transaction import Transaction
 from .store import Draft, attach
 
 

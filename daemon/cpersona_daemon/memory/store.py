@@ -22,8 +22,8 @@ from ..shared import fields
 from ..shared.settings import Settings
 from ..storage import backlog, batches, idempotency, memories
 from ..storage.damaged import nests_deeper
-from ..storage.database import Transaction
 from ..storage.idempotency import Key
+from ..storage.transaction import Transaction
 from ..text.embedded import memory_text
 from .source import normalise_source
 from .text import check_axes, check_text, fit, remarks, sanitise

@@ -12,7 +12,7 @@ import apsw
 from ..context import Context
 from ..errors import Refused
 from ..storage import batches, episodes, memories
-from ..storage.database import Transaction
+from ..storage.transaction import Transaction
 from .text import check_text
 
 MAX_NAME_LENGTH = 256

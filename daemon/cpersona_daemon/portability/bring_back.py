@@ -24,7 +24,7 @@ from ..shared import files
 from ..shared.paths import Places, make_private_directory
 from ..shared.settings import Settings, config_path
 from ..storage import sound
-from ..storage.schema import SCHEMA_VERSION
+from ..storage.migrations import SCHEMA_VERSION
 from ..storage.sound import Found
 from . import backup_file as shape
 from . import travelling

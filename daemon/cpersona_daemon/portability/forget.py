@@ -14,8 +14,8 @@ from ..errors import CPersonaError, Refused, StorageFailure
 from ..model.changes import Hidden
 from ..model.kinds import EPISODE, MEMORY
 from ..storage import canaries, hidden, history, transfer
-from ..storage.database import Transaction
 from ..storage.idempotency import Key
+from ..storage.transaction import Transaction
 from .sweep import Progress, leftovers, sweep
 
 

@@ -22,8 +22,8 @@ from ..errors import CPersonaError, Refused
 from ..model.kinds import MEMORY
 from ..shared.settings import Settings
 from ..storage.calibration import Fit
-from ..storage.database import Transaction
 from ..storage.memories import Prepared
+from ..storage.transaction import Transaction
 from . import lines, paths
 from .lines import BadLine, HeaderLine, Row
 from .restore import DryRun, Ids, Restore

@@ -31,8 +31,8 @@ from ..storage import associations, backlog, copying, episodes, hidden, history,
 from ..storage.associations import ENTITY
 from ..storage.copying import Copyable
 from ..storage.damaged import Unreadable
-from ..storage.database import Transaction
 from ..storage.idempotency import Key
+from ..storage.transaction import Transaction
 from .lines import unit_vector
 from .sweep import TRANSACTION_SECONDS, Progress, leftovers, sweep
 

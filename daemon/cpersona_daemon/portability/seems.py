@@ -7,7 +7,7 @@ import re
 import zlib
 from typing import BinaryIO
 
-from ..storage.schema import APPLICATION_ID
+from ..shared.header import APPLICATION_ID
 from .backup_file import MANIFEST
 
 LOOKED_AT = 65_536

@@ -18,7 +18,7 @@ from ..errors import CPersonaError
 from ..model.changes import Hidden
 from ..model.kinds import EPISODE, MEMORY
 from ..storage import copying, erasing, hidden, lexical
-from ..storage.database import Transaction
+from ..storage.transaction import Transaction
 
 log = logging.getLogger("cpersona.sweep")
 

@@ -17,9 +17,9 @@ from ..model.scope import Scope
 from ..text.names import Name
 from . import hidden
 from .damaged import texts
-from .database import Transaction
 from .hidden import seen
 from .scope import axes_sql, memory_sql
+from .transaction import Transaction
 
 ENTITY = "entity"
 Node = tuple[str, int]  # (ENTITY, id), or the Rid of a record

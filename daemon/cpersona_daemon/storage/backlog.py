@@ -17,7 +17,7 @@ from ..model.changes import VectorPut
 from ..model.kinds import EPISODE, MEMORY
 from ..text.embedded import episode_text, memory_text
 from . import damaged
-from .database import Transaction
+from .transaction import Transaction
 
 if TYPE_CHECKING:
     import numpy as np

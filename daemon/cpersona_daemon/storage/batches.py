@@ -8,8 +8,8 @@ from __future__ import annotations
 import apsw
 
 from ..model.kinds import EPISODE, MEMORY
-from .database import Transaction
 from .hidden import seen
+from .transaction import Transaction
 
 
 def label(tx: Transaction, kind: str, row_id: int, batch: str) -> None:

@@ -12,8 +12,8 @@ import apsw
 from ..model.instants import created_text
 from ..model.kinds import MEMORY
 from . import damaged
-from .database import Transaction
 from .hidden import seen
+from .transaction import Transaction
 
 FOUND, LOST, GONE = "found", "lost", "gone"
 _STAMP = "canaries_ran_with"

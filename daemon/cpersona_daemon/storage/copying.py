@@ -13,8 +13,8 @@ import apsw
 from ..model.kinds import EPISODE, MEMORY
 from . import episodes, memories
 from .damaged import Unreadable, rows, unfit
-from .database import Transaction
 from .hidden import seen
+from .transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

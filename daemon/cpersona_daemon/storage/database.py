@@ -31,6 +31,7 @@ from . import connection, frequencies, generations, idempotency, schema
 from .generations import Generation
 from .idempotency import Kept, Key
 from .readers import Readers
+from .transaction import Transaction
 
 GROUP_LIMIT = 256
 WAL_KEPT_BYTES = 16 * 1024 * 1024
@@ -43,19 +44,6 @@ log = logging.getLogger("cpersona.database")
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
-
-
-class Transaction:
-    """What a write job works with: ``execute`` for SQL, ``changes`` for what the vector index must learn."""
-
-    __slots__ = ("conn", "changes", "now")
-
-    def __init__(self, conn: apsw.Connection, now: float):
-        self.conn, self.now = conn, now
-        self.changes: list[Change] = []
-
-    def execute(self, sql: str, params: tuple = ()) -> apsw.Cursor:
-        return self.conn.execute(sql, params)
 
 
 WriteJob = Callable[[Transaction], Any]

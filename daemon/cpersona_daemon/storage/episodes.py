@@ -15,9 +15,9 @@ from ..model.kinds import EPISODE
 from ..model.scope import Scope
 from . import backlog, damaged, hidden, history, lexical, tables
 from .damaged import Unreadable
-from .database import Transaction
 from .memories import Whole, forget_associations
 from .scope import row_sql
+from .transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from ..model.changes import VectorDrop
 from ..model.kinds import EPISODE, MEMORY
 from . import lexical
 from .associations import ENTITY
-from .database import Transaction
+from .transaction import Transaction
 
 
 def _records(tx: Transaction, kind: str, table: str, vectors: str, ids: list[int]) -> None:

@@ -9,11 +9,11 @@ import apsw
 
 from ..model.changes import VectorDrop
 from ..model.kinds import EPISODE, MEMORY
-from . import connection, damaged, former, lexical, schema
+from . import connection, damaged, former, lexical, migrations
 from .damaged import Unreadable
-from .database import Transaction
 from .frequencies import rewritten
 from .memories import key_of_bytes
+from .transaction import Transaction
 
 TABLES = {MEMORY: ("memories", "memory_vectors", "memory_fts"), EPISODE: ("episodes", "episode_vectors", "episode_fts")}
 _MERGE_PAGES = 256
@@ -67,7 +67,7 @@ def delete_ownerless(tx: Transaction) -> int:
 def schema_versions(conn: apsw.Connection) -> tuple[list[int], list[int]]:
     """Return the migrations that the database records and those that this program has."""
     return [v for (v,) in conn.execute("SELECT version FROM schema_migrations ORDER BY version")], [
-        v for v, _, _ in schema.MIGRATIONS
+        v for v, _, _ in migrations.MIGRATIONS
     ]
 
 

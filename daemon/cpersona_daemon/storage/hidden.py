@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import apsw
 
-if TYPE_CHECKING:
-    from .database import Transaction
+from .transaction import Transaction
 
 TABLES = ("memories", "episodes", "entities", "relations")
 

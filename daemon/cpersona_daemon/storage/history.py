@@ -15,8 +15,8 @@ import apsw
 from ..model.instants import created_text
 from ..model.kinds import EPISODE, MEMORY
 from ..model.scope import Scope
-from .database import Transaction
 from .scope import memory_sql, row_sql, stored_sql
+from .transaction import Transaction
 
 DELETIONS_KEPT = 100_000
 DROPPED_TOGETHER = 1_000

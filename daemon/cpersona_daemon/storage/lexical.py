@@ -19,6 +19,7 @@ from ..text.terms import LexicalQuery, Term, index_text, quoted
 from . import former
 from .frequencies import TABLES, Bounded, Frequencies, Own, owner, rewritten
 from .scope import kind_sql, memory_sql
+from .transaction import Transaction
 
 COMMON_ROWS = 20_000  # a term found in more rows finds none by itself beside a rarer one
 VOTING_ROWS = 100_000  # and beyond this it does not even vote: bm25 walks through all rows of every term that does

@@ -21,8 +21,8 @@ from ..model.kinds import MEMORY
 from ..model.scope import Scope
 from . import backlog, damaged, hidden, history, lexical, tables
 from .damaged import Unreadable
-from .database import Transaction
 from .scope import memory_sql, row_sql
+from .transaction import Transaction
 
 KEY_BYTES = 16
 

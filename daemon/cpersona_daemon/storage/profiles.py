@@ -9,7 +9,7 @@ import apsw
 
 from ..model.instants import created_text
 from . import damaged
-from .database import Transaction
+from .transaction import Transaction
 
 
 def put(tx: Transaction, agent_id: str, content: str) -> None:

@@ -13,9 +13,11 @@ from functools import cache
 import apsw
 
 from ..model.kinds import EPISODE, MEMORY
+from ..shared.header import APPLICATION_ID
 from . import former, schema
 from .damaged import NOT_UTF8
 from .health import not_what_was_stored
+from .migrations import FORMER_WORDS, SCHEMA_VERSION
 
 LARGEST_ID = 2**53
 MOST_NAMED = 100
@@ -71,7 +73,7 @@ def inspect(path: str) -> Found:
         if {step for (step,) in conn.execute("SELECT version FROM schema_migrations")} != set(range(1, version + 1)):
             raise Unsound("it has not taken every step of its schema")
         _check_values(conn, version)
-        return Found(version, counts(conn), _unfit(conn) if version == schema.SCHEMA_VERSION else [])
+        return Found(version, counts(conn), _unfit(conn) if version == SCHEMA_VERSION else [])
 
 
 def counts(conn: apsw.Connection) -> dict[str, int]:
@@ -91,14 +93,14 @@ def _version(conn: apsw.Connection) -> int:
         conn.execute("PRAGMA application_id").fetchall(),
         conn.execute("PRAGMA encoding").fetchall(),
     )
-    if application != schema.APPLICATION_ID or encoding != "UTF-8":
+    if application != APPLICATION_ID or encoding != "UTF-8":
         raise Unsound("it is not a database of cpersona")
     kind = conn.execute("SELECT type FROM sqlite_schema WHERE name = 'schema_migrations'").fetchone()
     if kind != ("table",):
         raise Unsound("it is not a database of cpersona")
     version = version_of(conn)
-    if type(version) is not int or not 1 <= version <= schema.SCHEMA_VERSION:
-        raise Unsound(f"it has schema {version!r}, and this version knows 1 to {schema.SCHEMA_VERSION}")
+    if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
+        raise Unsound(f"it has schema {version!r}, and this version knows 1 to {SCHEMA_VERSION}")
     return version
 
 
@@ -111,7 +113,7 @@ def _objects(conn: apsw.Connection) -> set[Object]:
 
 def expected(conn: apsw.Connection, version: int) -> frozenset[Object]:
     """Return the objects that a database of this version of the schema has: with the former word index, where it still has one."""
-    return _made(version, version >= schema.FORMER_WORDS and former.present(conn))
+    return _made(version, version >= FORMER_WORDS and former.present(conn))
 
 
 @cache
@@ -125,7 +127,7 @@ def _model(version: int, with_former: bool = False) -> Iterator[apsw.Connection]
     conn = apsw.Connection(":memory:")
     try:
         if with_former:
-            schema.migrate(conn, 0.0, schema.FORMER_WORDS - 1)
+            schema.migrate(conn, 0.0, FORMER_WORDS - 1)
             conn.execute(
                 "INSERT INTO episodes (agent_id, created_at, summary) VALUES ('', '', '')"
             )  # one row, and its index stays

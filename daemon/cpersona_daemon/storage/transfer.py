@@ -15,8 +15,8 @@ from ..model.instants import created_text
 from ..model.kinds import MEMORY
 from . import associations, episodes, memories
 from .damaged import Unreadable, rows
-from .database import Transaction
 from .hidden import seen, some
+from .transaction import Transaction
 
 # -- export
 

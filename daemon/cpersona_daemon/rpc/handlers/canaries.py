@@ -13,7 +13,7 @@ from ...memory.text import check_axes
 from ...model.kinds import parse_ref
 from ...storage import canaries as rows
 from ...storage.canaries import FOUND, Canary
-from ...storage.database import Transaction
+from ...storage.transaction import Transaction
 from .. import advisories
 from ..common import paused
 from ..registry import Call, Method
