@@ -1,177 +1,16 @@
-"""`reconstruct`, `traverse`, `associate`: what was declared about entities, and items with their evidence.
+"""`associate`: declare, retract and list entities and relations.
 
 Contract: contracts.md §9; seeds/behavior-contracts §11.
 """
 
 from .. import exits
 from ..declare.spec import AXES, WRITES, argument, command, option
-from ..terminal import explain, reading, render
-from ..terminal.output import counted, one_line
+from ..terminal import reading
+from ..terminal.output import one_line
+from ._entities import print_entities
 
-
-@command(
-    "reconstruct",
-    argument("query", "The question; - reads it from standard input."),
-    option("-n --count", "Items at most.", kind="int", metavar="N", least=0),
-    option("--top-k", "Rows that the recall behind it may hand over, 1 to 100.", kind="int", metavar="N", least=0),
-    option("--max-hops", "Steps along relations between entities, 0 to 5.", kind="int", metavar="N", least=0),
-    option("--max-evidence", "Claims at most, 1 to 100.", kind="int", metavar="N", least=0),
-    option("--budget", "Characters of quoted text at most.", kind="int", metavar="N", least=0),
-    option("--source-id", "Only memories of this source.", metavar="ID"),
-    option("--deep", "Let weaker matches pass.", kind="flag", default=False),
-    option("--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False),
-    option("--trace", "Show how items came to be.", kind="flag", default=False),
-    option(
-        "--set",
-        "A retrieval setting for this call alone; may be repeated.",
-        metavar="NAME=VALUE",
-        many=True,
-        values="overrides",
-    ),
-    common=AXES,
-)
-def reconstruct(session, query, set, trace, deep, no_wait, **given):
-    """Answer with items: what belongs together as one, each with its evidence and quotations.
-
-    Items stand best first. Below each: its claims, newest first, with the rule that brought them and their
-    roles towards each other. A quotation is always text of the stored row.
-
-    Example:
-      cpersona reconstruct "why did we leave Redis?" -n 3
-    """
-    params = session.axes()
-    params["query"] = reading.question(query, session.out)
-    params.update({name: value for name, value in given.items() if value is not None})
-    for name, value in (("deep", deep), ("trace", trace), ("no_wait", no_wait)):
-        if value:
-            params[name] = True
-    answer = session.ask("reconstruct", params, overrides=reading.pairs(set) or None)
-    if session.show(answer):
-        return answer.status
-    response, out = answer.response, session.out
-    if response.get("trace") is not None:
-        explain.show(out, response["trace"])
-    for item in response.get("items", ()):
-        render.tree(out, f"{item.get('head_ref')}  {item.get('content', '')}", _item(item))
-    if response.get("shortfall_reason"):
-        why = response["shortfall_reason"]
-        out.note(f"{counted(response.get('returned_count', 0), 'items')}: {_SHORTFALLS.get(why, why)}")
-    _say_bounds(out, response)
-    render.warnings(out, response)
-    return answer.status
-
-
-def _item(item):
-    """Return an item's claims with their roles and quotations as branches of a tree."""
-    quotes = {}
-    for excerpt in item.get("excerpts", ()):
-        if isinstance(excerpt, dict):
-            quotes.setdefault(excerpt.get("ref"), []).append(str(excerpt.get("content", "")))
-    branches = []
-    for claim in item.get("claims", ()):
-        said = [str(claim.get("ref")), claim.get("as_of") or "undated"]
-        if claim.get("why"):
-            said.append(claim["why"])
-        if claim.get("hops"):
-            said.append(f"{claim['hops']} hops" if claim["hops"] > 1 else "1 hop")
-        below = [
-            (
-                f"{role.get('role')} by {role.get('ref')}"
-                if role.get("role") != "temporal_predecessor"
-                else f"preceded by {role.get('ref')}",
-                [],
-            )
-            for role in claim.get("roles", ())
-        ]
-        below += [(f"“{quote}”", []) for quote in quotes.get(claim.get("ref"), ())]
-        branches.append(("  ".join(said), below))
-    return branches
-
-
-# What `shortfall_reason` means to who asked.
-_SHORTFALLS = {
-    "no_relevant_evidence": "nothing in the store came into question",
-    "below_quality_threshold": "what came into question did not pass the gate; --deep lets weaker matches pass",
-    "exhausted_candidates": "nothing else came into question",
-    "budget_exhausted": "the room for text is used up; --budget gives more",
-    "count_zero": "none were asked for",
-}
 # Parts of a declaration whose name on the wire says little.
 _PLACES = {"anchor_ref": "the --anchor"}
-
-
-@command(
-    "traverse",
-    argument("entity", "An entity's name or alias.", metavar="ENTITY"),
-    option("--max-hops", "Steps along relations, 0 to 5.", kind="int", metavar="N", least=0),
-    option("-n --limit", "Entities at most, 1 to 100.", kind="int", metavar="N", least=0),
-    option("--source-id", "Only mentions in memories of this source.", metavar="ID"),
-    common=AXES,
-)
-def traverse(session, entity, **given):
-    """Show an entity, its neighbours along declared relations, and where they are mentioned.
-
-    Example:
-      cpersona traverse "payments service" --max-hops 2
-    """
-    params = {**session.axes(), "entity": entity, **{name: value for name, value in given.items() if value is not None}}
-    answer = session.ask("traverse", params)
-    if session.show(answer):
-        return answer.status
-    response, out = answer.response, session.out
-    found = response.get("entities", [])
-    if not found:
-        out.note(f"no entity is declared under the name {entity!r}; `cpersona associate list` shows what was")
-        return answer.status
-    _print_entities(out, f"{entity}", found, response.get("relations", []))
-    _say_bounds(out, response)
-    return answer.status
-
-
-def _say_bounds(out, response):
-    """Say which bounds left something out, by the options that move them."""
-    omitted = (response.get("bounds") or {}).get("omitted", ())
-    moved = [
-        "-n" if name in ("count", "limit") else "--" + name.replace("_", "-") for name in omitted if name != "relations"
-    ]
-    if moved:
-        out.note(
-            f"there is more than {' and '.join(moved)} {'lets' if len(moved) == 1 else 'let'} through; a larger number shows it"
-        )
-    if "relations" in omitted:
-        out.note("an entity has more relations than are followed, so some evidence may be missing")
-
-
-def _print_entities(out, title, entities, relations):
-    names = {entity["id"]: entity["name"] for entity in entities}
-    by_hop = []
-    for entity in entities:
-        said = [entity["name"]]
-        if "hops" in entity:
-            said.append(f"{entity['hops']} hops" if entity["hops"] != 1 else "1 hop")
-        below = []
-        if entity.get("aliases"):
-            below.append((f"also {', '.join(entity['aliases'])}", []))
-        if entity.get("mentions"):
-            more = f" and {entity['mentions_omitted']} more" if entity.get("mentions_omitted") else ""
-            refs = (
-                [m if isinstance(m, str) else m.get("ref", "") for m in entity["mentions"]]
-                if isinstance(entity["mentions"], list)
-                else [str(entity["mentions"])]
-            )
-            below.append((f"in {', '.join(refs)}{more}", []))
-        by_hop.append(("  ".join(said), below))
-    lines = [
-        (f"{_end(names, r, 'subject')} {r['predicate']} {_end(names, r, 'object')}  (relation {r['id']})", [])
-        for r in relations
-    ]
-    render.tree(out, title, [*by_hop, *([("relations", lines)] if lines else [])])
-
-
-def _end(names, relation, side):
-    """Return one end of a relation by name: an entity's name, a record's ref, else what the daemon said."""
-    value = relation.get(side)
-    return str(relation.get(f"{side}_name") or names.get(value, value))
 
 
 @command(
@@ -292,7 +131,7 @@ def list_(session):
         return answer.status
     found, relations = answer.response.get("entities", []), answer.response.get("relations", [])
     if found or relations:
-        _print_entities(session.out, f"entities of {session.agent}", found, relations)
+        print_entities(session.out, f"entities of {session.agent}", found, relations)
     else:
         session.out.note("nothing declared")
     return answer.status
@@ -317,4 +156,4 @@ def _dropped(session, answer):
     return answer.status or (1 if dropped else 0)
 
 
-COMMANDS = (reconstruct, traverse, declare, retract, list_)
+COMMANDS = (declare, retract, list_)

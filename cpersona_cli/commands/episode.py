@@ -7,7 +7,7 @@ from .. import exits
 from ..declare.spec import AGENT, AXES, WRITES, argument, command, option
 from ..terminal import cuts, reading
 from ..terminal.shaping import Shape, shape_options
-from . import get as rows
+from ._rows import each
 
 _KEYS = {"start": "start_time", "end": "end_time", "stored": "created_at", "agent": "agent_id", "project": "project_id"}
 _FIELDS = ("ref", "start", "end", "stored", "state", "agent", "project", "channel", "keywords", "summary")
@@ -106,7 +106,7 @@ def delete(session, refs):
       cpersona episode delete ep:3
     """
     named = [f"ep:{text}" if text.isdigit() else text for text in refs]
-    return rows.each(session, named, "deleted", {"ep": ("delete_episode", "episode_id")})
+    return each(session, named, "deleted", {"ep": ("delete_episode", "episode_id")})
 
 
 COMMANDS = (archive, list_, delete)

@@ -1,11 +1,10 @@
-"""`health`, `reindex`, `pause`, `resume`: keep a store well, and keep out of it.
+"""`health`: check the store, and repair what can be repaired.
 
 Contract: contracts.md §2 (pause), §13 (check_health).
 """
 
-from .. import exits
 from ..declare.spec import PLAIN, WRITES, command, option
-from ..terminal import render, times
+from ..terminal import render
 from ..terminal.output import to_json
 
 _MARKS = ("severity", "check", "fixable")
@@ -85,91 +84,4 @@ def _listed(fixed):
     return [] if not fixed else [str(fixed)]
 
 
-@command("reindex", common=PLAIN)
-def reindex(session):
-    """Rebuild the word and vector indexes, and embed every row that has no vector of the present model.
-
-    Other commands keep working meanwhile.
-
-    Example:
-      cpersona reindex
-    """
-    from ..wire.interrupts import watch
-
-    def early(reached):
-        far = (
-            f"at least {reached['done']:,} of {reached['total']:,} rows stand in the word index anew"
-            if "done" in reached
-            else "how far it came is not known"
-        )
-        return f"{far}; the old indexes serve until it is run again"
-
-    answer = watch(session, "reindex", {}, early)
-    if not session.show(answer):
-        session.out.records(_rebuilt(answer.response))
-    return answer.status
-
-
-def _rebuilt(response):
-    """Return what a reindex did as (what, how many) pairs."""
-    for name in ("memories", "episodes"):
-        yield f"{name} in the word index", response.get(name)
-    for name, count in (response.get("vectors") or {}).items():
-        yield f"{name} with a vector", count
-    yield "listed for embedding", response.get("listed_for_embedding")
-    yield "waiting for embedding", response.get("waiting_for_embedding")
-
-
-@command(
-    "pause",
-    option("--for", "How long: 30m, 2h; at most a day, 30m without it.", metavar="AGE", name="length"),
-    option("--status", "Say whether a pause is on, change nothing.", kind="flag", default=False),
-    common=(*WRITES, *PLAIN),
-)
-def pause(session, length, status):
-    """Keep nothing for a while: writes answer as usual but leave the store as it is. Reads work.
-
-    The pause lives in the daemon's memory: it ends by itself, with `resume`, or when the daemon leaves. It holds for
-    whoever writes without a session; with --session for the writes alone that name the same session.
-
-    Example:
-      cpersona pause --for 1h
-      cpersona pause --session trial && cpersona store "kept nowhere" --session trial
-    """
-    if status:
-        if length is not None:
-            raise exits.Usage("pause: --status changes nothing and --for begins a pause; give one of them")
-        answer = session.ask("persistence_status", {})
-        if not session.show(answer):
-            left = answer.response.get("ttl_remaining_seconds")
-            if answer.response.get("paused"):
-                session.out.line("paused" if left is None else f"paused\t{left:g} s left")
-            else:
-                session.out.line("keeping")
-        return answer.status
-    asked = round(times.seconds("30m" if length is None else length))
-    answer = session.ask("pause_persistence", {"ttl_seconds": asked})
-    if not session.show(answer):
-        session.out.line(f"paused\tuntil {answer.response.get('expires_at')}")
-    granted = answer.response.get("ttl_seconds", asked)
-    if granted != asked:
-        session.out.warn(f"cpersona: a pause lasts from a second to a day; this one lasts {granted:g} s")
-    return answer.status
-
-
-@command("resume", common=(*WRITES, *PLAIN))
-def resume(session):
-    """End a pause; with --session that session's.
-
-    Example:
-      cpersona resume
-    """
-    answer = session.ask("resume_persistence", {})
-    if not session.show(answer):
-        session.out.line("keeping")
-        if not answer.response.get("was_active"):
-            session.out.note("no pause was on")
-    return answer.status
-
-
-COMMANDS = (health, reindex, pause, resume)
+COMMANDS = (health,)

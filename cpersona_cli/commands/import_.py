@@ -1,68 +1,17 @@
-"""`export`, `import`, `merge`, `forget-agent`: move whole stores, and erase one.
+"""`import`: read a JSONL file.
 
 Contract: contracts.md §10, §13; interface.md, "The commands".
 """
 
 import os
-import shutil
 import sys
-import tempfile
 
 from cpersona_daemon.shared import fields
 
 from .. import exits
-from ..declare.spec import AGENT, PLAIN, WRITES, argument, command, option
+from ..declare.spec import PLAIN, WRITES, argument, command, option
 from ..terminal import reading
-from ..terminal.output import counted
-
-
-@command(
-    "export",
-    argument("file", "Where to write; - writes to standard output.", metavar="FILE|-", values="files"),
-    option("--all-agents", "Everything, not one agent's rows.", kind="flag", default=False),
-    option("--embeddings", "Take the vectors along, so that importing needs no embedding.", kind="flag", default=False),
-    common=AGENT,
-)
-def export(session, file, all_agents, embeddings):
-    """Write an agent's memories, episodes, profile and associations as JSON lines.
-
-    The file appears whole or not at all.
-
-    Example:
-      cpersona export backup.jsonl --all-agents
-      cpersona export - | gzip > backup.jsonl.gz
-    """
-    params = {"agent_id": session.whom(all_agents)}
-    if embeddings:
-        params["include_embeddings"] = True
-    if file != "-":
-        params["output_path"] = os.path.abspath(file)
-        answer = session.ask("export_memories", params)
-        if not session.show(answer):
-            session.out.line(answer.response.get("path", params["output_path"]))
-            session.out.note(_counts(answer.response, "exported"))
-            _say_empty(session, answer.response, all_agents)
-        return answer.status
-    if session.out.as_json:
-        raise exits.Usage("export - writes the records themselves; leave --json out, or name a file")
-    with _PrivateDirectory(session) as directory:
-        params["output_path"] = os.path.join(directory, "export.jsonl")
-        answer = session.ask("export_memories", params)
-        with open(params["output_path"], "rb") as handle:
-            while data := handle.read(1 << 20):
-                session.out.write(data)
-    session.out.note(_counts(answer.response, "exported"))
-    _say_empty(session, answer.response, all_agents)
-    return answer.status
-
-
-def _say_empty(session, response, all_agents):
-    """Say of an export without a record that it is one, and of what."""
-    if not any(response.get(name) for name in ("memories", "episodes", "profiles", "associations")):
-        whose = "nothing" if all_agents else f"nothing for an agent {session.agent!r}"
-        session.out.warn(
-            f"cpersona export: {whose} is stored in {session.connection.places.db}, so the export is empty; check --agent and --db"
-        )
+from .export import PrivateDirectory
 
 
 @command(
@@ -102,7 +51,7 @@ def import_(session, file, dry_run, to_agent, batch, fail_if_cut):
         if not os.path.isfile(file):
             raise exits.Stop(f"import: there is no file {file!r}; give the path of a file that export wrote")
         return _import(session, {**params, "input_path": os.path.abspath(file)}, file)
-    with _PrivateDirectory(session) as directory:
+    with PrivateDirectory(session) as directory:
         path = os.path.join(directory, "import.jsonl")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as handle:
             reading.announce(session.out)
@@ -182,139 +131,4 @@ def _import(session, params, file=None):
     return fields.EXIT_FAILED if errors else fields.EXIT_OK
 
 
-@command(
-    "merge",
-    argument("source", "The agent whose rows are taken.", metavar="FROM", values="agents"),
-    argument("target", "The agent that gets them.", metavar="INTO", values="agents"),
-    option("--move", "Delete what was copied from the source.", kind="flag", default=False),
-    option("--dry-run", "Count what would be merged and write nothing.", kind="flag", default=False),
-    common=(*WRITES, *PLAIN),
-)
-def merge(session, source, target, move, dry_run):
-    """Copy one agent's memories, episodes and profile to another; what is there already is skipped.
-
-    Others go on reading and writing meanwhile, and see all of it or nothing. Interrupted before that, it has
-    done nothing; run it again.
-
-    Example:
-      cpersona merge scratch default --dry-run
-      cpersona merge scratch default --move
-    """
-    from ..wire.interrupts import watch
-
-    def early(reached):
-        if dry_run:
-            return "nothing was written"
-        if reached.get("stage") == "deleting":
-            return f"the rows are merged; what is left of them at {source!r} is seen by nobody, and is deleted without this command"
-        return f"it was done as a whole or not at all; `cpersona merge {source} {target} --dry-run` counts what is left"
-
-    answer = watch(
-        session,
-        "merge_memories",
-        {
-            "source_agent_id": source,
-            "target_agent_id": target,
-            "mode": "move" if move else "copy",
-            "strategy": "skip",
-            "dry_run": dry_run,
-        },
-        early,
-        grace=True,
-    )
-    shown = session.show(answer)
-    _refuse_unknown(session, answer, source)
-    if not shown:
-        for name in ("merged_memories", "skipped_memories", "merged_episodes", "skipped_episodes", "profile_copied"):
-            if name in answer.response:
-                session.out.record((name, str(answer.response[name]).lower()))
-        if dry_run:
-            session.out.note("a dry run: nothing was written")
-    return answer.status
-
-
-@command(
-    "forget-agent",
-    argument("name", "The agent to erase.", metavar="NAME", values="agents"),
-    option("--yes", "Do not ask.", kind="flag", default=False),
-    common=(*WRITES, *PLAIN),
-)
-def forget_agent(session, name, yes):
-    """Erase everything of one agent: memories (locked ones too), episodes, profile, associations, calibration.
-
-    Asks on a terminal; elsewhere it needs --yes. Nothing brings the rows back but an export made before.
-
-    Example:
-      cpersona --agent scratch export scratch.jsonl && cpersona forget-agent scratch --yes
-    """
-    if not yes:
-        if not sys.stdin.isatty():
-            raise exits.Usage(f"forget-agent erases everything of {name!r}; add --yes where nobody can be asked")
-        print(
-            f"Erase everything of agent {name!r}, locked memories too? Type its name to go on: ",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
-        if sys.stdin.readline().strip() != name:
-            raise exits.Stop("forget-agent: nothing was erased; type the agent's name to confirm, or give --yes")
-    from ..wire.interrupts import watch
-
-    answer = watch(
-        session,
-        "delete_agent_data",
-        {"agent_id": name},
-        lambda reached: (
-            "nobody sees anything of the agent any more; what is left is deleted without this command"
-            if reached.get("stage") == "deleting"
-            else "the agent is erased as a whole or not at all; run the same command again to see"
-        ),
-        grace=True,
-    )
-    shown = session.show(answer)
-    _refuse_unknown(session, answer, name)
-    if not shown:
-        for key, value in answer.response.items():
-            if key.startswith("deleted_"):
-                session.out.record(
-                    (
-                        key,
-                        ", ".join(f"{count} {name}" for name, count in value.items())
-                        if isinstance(value, dict)
-                        else value,
-                    )
-                )
-    return answer.status
-
-
-def _refuse_unknown(session, answer, agent):
-    """Raise Stop where nothing was done, because nothing is stored for the agent that was named."""
-    if answer.response.get("unknown_agent"):
-        from cpersona_daemon.shared.paths import places
-
-        raise exits.Stop(
-            f"{session.name}: nothing is stored for an agent {agent!r} in {places(session.settings).db}; check the name, and nothing was changed"
-        )
-
-
-class _PrivateDirectory:
-    """A temporary 0700 directory that the daemon may use: below CPERSONA_EXPORT_DIR where that confines it."""
-
-    def __init__(self, session):
-        self._parent = session.settings.export_dir or None
-
-    def __enter__(self):
-        self._path = tempfile.mkdtemp(prefix="cpersona-", dir=self._parent)
-        return os.path.abspath(self._path)
-
-    def __exit__(self, *_):
-        shutil.rmtree(self._path, ignore_errors=True)
-
-
-def _counts(response, done):
-    parts = [counted(response[name], name) for name in ("memories", "episodes", "profiles") if name in response]
-    parts += [counted(count, name) for name, count in (response.get("associations") or {}).items()]
-    return f"{done} {', '.join(parts)}"
-
-
-COMMANDS = (export, import_, merge, forget_agent)
+COMMANDS = (import_,)

@@ -1,4 +1,4 @@
-"""`recall` and `context`: ask, and show rows with the best one nearest the prompt.
+"""`recall`: ask, and show rows with the best one nearest the prompt.
 
 Contract: interface.md, `recall`; contracts.md §7; seeds/behavior-contracts §1, §8, §12.
 """
@@ -9,49 +9,32 @@ from .. import exits
 from ..declare.spec import AXES, argument, command, option
 from ..terminal import reading, render
 from ..terminal.shaping import Shape, shape_options
+from ._question import AS_OF, DEEP, FULL, LIMIT, NO_WAIT, SET, SOURCE_ID, nothing, question
 
 _SHOWN = ("rank", "ref", "age", "signal", "score", "cosine", "preview")
+
 _DRAWN = ("rank", "ref", "age", "match", "preview")
-_CONTEXT_FIELDS = ("from", "ref", "time", "age", "id", "source", "content", "length", "truncated")
+
 _ABSOLUTE = ("rank", "ref", "age", "cosine", "coverage", "preview")
-_LIMIT = option("-n --limit", "Rows at most, 0 to 100.", kind="int", metavar="N", least=0)
-_SOURCE_ID = option("--source-id", "Only memories of this source; one that ends in a sign is a prefix.", metavar="ID")
-_DEEP = option("--deep", "Let weaker matches pass.", kind="flag", default=False)
-_FULL = option("--full", "Whole texts, as far as the daemon's budget goes.", kind="flag", default=False)
-_NO_WAIT = option(
-    "--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False
-)
-_AS_OF = option(
-    "--as-of",
-    "Only rows stored by then, with what they say today: an instant, a date, or an age like 3h.",
-    metavar="TIME",
-)
-_SET = option(
-    "--set",
-    "A retrieval setting for this call alone; may be repeated.",
-    metavar="NAME=VALUE",
-    many=True,
-    values="overrides",
-)
 
 
 @command(
     "recall",
     argument("query", "The question; - reads it from standard input, '' lists the newest."),
-    _LIMIT,
-    _SOURCE_ID,
+    LIMIT,
+    SOURCE_ID,
     option("--exclude", "Leave out rows with this text; may be repeated.", metavar="TEXT", many=True),
-    _FULL,
-    _DEEP,
+    FULL,
+    DEEP,
     option("--best-first", "Best row first instead of last.", kind="flag", default=False),
     option("--top", "The text of the best row alone, whole.", kind="flag", default=False),
     *shape_options(render.ROW_FIELDS),
     option(
         "--absolute", "Show cosine and coverage, which mean the same for every question.", kind="flag", default=False
     ),
-    _AS_OF,
-    _SET,
-    _NO_WAIT,
+    AS_OF,
+    SET,
+    NO_WAIT,
     option("--fail-empty", "Exit 3 when nothing was found.", kind="flag", default=False),
     option(
         "--explain",
@@ -98,7 +81,7 @@ def recall(
       cpersona recall "billing" --format '{ref}\\t{cosine}\\t{content}'
     """
     shape = Shape(render.ROW_FIELDS, session.out.as_json, **shape)
-    params = _question(session, query, limit, source_id, full or top, deep, as_of, no_wait)
+    params = question(session, query, limit, source_id, full or top, deep, as_of, no_wait)
     if exclude:
         params["exclude_contents"] = list(exclude)
     if absolute:
@@ -154,71 +137,9 @@ def recall(
         view.legend(session.out, shown)
     if not shown:
         if limit != 0 and not answer.response.get("no_words"):  # which the advisory has said
-            session.out.note(_nothing(answer.response))
+            session.out.note(nothing(answer.response))
         return EXIT_NOTHING if fail_empty else answer.status
     return answer.status
-
-
-@command(
-    "context",
-    argument("query", "The question; - reads it from standard input."),
-    option(
-        "--history",
-        "The dialogue: JSON, an array or a line for each {role, content, timestamp?}.",
-        metavar="FILE|-",
-        values="files",
-    ),
-    _LIMIT,
-    _SOURCE_ID,
-    _FULL,
-    _DEEP,
-    _AS_OF,
-    _SET,
-    _NO_WAIT,
-    *shape_options(_CONTEXT_FIELDS),
-    common=AXES,
-)
-def context(session, query, history, limit, source_id, full, deep, as_of, set, no_wait, **shape):
-    """Recall and merge the rows with a dialogue, in chronological order.
-
-    What the dialogue already holds is not recalled again. Rows without a time stand first.
-    The order is by time, not by match: the last row is the latest, not the best.
-
-    Example:
-      cpersona context "what did we decide?" --history dialogue.json
-    """
-    if query == "-" and history == "-":
-        raise exits.Usage("only one of the question and the history can come from standard input")
-    shape = Shape(_CONTEXT_FIELDS, session.out.as_json, **shape)
-    params = _question(session, query, limit, source_id, full, deep, as_of, no_wait)
-    params["external_context"] = reading.json_objects(history, session.out) if history is not None else []
-    answer = session.ask("recall_with_context", params, overrides=reading.pairs(set) or None)
-    out = session.out
-    rows = shape.within(out, answer.response, "messages", backwards=True)
-    if session.show(answer, order="chronological"):
-        return answer.status
-    shape.print(out, rows, _context_field, ("from", "ref", "time", "content"), whole=full)
-    render.warnings(out, answer.response)
-    if not rows and not answer.response.get("no_words"):
-        out.note(_nothing(answer.response))
-    elif rows and out.draws:
-        out.note("in chronological order: the last row is the latest, not the best")
-    return answer.status
-
-
-def _question(session, query, limit, source_id, full, deep, as_of, no_wait):
-    params = session.axes()
-    params["query"] = reading.question(query, session.out)
-    if limit is not None:
-        params["limit"] = session.at_most(limit, 100)
-    if source_id is not None:
-        params["source_id"] = source_id
-    if as_of is not None:
-        params["as_of"] = session.instant(as_of, end=True)
-    for name, value in (("full_content", full), ("deep", deep), ("no_wait", no_wait)):
-        if value:
-            params[name] = True
-    return params
 
 
 def _pasted(session, query):
@@ -254,23 +175,6 @@ def _print(out, response, rows, shape, query, absolute, top, full, best_first):
         _note(out, rows, best_first)
 
 
-def _nothing(response):
-    """Return what an empty answer says: how many candidates there were and by how much the best one missed."""
-    missed, considered = response.get("best_missed"), response.get("considered")
-    if not considered and not missed:
-        return "nothing found: no row came into question" if considered is not None else "nothing found"
-    if considered:
-        said = f"nothing found: {considered} {'row' if considered == 1 else 'rows'} came into question, {response.get('gated', 0)} did not pass the gate"
-    else:
-        said = "nothing found: no row was near enough to come into question"
-    if missed:
-        said += (
-            f"; the nearest, {missed.get('ref')}, has {missed.get('signal')} {render.number(missed.get('score'))}"
-            f" where {render.number(missed.get('threshold'))} is asked"
-        )
-    return f"{said}; --deep lets weaker matches pass, --explain shows what was cut"
-
-
 def _note(out, rows, best_first):
     """Say on a terminal what is easy to guess wrong: the order, the meaning of an rsf score, cut previews."""
     signals = {(row.get("match_reason") or {}).get("signal") for row in rows}
@@ -282,15 +186,4 @@ def _note(out, rows, best_first):
     out.note("; ".join(said))
 
 
-def _context_field(row, name):
-    return _role(row) if name == "from" else row.get("timestamp", "") if name == "time" else render.field(row, name)
-
-
-def _role(row):
-    source = row.get("source")
-    if row.get("context_type") == "conversation":
-        return str(source.get("type", "") if isinstance(source, dict) else "").lower() or "dialogue"
-    return "memory"
-
-
-COMMANDS = (recall, context)
+COMMANDS = (recall,)

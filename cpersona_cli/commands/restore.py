@@ -1,4 +1,4 @@
-"""`backup` and `restore`: the whole store as one verified file, and back.
+"""`restore`: put a backup back.
 
 Restoring needs a process that reads databases, which this one does not: `cpersonad --restore` does it while no daemon has the
 database; here is what comes before, asking the daemon to leave, and after, saying what was done.
@@ -15,51 +15,12 @@ from cpersona_daemon.shared import fields
 
 from .. import exits
 from ..declare.spec import PLAIN, argument, command, option
-from ..terminal import render
+from ._copies import counted
 
-_ROWS = ("memories", "episodes", "profiles")
 _NAMED = 5  # rows that are named one by one
+
 # How often a daemon that somebody else's command starts meanwhile is asked to leave.
 _ATTEMPTS = 3
-
-
-@command(
-    "backup", argument("file", "Where to write; a name that ends in gz is compressed.", values="files"), common=PLAIN
-)
-def backup(session, file):
-    """Write database, calibration and settings as one file, while everybody goes on reading and writing.
-
-    Which database was saved, and how much is in it, is said; that it is empty is said with --quiet too.
-
-    The file appears whole, private and checked, or not at all; the copy is the store of one moment. Tokens are
-    left out. `restore` brings it back, on an empty machine too.
-
-    Example:
-      cpersona backup ~/backups/cpersona-$(date +%F).tar.gz
-    """
-    params = {"output_path": os.path.abspath(file)}
-    progress = render.waiting(sys.stderr.isatty() and not session.out.quiet)
-    if progress is None:
-        answer = session.ask("backup_database", params)
-    else:
-        with progress:
-            answer = session.ask("backup_database", params, progress=progress)
-    if not session.show(answer):
-        response = answer.response
-        session.out.line(response.get("path", params["output_path"]))
-        if response.get("without"):
-            session.out.warn(
-                f"cpersona backup: the backup is without what is not cpersona's own: {', '.join(response['without'])}"
-            )
-        saved = response.get("database", session.connection.places.db)
-        session.out.note(
-            f"saved {saved}: {_counted(response)}; {response.get('bytes')} bytes, verified; `cpersona restore {file}` brings it back"
-        )
-        if not any(response.get(name) for name in _ROWS):
-            session.out.warn(
-                f"cpersona backup: the database that was saved, {saved}, is empty; --db FILE or CPERSONA_DB_PATH names another one"
-            )
-    return answer.status
 
 
 @command(
@@ -108,10 +69,10 @@ def restore(session, file, check, with_settings, force):
         )
     if check:
         out.line(path)
-        out.note(f"sound: {_counted(told)}, written {told.get('created_at')} by version {told.get('version')}")
+        out.note(f"sound: {counted(told)}, written {told.get('created_at')} by version {told.get('version')}")
         return fields.EXIT_OK
     out.line(told["restored"])
-    out.note(f"{_counted(told)}, as of {told.get('created_at')}")
+    out.note(f"{counted(told)}, as of {told.get('created_at')}")
     if told.get("moved_aside"):
         out.note(f"what was there is now {told['moved_aside']}; delete it once you are content")
     if told.get("settings") == "written":
@@ -192,8 +153,4 @@ def _program(session, arguments):
     return told
 
 
-def _counted(told):
-    return ", ".join(f"{told.get(name, 0)} {name}" for name in _ROWS)
-
-
-COMMANDS = (backup, restore)
+COMMANDS = (restore,)

@@ -102,7 +102,7 @@ class Root(TyperGroup):
         formatter.write(help_screen())
 
     def shell_complete(self, ctx, incomplete):
-        named = [(name, phrase) for name, (_, phrase) in catalogue.ENTRIES.items()]
+        named = list(catalogue.ENTRIES.items())
         return _completions(incomplete, named) or super(TyperGroup, self).shell_complete(ctx, incomplete)
 
 
@@ -279,7 +279,7 @@ def help_screen():
     """Return what `cpersona --help` prints: every command in its group, within 80 columns and one screen."""
     lines = ["Usage: cpersona [OPTIONS] COMMAND [ARGS]...", *_wrapped(_INTRODUCTION), ""]
     for title, entries in catalogue.GROUPS:
-        cells = [f"{name:<12} {phrase}" for name, _, phrase in entries]
+        cells = [f"{name:<12} {phrase}" for name, phrase in entries]
         for at in range(0, len(cells), 2):
             left = f"{title if at == 0 else '':<8} {cells[at]}"
             lines.append(f"{left:<{_HALF}} {cells[at + 1] if at + 1 < len(cells) else ''}".rstrip())

@@ -1,67 +1,67 @@
-"""Which commands exist, where each is declared and the words that the first help screen has for it.
+"""Which commands exist and the words that the first help screen has for each; ``commands/`` has a file for each of these words.
 
-Drawing that screen and completing a word import no family module. Imports nothing.
+Drawing that screen and completing a word import no command. Imports nothing.
 """
 
-# name, module, one short phrase (it must fit half a line); commands of two words are one entry here
+# name, one short phrase (it must fit half a line); commands of two words are one entry here
 GROUPS = (
     (
         "Write",
         (
-            ("store", "store", "keep a memory"),
-            ("update", "get", "change its text"),
-            ("delete", "get", "remove rows"),
-            ("lock", "get", "protect rows"),
-            ("unlock", "get", "free them again"),
-            ("episode", "episode", "archive, list, delete"),
-            ("profile", "profile", "show or set"),
-            ("undo", "undo", "take a batch back"),
+            ("store", "keep a memory"),
+            ("update", "change its text"),
+            ("delete", "remove rows"),
+            ("lock", "protect rows"),
+            ("unlock", "free them again"),
+            ("episode", "archive, list, delete"),
+            ("profile", "show or set"),
+            ("undo", "take a batch back"),
         ),
     ),
     (
         "Ask",
         (
-            ("recall", "recall", "find; the best is last"),
-            ("get", "get", "whole rows by ref"),
-            ("list", "get", "the newest rows"),
-            ("context", "recall", "recall plus a dialogue"),
-            ("reconstruct", "associate", "items with evidence"),
-            ("traverse", "associate", "an entity's neighbours"),
-            ("associate", "associate", "declare, retract, list"),
-            ("exists", "exists", "yes or no, by words"),
+            ("recall", "find; the best is last"),
+            ("get", "whole rows by ref"),
+            ("list", "the newest rows"),
+            ("context", "recall plus a dialogue"),
+            ("reconstruct", "items with evidence"),
+            ("traverse", "an entity's neighbours"),
+            ("associate", "declare, retract, list"),
+            ("exists", "yes or no, by words"),
         ),
     ),
-    ("Tune", (("calibrate", "calibrate", "measure the thresholds"), ("precision", "calibrate", "strict to lenient"))),
+    ("Tune", (("calibrate", "measure the thresholds"), ("precision", "strict to lenient"))),
     (
         "Move",
         (
-            ("export", "import_", "write a JSONL file"),
-            ("import", "import_", "read one"),
-            ("backup", "restore", "the store as one file"),
-            ("restore", "restore", "put one back"),
-            ("merge", "import_", "one agent into another"),
-            ("forget-agent", "import_", "erase an agent"),
+            ("export", "write a JSONL file"),
+            ("import", "read one"),
+            ("backup", "the store as one file"),
+            ("restore", "put one back"),
+            ("merge", "one agent into another"),
+            ("forget-agent", "erase an agent"),
         ),
     ),
     (
         "Keep up",
         (
-            ("health", "health", "check, and --fix"),
-            ("reindex", "health", "rebuild the indexes"),
-            ("canary", "canary", "questions to watch"),
-            ("doctor", "doctor", "check the installation"),
-            ("pause", "health", "keep nothing for now"),
-            ("resume", "health", "keep again"),
+            ("health", "check, and --fix"),
+            ("reindex", "rebuild the indexes"),
+            ("canary", "questions to watch"),
+            ("doctor", "check the installation"),
+            ("pause", "keep nothing for now"),
+            ("resume", "keep again"),
         ),
     ),
     (
         "Operate",
         (
-            ("daemon", "daemon", "start, stop, status"),
-            ("config", "config", "values and origins"),
-            ("call", "call", "any method, raw JSON"),
-            ("git", "git", "notes of commits"),
-            ("help", "help", "the concepts, a page each"),
+            ("daemon", "start, stop, status"),
+            ("config", "values and origins"),
+            ("call", "any method, raw JSON"),
+            ("git", "notes of commits"),
+            ("help", "the concepts, a page each"),
         ),
     ),
 )
@@ -87,11 +87,16 @@ UNNAMED = {
     "git": "status",
     "config": "show",
 }
-ENTRIES = {name: (module, phrase) for _, rows in GROUPS for name, module, phrase in rows}
+ENTRIES = {name: phrase for _, rows in GROUPS for name, phrase in rows}
+
+
+def module(name):
+    """Return the name of the file in ``commands/`` that declares the commands of this first word."""
+    # The one word of ours that Python keeps for itself cannot name a module.
+    return "import_" if name == "import" else name.replace("-", "_")
 
 
 def declared(name):
     """Return the declarations of one entry in the order of its module: a single command, or those of its group."""
     # Not importlib, which would be one more module to load.
-    module = __import__(f"cpersona_cli.commands.{ENTRIES[name][0]}", fromlist=("COMMANDS",))
-    return [command for command in module.COMMANDS if command.path[0] == name]
+    return __import__(f"cpersona_cli.commands.{module(name)}", fromlist=("COMMANDS",)).COMMANDS

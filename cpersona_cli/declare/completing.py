@@ -163,7 +163,7 @@ def _topics(place):
     from ..commands.help import TOPICS
 
     return [(name, summary) for name, (summary, _) in TOPICS.items()] + [
-        (name, phrase) for name, (_, phrase) in catalogue.ENTRIES.items() if name not in TOPICS
+        (name, phrase) for name, phrase in catalogue.ENTRIES.items() if name not in TOPICS
     ]
 
 

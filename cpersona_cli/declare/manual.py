@@ -221,7 +221,7 @@ def _main_page():
     ]
     for title, entries in catalogue.GROUPS:
         out += [f".SH {_roff(title.upper())}"]
-        for name, _, phrase in entries:
+        for name, phrase in entries:
             out += [".TP", f"\\fBcpersona\\-{_roff(name)}\\fR(1)", _roff(phrase)]
     out += [".SH OPTIONS", *_parameters(spec.COMMON.values()), *_exit_section()]
     return out + _see_also(("cpersona-config", 5), ("cpersonad", 8))
@@ -229,7 +229,7 @@ def _main_page():
 
 def _family_page(name):
     commands = catalogue.declared(name)
-    phrase = catalogue.ENTRIES[name][1]
+    phrase = catalogue.ENTRIES[name]
     out = _head(f"cpersona-{name}", 1, phrase)
     out += [".SH SYNOPSIS", *(line for command in commands for line in (f"\\fB{_roff(_synopsis(command))}\\fR", ".br"))]
     if name in catalogue.FAMILIES:
@@ -488,7 +488,7 @@ def _zsh_action(parameter):
 
 def _phrase(path):
     if len(path) == 1:
-        return catalogue.ENTRIES[path[0]][1]
+        return catalogue.ENTRIES[path[0]]
     return next(_short(command.help) for command in catalogue.declared(path[0]) if command.path == tuple(path))
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import cpersona_cli
+from cpersona_cli.declare import catalogue
 
 ROOM = Path(cpersona_cli.__file__).parent
 # The daemon's light tables (its stop words too), and the operating system's answer to who is at the other end of a socket.
@@ -104,3 +105,10 @@ def test_a_plain_recall_loads_no_rich_and_nothing_of_the_daemon_but_tables(home,
         "functools",
     }
     assert {name for name in loaded if name.startswith("cpersona_daemon")} <= OF_THE_DAEMON
+
+
+def test_each_word_that_a_person_types_has_a_file_of_its_name():
+    words = {path.stem for path in (ROOM / "commands").glob("*.py") if not path.name.startswith("_")}
+    assert words == {catalogue.module(name) for name in catalogue.ENTRIES}
+    for name in catalogue.ENTRIES:
+        assert {command.path[0] for command in catalogue.declared(name)} == {name}

@@ -1,0 +1,16 @@
+"""A command about a whole agent, of which nothing is stored.
+
+Contract: contracts.md §10, §13; interface.md, "The commands".
+"""
+
+from .. import exits
+
+
+def refuse_unknown(session, answer, agent):
+    """Raise Stop where nothing was done, because nothing is stored for the agent that was named."""
+    if answer.response.get("unknown_agent"):
+        from cpersona_daemon.shared.paths import places
+
+        raise exits.Stop(
+            f"{session.name}: nothing is stored for an agent {agent!r} in {places(session.settings).db}; check the name, and nothing was changed"
+        )

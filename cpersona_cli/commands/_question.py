@@ -1,0 +1,65 @@
+"""What the commands that ask a question share: their options, the request, and what an empty answer says.
+
+Contract: interface.md, `recall`; contracts.md §7; seeds/behavior-contracts §1, §8, §12.
+"""
+
+from ..declare.spec import option
+from ..terminal import reading, render
+
+LIMIT = option("-n --limit", "Rows at most, 0 to 100.", kind="int", metavar="N", least=0)
+
+SOURCE_ID = option("--source-id", "Only memories of this source; one that ends in a sign is a prefix.", metavar="ID")
+
+DEEP = option("--deep", "Let weaker matches pass.", kind="flag", default=False)
+
+FULL = option("--full", "Whole texts, as far as the daemon's budget goes.", kind="flag", default=False)
+
+NO_WAIT = option(
+    "--no-wait", "Do not wait for the embedder to load; words alone decide then.", kind="flag", default=False
+)
+
+AS_OF = option(
+    "--as-of",
+    "Only rows stored by then, with what they say today: an instant, a date, or an age like 3h.",
+    metavar="TIME",
+)
+
+SET = option(
+    "--set",
+    "A retrieval setting for this call alone; may be repeated.",
+    metavar="NAME=VALUE",
+    many=True,
+    values="overrides",
+)
+
+
+def question(session, query, limit, source_id, full, deep, as_of, no_wait):
+    params = session.axes()
+    params["query"] = reading.question(query, session.out)
+    if limit is not None:
+        params["limit"] = session.at_most(limit, 100)
+    if source_id is not None:
+        params["source_id"] = source_id
+    if as_of is not None:
+        params["as_of"] = session.instant(as_of, end=True)
+    for name, value in (("full_content", full), ("deep", deep), ("no_wait", no_wait)):
+        if value:
+            params[name] = True
+    return params
+
+
+def nothing(response):
+    """Return what an empty answer says: how many candidates there were and by how much the best one missed."""
+    missed, considered = response.get("best_missed"), response.get("considered")
+    if not considered and not missed:
+        return "nothing found: no row came into question" if considered is not None else "nothing found"
+    if considered:
+        said = f"nothing found: {considered} {'row' if considered == 1 else 'rows'} came into question, {response.get('gated', 0)} did not pass the gate"
+    else:
+        said = "nothing found: no row was near enough to come into question"
+    if missed:
+        said += (
+            f"; the nearest, {missed.get('ref')}, has {missed.get('signal')} {render.number(missed.get('score'))}"
+            f" where {render.number(missed.get('threshold'))} is asked"
+        )
+    return f"{said}; --deep lets weaker matches pass, --explain shows what was cut"

@@ -1,0 +1,97 @@
+"""What the commands about single rows share: their arguments, fields and outcomes.
+
+Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
+"""
+
+from cpersona_daemon.shared import fields
+
+from .. import exits
+from ..declare.spec import argument
+from ..terminal import reading, render, times
+from ..terminal.output import to_json
+
+_KEYS = {"agent": "agent_id", "project": "project_id", "channel": "channel"}
+
+REFS = argument(
+    "refs",
+    "Rows as recall shows them: mem:12, ep:3; a bare number is a memory.",
+    many=True,
+    metavar="REF…",
+    values="refs",
+)
+
+MEMORIES = argument(
+    "refs", "Memories as recall shows them: mem:12, or the number alone.", many=True, metavar="REF…", values="memories"
+)
+
+
+def field(row, name):
+    """Return one field of a whole row as text."""
+    if name == "stored":
+        return row.get("created_at", "")
+    if name == "age":
+        return times.age(row.get("created_at") or row.get("timestamp", ""))
+    if name == "locked":
+        return "locked" if row.get("locked") else ""
+    if name == "resolved":
+        return "resolved" if row.get("resolved") else ""
+    if name == "id":
+        # The list of the contract names the key msg_id; its `id` is the number that stands in the ref.
+        return row.get("msg_id", row.get("id", ""))
+    if name == "metadata":
+        return to_json(row["metadata"]) if row.get("metadata") else ""
+    return str(row.get(_KEYS[name]) or "") if name in _KEYS else render.field(row, name)
+
+
+def each(session, refs, done, methods):
+    """Send one request for each ref, say each outcome, and return the status of the first that failed."""
+    parsed = [reading.ref(text) for text in refs]
+    for kind, number in parsed:
+        if kind not in methods:
+            raise exits.Usage(
+                f"{kind}:{number} is {'an episode' if kind == 'ep' else 'a memory'}; {session.name} takes {' or '.join(methods)}:{number}"
+            )
+    status = fields.EXIT_OK
+
+    def ask(item):
+        nonlocal status
+        kind, number = item
+        named = f"{kind}:{number}"
+        method, parameter = methods[kind]
+        answer = session.call(method, {"agent_id": session.agent, parameter: number})
+        if answer.status:
+            tell_apart(session, named, answer)
+        session.show(answer)
+        if answer.status:
+            session.out.warn("cpersona " + exits.failure_line(f"{session.name} {named}", answer.response, answer.code))
+            status = status or answer.status
+        elif not session.out.as_json:
+            outcome(session, named, done, answer.response)
+
+    from ..wire.interrupts import each as in_turn
+
+    in_turn(session, parsed, ask, "{0[0]}:{0[1]}".format)
+    return status
+
+
+def tell_apart(session, ref, answer):
+    """Say in a refusal whether the row is locked or not there; that another agent has it is not told from that it is missing."""
+    said = answer.response.get("error")
+    if said == fields.NOT_EDITABLE.format(ref=ref) and session.call(
+        "get_contents", {"agent_id": session.agent, "refs": [ref]}
+    ).response.get("items"):
+        answer.response["error"] = f"{ref} is locked; `cpersona unlock {ref}` frees it"
+    elif said in (fields.NOT_EDITABLE.format(ref=ref), fields.NOT_OWNED.format(ref=ref)):
+        lists = "episode list" if ref.startswith("ep:") else "list"
+        answer.response["error"] = (
+            f"no row {ref} of agent {session.agent!r}; `cpersona {lists}` shows what there is, --agent names another agent"
+        )
+
+
+def outcome(session, named, done, response):
+    if response.get("persisted") is False:
+        session.out.warn(
+            f"cpersona: {named} is as it was: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again"
+        )
+    else:
+        session.out.record((named, done))

@@ -1,0 +1,53 @@
+"""`backup`: the whole store as one verified file.
+
+Contract: issue "A tool to live in" (backup, restore); interface.md, "Exit codes".
+"""
+
+import os
+import sys
+
+from ..declare.spec import PLAIN, argument, command
+from ..terminal import render
+from ._copies import ROWS, counted
+
+
+@command(
+    "backup", argument("file", "Where to write; a name that ends in gz is compressed.", values="files"), common=PLAIN
+)
+def backup(session, file):
+    """Write database, calibration and settings as one file, while everybody goes on reading and writing.
+
+    Which database was saved, and how much is in it, is said; that it is empty is said with --quiet too.
+
+    The file appears whole, private and checked, or not at all; the copy is the store of one moment. Tokens are
+    left out. `restore` brings it back, on an empty machine too.
+
+    Example:
+      cpersona backup ~/backups/cpersona-$(date +%F).tar.gz
+    """
+    params = {"output_path": os.path.abspath(file)}
+    progress = render.waiting(sys.stderr.isatty() and not session.out.quiet)
+    if progress is None:
+        answer = session.ask("backup_database", params)
+    else:
+        with progress:
+            answer = session.ask("backup_database", params, progress=progress)
+    if not session.show(answer):
+        response = answer.response
+        session.out.line(response.get("path", params["output_path"]))
+        if response.get("without"):
+            session.out.warn(
+                f"cpersona backup: the backup is without what is not cpersona's own: {', '.join(response['without'])}"
+            )
+        saved = response.get("database", session.connection.places.db)
+        session.out.note(
+            f"saved {saved}: {counted(response)}; {response.get('bytes')} bytes, verified; `cpersona restore {file}` brings it back"
+        )
+        if not any(response.get(name) for name in ROWS):
+            session.out.warn(
+                f"cpersona backup: the database that was saved, {saved}, is empty; --db FILE or CPERSONA_DB_PATH names another one"
+            )
+    return answer.status
+
+
+COMMANDS = (backup,)

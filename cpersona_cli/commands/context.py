@@ -1,0 +1,73 @@
+"""`context`: recall, and merge the rows with a dialogue.
+
+Contract: interface.md, `recall`; contracts.md §7; seeds/behavior-contracts §1, §8, §12.
+"""
+
+from .. import exits
+from ..declare.spec import AXES, argument, command, option
+from ..terminal import reading, render
+from ..terminal.shaping import Shape, shape_options
+from ._question import AS_OF, DEEP, FULL, LIMIT, NO_WAIT, SET, SOURCE_ID, nothing, question
+
+_FIELDS = ("from", "ref", "time", "age", "id", "source", "content", "length", "truncated")
+
+
+@command(
+    "context",
+    argument("query", "The question; - reads it from standard input."),
+    option(
+        "--history",
+        "The dialogue: JSON, an array or a line for each {role, content, timestamp?}.",
+        metavar="FILE|-",
+        values="files",
+    ),
+    LIMIT,
+    SOURCE_ID,
+    FULL,
+    DEEP,
+    AS_OF,
+    SET,
+    NO_WAIT,
+    *shape_options(_FIELDS),
+    common=AXES,
+)
+def context(session, query, history, limit, source_id, full, deep, as_of, set, no_wait, **shape):
+    """Recall and merge the rows with a dialogue, in chronological order.
+
+    What the dialogue already holds is not recalled again. Rows without a time stand first.
+    The order is by time, not by match: the last row is the latest, not the best.
+
+    Example:
+      cpersona context "what did we decide?" --history dialogue.json
+    """
+    if query == "-" and history == "-":
+        raise exits.Usage("only one of the question and the history can come from standard input")
+    shape = Shape(_FIELDS, session.out.as_json, **shape)
+    params = question(session, query, limit, source_id, full, deep, as_of, no_wait)
+    params["external_context"] = reading.json_objects(history, session.out) if history is not None else []
+    answer = session.ask("recall_with_context", params, overrides=reading.pairs(set) or None)
+    out = session.out
+    rows = shape.within(out, answer.response, "messages", backwards=True)
+    if session.show(answer, order="chronological"):
+        return answer.status
+    shape.print(out, rows, _field, ("from", "ref", "time", "content"), whole=full)
+    render.warnings(out, answer.response)
+    if not rows and not answer.response.get("no_words"):
+        out.note(nothing(answer.response))
+    elif rows and out.draws:
+        out.note("in chronological order: the last row is the latest, not the best")
+    return answer.status
+
+
+def _field(row, name):
+    return _role(row) if name == "from" else row.get("timestamp", "") if name == "time" else render.field(row, name)
+
+
+def _role(row):
+    source = row.get("source")
+    if row.get("context_type") == "conversation":
+        return str(source.get("type", "") if isinstance(source, dict) else "").lower() or "dialogue"
+    return "memory"
+
+
+COMMANDS = (context,)

@@ -1,0 +1,83 @@
+"""`list`: the newest memories.
+
+Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
+"""
+
+from .. import exits
+from ..declare.spec import AXES, command, option
+from ..terminal import render
+from ..terminal.shaping import Shape, shape_options
+from ._rows import field
+
+_FIELDS = (
+    "ref",
+    "stored",
+    "age",
+    "locked",
+    "agent",
+    "project",
+    "channel",
+    "id",
+    "source",
+    "timestamp",
+    "metadata",
+    "content",
+    "length",
+    "truncated",
+)
+
+
+@command(
+    "list",
+    option("-n --limit", "Rows at most, up to 500.", kind="int", default=100, metavar="N", least=0),
+    option("--since", "Stored at this time or later: an instant, a date, or an age like 3h.", metavar="TIME"),
+    option("--until", "Stored at this time or before; a date is its whole day.", metavar="TIME"),
+    option(
+        "--as-of",
+        "Only rows stored by then, with what they say today; how many were changed or deleted since is said.",
+        metavar="TIME",
+    ),
+    option("--all-agents", "Memories of every agent.", kind="flag", default=False),
+    *shape_options(_FIELDS),
+    common=AXES,
+)
+def list_(session, limit, since, until, as_of, all_agents, **shape):
+    """List the newest memories, newest first.
+
+    Columns: ref, when it was stored (UTC), lock, project, channel, content. --since and --until compare
+    when a row was stored, not the time that it speaks of.
+
+    Example:
+      cpersona list -n 20
+      cpersona list --since 2026-03-01 --until 2026-03-01
+      cpersona list --fields ref -0 | xargs -0 cpersona lock
+    """
+    shape = Shape(_FIELDS, session.out.as_json, **shape)
+    params = {**session.axes(), "agent_id": session.whom(all_agents), "limit": session.at_most(limit, 500)}
+    for name, text in (("since", since), ("until", until), ("as_of", as_of)):
+        if text is not None:
+            params[name] = session.instant(text, end=name != "since")
+    for name, option in (("until", "--until"), ("as_of", "--as-of")):
+        if params.get("since", "") > params.get(name, "9"):
+            raise exits.Usage(
+                f"list: --since {since} lies after {option} {until if name == 'until' else as_of}; nothing can be between them"
+            )
+    answer = session.ask("list_memories", params)
+    rows = shape.within(session.out, answer.response, "memories")
+    if session.show(answer):
+        return answer.status
+    names = ("ref", "stored", "locked", "project", "channel", "content")
+    drawn = ("ref", "age", *names[2:])
+    if all_agents:
+        names, drawn = ("agent", *names), ("agent", *drawn)
+    shape.print(session.out, rows, field, names, drawn)
+    render.warnings(session.out, answer.response)
+    if not rows and limit:
+        which = " like that" if params.keys() - {"agent_id", "limit"} else ""
+        session.out.note(
+            f"no memories{which} of agent {params['agent_id']!r}" if params["agent_id"] else f"no memories{which}"
+        )
+    return answer.status
+
+
+COMMANDS = (list_,)

@@ -1,0 +1,20 @@
+"""`lock`: protect memories from change and deletion.
+
+Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
+"""
+
+from ..declare.spec import AGENT, WRITES, command
+from ._rows import MEMORIES, each
+
+
+@command("lock", MEMORIES, common=(*WRITES, *AGENT))
+def lock(session, refs):
+    """Protect memories from change and deletion. A lock does not make a memory rank higher.
+
+    Example:
+      cpersona lock mem:12 mem:13
+    """
+    return each(session, refs, "locked", {"mem": ("lock_memory", "memory_id")})
+
+
+COMMANDS = (lock,)

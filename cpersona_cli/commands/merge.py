@@ -1,0 +1,61 @@
+"""`merge`: move one agent's rows into another.
+
+Contract: contracts.md §10, §13; interface.md, "The commands".
+"""
+
+from ..declare.spec import PLAIN, WRITES, argument, command, option
+from ._agents import refuse_unknown
+
+
+@command(
+    "merge",
+    argument("source", "The agent whose rows are taken.", metavar="FROM", values="agents"),
+    argument("target", "The agent that gets them.", metavar="INTO", values="agents"),
+    option("--move", "Delete what was copied from the source.", kind="flag", default=False),
+    option("--dry-run", "Count what would be merged and write nothing.", kind="flag", default=False),
+    common=(*WRITES, *PLAIN),
+)
+def merge(session, source, target, move, dry_run):
+    """Copy one agent's memories, episodes and profile to another; what is there already is skipped.
+
+    Others go on reading and writing meanwhile, and see all of it or nothing. Interrupted before that, it has
+    done nothing; run it again.
+
+    Example:
+      cpersona merge scratch default --dry-run
+      cpersona merge scratch default --move
+    """
+    from ..wire.interrupts import watch
+
+    def early(reached):
+        if dry_run:
+            return "nothing was written"
+        if reached.get("stage") == "deleting":
+            return f"the rows are merged; what is left of them at {source!r} is seen by nobody, and is deleted without this command"
+        return f"it was done as a whole or not at all; `cpersona merge {source} {target} --dry-run` counts what is left"
+
+    answer = watch(
+        session,
+        "merge_memories",
+        {
+            "source_agent_id": source,
+            "target_agent_id": target,
+            "mode": "move" if move else "copy",
+            "strategy": "skip",
+            "dry_run": dry_run,
+        },
+        early,
+        grace=True,
+    )
+    shown = session.show(answer)
+    refuse_unknown(session, answer, source)
+    if not shown:
+        for name in ("merged_memories", "skipped_memories", "merged_episodes", "skipped_episodes", "profile_copied"):
+            if name in answer.response:
+                session.out.record((name, str(answer.response[name]).lower()))
+        if dry_run:
+            session.out.note("a dry run: nothing was written")
+    return answer.status
+
+
+COMMANDS = (merge,)

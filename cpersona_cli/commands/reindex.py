@@ -1,0 +1,44 @@
+"""`reindex`: rebuild the word and vector indexes.
+
+Contract: contracts.md §2 (pause), §13 (check_health).
+"""
+
+from ..declare.spec import PLAIN, command
+
+
+@command("reindex", common=PLAIN)
+def reindex(session):
+    """Rebuild the word and vector indexes, and embed every row that has no vector of the present model.
+
+    Other commands keep working meanwhile.
+
+    Example:
+      cpersona reindex
+    """
+    from ..wire.interrupts import watch
+
+    def early(reached):
+        far = (
+            f"at least {reached['done']:,} of {reached['total']:,} rows stand in the word index anew"
+            if "done" in reached
+            else "how far it came is not known"
+        )
+        return f"{far}; the old indexes serve until it is run again"
+
+    answer = watch(session, "reindex", {}, early)
+    if not session.show(answer):
+        session.out.records(_rebuilt(answer.response))
+    return answer.status
+
+
+def _rebuilt(response):
+    """Return what a reindex did as (what, how many) pairs."""
+    for name in ("memories", "episodes"):
+        yield f"{name} in the word index", response.get(name)
+    for name, count in (response.get("vectors") or {}).items():
+        yield f"{name} with a vector", count
+    yield "listed for embedding", response.get("listed_for_embedding")
+    yield "waiting for embedding", response.get("waiting_for_embedding")
+
+
+COMMANDS = (reindex,)

@@ -1,0 +1,24 @@
+"""`resume`: keep again.
+
+Contract: contracts.md §2 (pause), §13 (check_health).
+"""
+
+from ..declare.spec import PLAIN, WRITES, command
+
+
+@command("resume", common=(*WRITES, *PLAIN))
+def resume(session):
+    """End a pause; with --session that session's.
+
+    Example:
+      cpersona resume
+    """
+    answer = session.ask("resume_persistence", {})
+    if not session.show(answer):
+        session.out.line("keeping")
+        if not answer.response.get("was_active"):
+            session.out.note("no pause was on")
+    return answer.status
+
+
+COMMANDS = (resume,)

@@ -1,0 +1,20 @@
+"""`unlock`: free memories again.
+
+Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
+"""
+
+from ..declare.spec import AGENT, WRITES, command
+from ._rows import MEMORIES, each
+
+
+@command("unlock", MEMORIES, common=(*WRITES, *AGENT))
+def unlock(session, refs):
+    """Let memories be changed and deleted again.
+
+    Example:
+      cpersona unlock mem:12
+    """
+    return each(session, refs, "unlocked", {"mem": ("unlock_memory", "memory_id")})
+
+
+COMMANDS = (unlock,)
