@@ -16,7 +16,8 @@ from cpersona_daemon.calibration.run import Plan, _recalibrate, calibrate, set_p
 from cpersona_daemon.embedding.base import Embedded, Profile, Questions
 from cpersona_daemon.errors import Refused
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.recall import blend, pipeline
+from cpersona_daemon.recall import pipeline
+from cpersona_daemon.recall.scoring import blend
 from cpersona_daemon.recall.types import Candidate, Query
 from cpersona_daemon.storage.calibration import Sampled
 

@@ -9,7 +9,7 @@ from house_kit import memory
 from cpersona_daemon.health import canaries
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall import recent
-from cpersona_daemon.recall.blend import GATE
+from cpersona_daemon.recall.scoring.blend import GATE
 from cpersona_daemon.recall.types import Query
 from cpersona_daemon.rpc.dispatch import dispatch
 from cpersona_daemon.rpc.envelopes import Request

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpersona_daemon.embedding.base import Part, Profile, Questions
-from cpersona_daemon.recall import autocut, blend, gate, penalty, prior
+from cpersona_daemon.recall.scoring import blend, gate, penalty, prior
+from cpersona_daemon.recall.stages import autocut
 from cpersona_daemon.recall.types import Candidate
 from cpersona_daemon.storage.candidates import Facts
 

@@ -13,7 +13,7 @@ from cpersona_daemon.model.instants import iso_now
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall import pipeline
-from cpersona_daemon.recall.channels import VectorQuery
+from cpersona_daemon.recall.channels.vectors import VectorQuery
 from cpersona_daemon.recall.types import Query
 from cpersona_daemon.shared import paths
 from cpersona_daemon.shared.settings import load

@@ -7,7 +7,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from cpersona_daemon.model.instants import parse_instant
-from cpersona_daemon.recall.coverage import ELSEWHERE_LEAST, ELSEWHERE_MOST, Question, Reading, dates_of, idf
+from cpersona_daemon.recall.scoring.coverage import ELSEWHERE_LEAST, ELSEWHERE_MOST, Question, Reading, dates_of, idf
 from cpersona_daemon.storage import lexical, schema
 from cpersona_daemon.text.terms import index_text, parse_query, quoted
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpersona_daemon.recall.fusion import cascade, fuse, rrf_votes, rsf_votes
+from cpersona_daemon.recall.scoring.fusion import cascade, fuse, rrf_votes, rsf_votes
 from cpersona_daemon.recall.types import EPISODE_FTS, FAR, KEYWORD, MEMORY_FTS, NEAR, Ranked
 
 

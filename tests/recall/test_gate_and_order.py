@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpersona_daemon.model.kinds import PROFILE
-from cpersona_daemon.recall import autocut, gate, penalty, prior
-from cpersona_daemon.recall.confidence import Frame, confidence
+from cpersona_daemon.recall.scoring import gate, penalty, prior
+from cpersona_daemon.recall.scoring.confidence import Frame, confidence
+from cpersona_daemon.recall.stages import autocut
 from cpersona_daemon.recall.types import Candidate
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage.candidates import Facts

@@ -5,8 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpersona_daemon.model.kinds import PROFILE
+from cpersona_daemon.recall.stages.versions import (
+    APART_SECONDS,
+    LOOKED_AT,
+    NOW,
+    PAST,
+    REACH,
+    Moved,
+    asked_about,
+    reorder,
+)
 from cpersona_daemon.recall.types import Candidate
-from cpersona_daemon.recall.versions import APART_SECONDS, LOOKED_AT, NOW, PAST, REACH, Moved, asked_about, reorder
 
 DAY = APART_SECONDS
 

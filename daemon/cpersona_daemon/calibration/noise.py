@@ -20,7 +20,7 @@ from ..embedding.base import Questions
 from ..errors import EmbeddingFailure
 from ..model.kinds import MEMORY, Rid
 from ..model.scope import Scope
-from ..recall import blend
+from ..recall.scoring import blend
 from ..recall.types import Candidate, Query
 from ..shared.settings import Settings
 from ..storage.calibration import Sampled

@@ -20,7 +20,7 @@ from ..context import Context
 from ..errors import CPersonaError, EmbeddingFailure, Refused
 from ..model.kinds import MEMORY, Rid
 from ..model.scope import Scope
-from ..recall import blend
+from ..recall.scoring import blend
 from ..recall.types import Candidate, Query
 from ..shared.settings import Settings
 from ..storage import calibration as rows

@@ -25,14 +25,17 @@ from ..storage import candidates as candidate_facts
 from ..storage import episodes, memories, profiles, vector_counts
 from ..storage.candidates import Facts
 from ..storage.damaged import Unreadable
-from . import autocut as cutting
-from . import blend, evidence, fusion, gate, penalty, prior, uncompared, versions, wordless
-from . import trace as tracing
-from .channels import Notes, VectorQuery, retrieve
-from .confidence import Frame, confidence
+from . import account as tracing
+from . import advice, uncompared
+from .channels.vectors import Notes, VectorQuery, retrieve
 from .display import EPISODE_SOURCE, PROFILE_SOURCE, episode_text, episode_timestamp, left_out, profile_text
-from .missed import best_missed
+from .scoring import blend, fusion, gate, penalty, prior
+from .scoring.confidence import Frame, confidence
+from .stages import autocut as cutting
+from .stages import versions
+from .stages import weigh as evidence
 from .types import Candidate, Query, Ranked, Result, Row
+from .why_not import best_missed
 
 BACKLOG_WORTH_WAITING_FOR = 256
 POOL_COUNTED = 500
@@ -341,7 +344,7 @@ def _run(conn: apsw.Connection, bench: Bench, vector: VectorQuery | None, query:
     )
     result.rows, result.left_out = _read_rows(conn, bench, vector, query, stages.final, look, profile)
     if query.wordless:
-        result.advice.append(wordless.advice(query.text, bool(result.rows)))
+        result.advice.append(advice.advice(query.text, bool(result.rows)))
     if vector is not None and s.degraded_advisory:
         unusable = vector_counts.unusable(conn, query.scope, vector.vector.size, vector.model)
         said = uncompared.advice(unusable, vector_counts.waiting(conn, query.scope) if unusable else 0, query.scope)

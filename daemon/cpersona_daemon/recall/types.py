@@ -14,8 +14,8 @@ from ..text.terms import parse_query
 
 if TYPE_CHECKING:
     from ..embedding.base import Advice
-    from .blend import Scored
-    from .versions import Moved
+    from .scoring.blend import Scored
+    from .stages.versions import Moved
 
 
 NEAR, PART, FAR, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = (

@@ -11,7 +11,7 @@ import msgspec
 
 from ...errors import InvalidParams, ReadOnly, StorageFailure
 from ...model.kinds import MEMORY, parse_ref
-from ...recall.context import merge
+from ...recall.conversation import merge
 from ...recall.exclusion import MAX_ENTRIES
 from ...recall.pipeline import recall as recall_library
 from ...recall.types import Query, Result, Row

@@ -14,9 +14,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..model.kinds import Rid, ref_of
-from .coverage import dates_of
-from .types import Candidate
+from ...model.kinds import Rid, ref_of
+from ..scoring.coverage import dates_of
+from ..types import Candidate
 
 NOW, PAST = "now", "past"
 REACH = 3  # places

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..embedding.base import Part, Profile
-from ..model.kinds import Rid
+from ...embedding.base import Part, Profile
+from ...model.kinds import Rid
 
 BACKGROUND_SHARE = (
     0.75  # of each mean cosine: the row's and the question's with the store, the row's with questions about anything

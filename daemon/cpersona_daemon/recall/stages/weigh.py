@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from ..model.kinds import MEMORY, Rid
-from ..model.scope import Scope
-from ..storage import candidates as stored
-from ..storage import existence, lexical
-from ..text.language import is_english
-from ..text.terms import parse_query
-from . import blend, versions
-from .coverage import Question, Reading, share_of_words
-from .exclusion import matcher
-from .types import FAR, KEYWORD, NEAR, PART, Candidate, Query, Ranked
+from ...model.kinds import MEMORY, Rid
+from ...model.scope import Scope
+from ...storage import candidates as stored
+from ...storage import existence, lexical
+from ...text.language import is_english
+from ...text.terms import parse_query
+from ..exclusion import matcher
+from ..scoring import blend
+from ..scoring.coverage import Question, Reading, share_of_words
+from ..types import FAR, KEYWORD, NEAR, PART, Candidate, Query, Ranked
+from . import versions
 
 if TYPE_CHECKING:
-    from .channels import Notes, VectorQuery
-    from .pipeline import Bench
+    from ..channels.vectors import Notes, VectorQuery
+    from ..pipeline import Bench
 
 WHOLE = 0.999  # the coverage of a row that holds the whole question, whatever rounding left of it
 PART_POWER = (

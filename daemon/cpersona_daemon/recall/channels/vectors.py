@@ -11,13 +11,13 @@ from typing import Any
 import apsw
 import numpy as np
 
-from ..model.kinds import EPISODE, MEMORY, Rid
-from ..shared.settings import Settings
-from ..storage import candidates, lexical
-from ..text.terms import parse_query
-from .blend import DEPTH
-from .exclusion import matcher
-from .types import EPISODE_FTS, FAR, KEYWORD, MEMORY_FTS, NEAR, PART, RECENT, Query, Ranked
+from ...model.kinds import EPISODE, MEMORY, Rid
+from ...shared.settings import Settings
+from ...storage import candidates, lexical
+from ...text.terms import parse_query
+from ..exclusion import matcher
+from ..scoring.blend import DEPTH
+from ..types import EPISODE_FTS, FAR, KEYWORD, MEMORY_FTS, NEAR, PART, RECENT, Query, Ranked
 
 
 @dataclass(frozen=True, slots=True)

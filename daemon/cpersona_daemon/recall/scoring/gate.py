@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..types import Candidate
 from . import blend
-from .types import Candidate
 
 SATURATION = 500
 PROFILE_POOL = 50

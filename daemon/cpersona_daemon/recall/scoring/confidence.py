@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..shared.settings import Settings
-from ..storage.candidates import Facts
+from ...shared.settings import Settings
+from ...storage.candidates import Facts
 
 HOUR = 3600.0
 UNDATED_HALF_SPAN_HOURS = 12.0

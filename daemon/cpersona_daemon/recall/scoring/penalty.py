@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..model.kinds import Rid
-from ..storage.candidates import Facts
-from .types import Candidate
+from ...model.kinds import Rid
+from ...storage.candidates import Facts
+from ..types import Candidate
 
 HOUR = 3600.0
 

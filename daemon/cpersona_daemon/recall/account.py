@@ -13,12 +13,12 @@ from ..model.kinds import EPISODE, MEMORY, Rid, ref_of
 from ..model.scope import Scope
 from ..storage import episodes, lexical, memories
 from ..text.terms import parse_query
-from . import fusion
-from .channels import depth_of, scan, vector_scans
+from .channels.vectors import depth_of, scan, vector_scans
+from .scoring import fusion
 from .types import EPISODE_FTS, MEMORY_FTS, NEAR, Candidate, Query, Ranked
 
 if TYPE_CHECKING:
-    from .channels import VectorQuery
+    from .channels.vectors import VectorQuery
     from .pipeline import Bench, Stages
 
 PROFILE_NAME = "profile"

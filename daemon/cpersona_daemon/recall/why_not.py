@@ -11,9 +11,9 @@ from ..model.kinds import ref_of
 from .types import Candidate, Query
 
 if TYPE_CHECKING:
-    from .channels import VectorQuery
-    from .gate import Thresholds
+    from .channels.vectors import VectorQuery
     from .pipeline import Bench
+    from .scoring.gate import Thresholds
 
 
 def best_missed(

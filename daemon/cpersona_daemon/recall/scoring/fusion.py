@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..model.kinds import Rid
-from .types import EPISODE_FTS, FAR, NEAR, Candidate, Ranked
+from ...model.kinds import Rid
+from ..types import EPISODE_FTS, FAR, NEAR, Candidate, Ranked
 
 
 def _weight(channel: str, far_weight: float) -> float:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ..text.spelling import normalise, spelled, words, written
-from ..text.terms import IDENTIFIER_LENGTH, LexicalQuery, Term, beside
+from ...text.spelling import normalise, spelled, words, written
+from ...text.terms import IDENTIFIER_LENGTH, LexicalQuery, Term, beside
 
 # A store does not know how common its words are elsewhere: what stands in half of an agent's rows, a name, may stand nowhere
 # else. Each of its rows counts as that many more without any of the words, a few more in any store, and so many at most.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .types import Candidate
+from ..types import Candidate
 
 
 def cut_position(scores: Sequence[float], min_results: int, min_gap_ratio: float) -> int:

@@ -1,0 +1,1 @@
+"""Where candidates come from: each channel hands over ranked lists of rids and scores."""
