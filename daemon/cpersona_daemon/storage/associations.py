@@ -1,6 +1,6 @@
 """Every statement on entities, their names, mentions and relations.
 
-Contract: contracts.md §9 "Associations", §1 (axes); seeds/behavior-contracts §11.
+Contract: associations.declare, associations.names, scope.axes.
 """
 
 from __future__ import annotations

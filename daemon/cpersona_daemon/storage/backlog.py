@@ -2,7 +2,7 @@
 
 A row without a vector that should have one stands in embedding_backlog; the row itself is not touched.
 
-Contract: contracts.md §1 "Rows", §12; issue 2 "Embedders".
+Contract: backlog.order, embedding.identity.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every statement on named batches: which run wrote a row, so that the run can be taken back.
 
-Contract: interface.md, `store --batch`, `undo`.
+Contract: batch.undo.
 """
 
 from __future__ import annotations

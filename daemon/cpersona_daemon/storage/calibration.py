@@ -2,7 +2,7 @@
 
 The ids come from an index and are drawn first; only the rows of the sample are read with their vectors.
 
-Contract: contracts.md §8.
+Contract: calibration.sample.
 """
 
 from __future__ import annotations

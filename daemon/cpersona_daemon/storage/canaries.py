@@ -1,6 +1,6 @@
 """Saved questions, each with the row that must come back, and how their last run went.
 
-Contract: issue "Honest recall" 5 (canaries).
+Contract: canary.run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What ranking needs to know of candidate rows beside their scores, without their text.
 
-Contract: contracts.md §6 (confidence, prior, penalty), §3 (exclude_contents compares texts).
+Contract: confidence.counts, prior.age, exclude.texts.
 """
 
 from __future__ import annotations

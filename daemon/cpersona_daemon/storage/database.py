@@ -6,7 +6,7 @@ inside a savepoint of its own (a savepoint makes FTS5 write out what it gathers,
 row, so it is not the rule). A job may therefore run twice, and does nothing outside its transaction. A job's answer is given only after
 its commit is durable and the vector index has seen it: who is answered can read what was written.
 
-Contract: contracts.md §1 (WAL, durable against kill -9, files 0600), interface.md "The wire" (idempotency keys).
+Contract: writes.durable, reads.free, files.private, wire.keys.
 """
 
 from __future__ import annotations

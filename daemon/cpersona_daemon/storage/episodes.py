@@ -1,6 +1,6 @@
 """Every statement on episodes.
 
-Contract: contracts.md §1 "Rows", §2 (archive_episode), §3 "Displayed text"; seeds/behavior-contracts §3.
+Contract: rows.shape, episode.archive, rows.text.
 """
 
 from __future__ import annotations

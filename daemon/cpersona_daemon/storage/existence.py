@@ -1,6 +1,6 @@
 """Whether some row holds a text, by its words, all of them, in one row; or a single term: no score and no threshold.
 
-Contract: issue "Honest recall" 2 and 6 (`exists`).
+Contract: exists.words.
 """
 
 from __future__ import annotations

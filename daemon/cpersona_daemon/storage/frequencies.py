@@ -6,7 +6,7 @@ What a table holds says what asking for a word costs; what it is worth to an age
 What was counted up to some row stays true while rows are only added: a later look counts the rows after it. Whoever
 takes postings away or puts others in their place says so (``rewritten``), and everything is counted anew.
 
-Contract: contracts.md §3 "Bounded cost".
+Contract: lexical.cost, coverage.share.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What check_health asks the database, and what its repairs and reindex write.
 
-Contract: contracts.md §13 (check_health).
+Contract: health.checks.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A key belongs to the request it came with: who asked what of which method. The writer keeps and serves them in ``database.py``.
 
-Contract: interface.md "The wire" (idempotency keys).
+Contract: wire.keys.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All SQL of the lexical channel: postings, the ranked search with its bounded cost, and the substring scan.
 
-Contract: contracts.md §3 "episode_fts, memory_fts", "memory_keyword"; seeds/behavior-contracts §4.
+Contract: lexical.terms, lexical.order, lexical.keyword, lexical.cost.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def search(
     the table, about ``common_rows`` rows a term are ranked; ``trace`` is told the terms and everything that was left out
     for it. Same database and query, same answer.
 
-    Contract: contracts.md §3 "Bounded cost".
+    Contract: lexical.cost.
     """
     table = Frequencies(conn, kind, common_rows)
     own = Own(table, scope.agent_id)
@@ -442,7 +442,7 @@ def keyword_scan(
 ) -> list[int]:
     """Return the newest ``depth`` memories in scope that hold the stripped text, ASCII letters in either case.
 
-    Looks at the newest ``scan_rows`` rows in scope. Contract: contracts.md §3 "memory_keyword".
+    Looks at the newest ``scan_rows`` rows in scope. Contract: lexical.keyword.
     """
     needle = text.strip()
     if not needle or depth <= 0 or "\0" in needle or _stands_nowhere(conn, needle):

@@ -1,6 +1,6 @@
 """Every statement on memories.
 
-Contract: contracts.md §1 "Rows", §2 "Writing"; seeds/behavior-contracts §5 (dedup).
+Contract: rows.shape, dedup.skip.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A step that has been released is never changed, and names tables and kinds as they were called then.
 
-Contract: contracts.md §1 "Rows", §3 (lexical index), §9 (associations).
+Contract: rows.shape, lexical.index.
 """
 
 from __future__ import annotations

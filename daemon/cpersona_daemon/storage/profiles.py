@@ -1,6 +1,6 @@
 """Every statement on profiles: at most one per agent.
 
-Contract: contracts.md §1 "Rows", §2 (update_profile); seeds/behavior-contracts §7.
+Contract: profile.one, profile.row.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bringing a database to this version's schema, one committed step at a time, and refusing one that is not ours.
 
-Contract: contracts.md §1 "Rows".
+Contract: rows.shape.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is asked of the table of memories and of the table of episodes alike; each names its table and its columns.
 
-Contract: contracts.md §1 (axes), §13 (lists).
+Contract: scope.axes, lists.newest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The statements of export, import and merge. Each compares and restores rows on their exact axes.
 
-Contract: contracts.md §10.
+Contract: import.lines, export.file.
 """
 
 from __future__ import annotations

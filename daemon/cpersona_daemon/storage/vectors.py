@@ -3,7 +3,7 @@
 Rebuilds and plain scans run on connections of their own, opened for the purpose: they work while the
 caller is inside a read transaction, and nothing of them outlives its use.
 
-Contract: contracts.md §1 (embeddings), §3 (vector_near: scan order and scope).
+Contract: rows.shape, window.near.
 """
 
 from __future__ import annotations
