@@ -3,7 +3,7 @@
 The client's hot path reads this module alone, so it must stay free of imports. ``wire/structs.py``
 builds its msgspec Structs from the same names and a parity test holds the two together.
 
-Contract: shared/interface.md, "The wire" and "Exit codes".
+Contract: wire.frames, wire.bounds, exit.status.
 """
 
 PROTOCOL = 1

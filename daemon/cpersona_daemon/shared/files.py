@@ -4,7 +4,7 @@ A link is not followed: what it leads to is somebody else's. A named pipe or a d
 a regular file is read or written. What is replaced is replaced whole and durably, or not at all. Standard library only:
 the client reads this module too.
 
-Contract: quality.md, "Never lose, never hang, never leak".
+Contract: files.durable.
 """
 
 import errno

@@ -2,7 +2,7 @@
 
 Standard library only: the client reads this module too.
 
-Contract: interface.md, "Where things live".
+Contract: paths.places, files.private.
 """
 
 import os

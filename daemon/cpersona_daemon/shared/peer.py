@@ -1,6 +1,6 @@
 """Who is at the other end of a unix socket. Standard library only: the client reads this module too.
 
-Contract: shared/interface.md, "The wire" (peer credentials checked on accept).
+Contract: wire.peer.
 """
 
 import sys

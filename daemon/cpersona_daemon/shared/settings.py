@@ -6,7 +6,7 @@ falls back to the default with a warning; values that contradict each other refu
 
 Only the standard library is imported here, and only its light parts: the client reads this module too.
 
-Contract: seeds/one-prior-function §7; contracts.md §13 "Settings"; interface.md "Where things live".
+Contract: settings.order, settings.values.
 """
 
 import os

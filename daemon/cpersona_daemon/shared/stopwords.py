@@ -1,6 +1,6 @@
 """The English stop words: the one list of words that neither vote nor cost time in a query.
 
-Contract: contracts.md §3 "episode_fts, memory_fts".
+Contract: lexical.terms.
 """
 
 ENGLISH = frozenset(
