@@ -3,7 +3,7 @@
 Every check stands alone and imports what it needs by itself, so that a missing package is a finding and not a traceback.
 Nothing is written, started or repaired.
 
-Contract: issue "A tool to live in" (doctor); shared/interface.md, "Where things live".
+Contract: health.doctor, paths.places.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bytes to envelopes and back, for the daemon: every malformed frame becomes a ``BadFrame``.
 
-Contract: shared/interface.md, "The wire" (length prefix, 32 MiB, nesting 64, strict decoding).
+Contract: wire.frames.
 """
 
 from __future__ import annotations

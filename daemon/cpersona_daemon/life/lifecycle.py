@@ -4,7 +4,7 @@ start: umask, settings, directories, lock, socket (bound), parts, note, socket (
 stop:  no more connections, what runs is finished, parts are closed (WAL folded), note and socket are
 removed, and the lock falls with the process's last descriptor.
 
-Contract: shared/interface.md, "The daemon's life".
+Contract: daemon.life.
 """
 
 from __future__ import annotations

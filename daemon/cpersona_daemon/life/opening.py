@@ -4,7 +4,7 @@ The database, the access list and the spool come first; that is what listing, re
 embedder, backlog and calibration (numpy, the index's columns, a model that loads) follow after the first answer or a
 short grace, and at once when a request needs them: it waits until they are there.
 
-Contract: shared/interface.md, "The daemon's life"; quality.md (start to first answer).
+Contract: daemon.opens.
 """
 
 from __future__ import annotations

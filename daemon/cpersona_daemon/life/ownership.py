@@ -1,6 +1,6 @@
 """What makes a process the one daemon of a database: its lock, its socket, and the note beside the database.
 
-Contract: shared/interface.md, "Where things live" and "The daemon's life".
+Contract: daemon.starts, paths.places.
 """
 
 from __future__ import annotations

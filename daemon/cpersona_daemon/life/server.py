@@ -3,7 +3,7 @@
 Every bound answers ``busy`` or stops reading; nothing here grows with what a client sends. What a
 method means is ``rpc.dispatch``'s business alone.
 
-Contract: shared/interface.md, "The wire" and "The daemon's life" (bounded connections, queue and memory).
+Contract: wire.hello, wire.requests, wire.bounds.
 """
 
 from __future__ import annotations

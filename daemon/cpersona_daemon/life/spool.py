@@ -4,7 +4,7 @@ A client that reaches no daemon leaves a file (``cpersona_cli/wire/spool.py`` wr
 through the same dispatch as a request, and removed once that is durable. Its idempotency key makes a
 second try after a kill harmless: the kept answer is found and the file goes.
 
-Contract: interface.md, "Spool"; issue "A tool to live in" (never lost).
+Contract: spool.queue.
 """
 
 from __future__ import annotations
