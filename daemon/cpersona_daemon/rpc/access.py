@@ -1,6 +1,6 @@
 """Who may do what: clients known by token or user id, and what each may do with each agent.
 
-Contract: contracts.md §11; seeds/behavior-contracts (the shape of a denial).
+Contract: access.grants, access.denial.
 """
 
 from __future__ import annotations

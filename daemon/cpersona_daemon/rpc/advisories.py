@@ -1,6 +1,6 @@
 """What an answer says of its own weakness: one advisory, the most severe, with the others under ``also``.
 
-Contract: an advisory is {degraded, severity, reason, evidence, runbook}; severity is ``hint`` or ``fault``.
+Contract: advisory.says.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What several handlers share: the axes, numbers with a default, and paused answers.
 
-Contract: contracts.md §1 (axes), §2 (pause skeletons), §3 (limit).
+Contract: scope.axes, recall.limit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From a request to its answer: find the method, permit, check for a pause, decode, run, shape failures.
 
-Contract: contracts.md §7, §10, §11; seeds/behavior-contracts §5 and §10 (response shapes).
+Contract: answer.shape, wire.requests.
 """
 
 from __future__ import annotations

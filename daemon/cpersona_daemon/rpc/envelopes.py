@@ -3,7 +3,7 @@
 A parity test holds these and ``shared.fields`` together. What stands inside ``params`` is each method's
 own business and is decoded behind the boundary.
 
-Contract: shared/interface.md, "The wire".
+Contract: wire.requests.
 """
 
 from __future__ import annotations

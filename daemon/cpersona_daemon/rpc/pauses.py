@@ -1,6 +1,6 @@
 """Pausing persistence: while a pause lasts, writes answer as if done and nothing is kept.
 
-Contract: contracts.md §2 "Pause", §13 (shapes).
+Contract: pause.answers.
 """
 
 from __future__ import annotations

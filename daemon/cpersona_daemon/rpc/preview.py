@@ -1,6 +1,6 @@
 """The preview tier: what of each row's text leaves the daemon.
 
-Contract: seeds/recall-preview-tier "Response contract"; contracts.md §7.
+Contract: preview.prefix, preview.budget.
 """
 
 from __future__ import annotations

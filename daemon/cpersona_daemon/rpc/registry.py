@@ -1,6 +1,6 @@
 """What a handler is given and how it is listed.
 
-Contract: contracts.md §10 and seeds/behavior-contracts §10 (one table says which method answers what).
+Contract: answer.shape.
 """
 
 from __future__ import annotations

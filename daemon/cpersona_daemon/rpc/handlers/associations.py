@@ -1,6 +1,6 @@
 """Handlers of declare_associations, list_associations, traverse and reconstruct.
 
-Contract: contracts.md §9, §13; seeds/behavior-contracts §11.
+Contract: associations.declare, associations.traverse, associations.reconstruct.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Handler of backup_database. Restoring is no method: it happens while no daemon has the database (``portability.bring_back``).
 
-Contract: issue "A tool to live in" (backup); contracts.md §10 (which paths may be written).
+Contract: backup.file, paths.confined.
 """
 
 from __future__ import annotations

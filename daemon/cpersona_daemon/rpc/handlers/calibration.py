@@ -1,6 +1,6 @@
 """Handlers of calibrate_threshold and of the recall precision.
 
-Contract: contracts.md §8, §13.
+Contract: calibration.sample, calibration.precision.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Handlers of the canaries: saved questions with the row that must come back.
 
-Contract: issue "Honest recall" 5.
+Contract: canary.run.
 """
 
 from __future__ import annotations

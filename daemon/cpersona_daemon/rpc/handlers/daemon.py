@@ -1,6 +1,6 @@
 """The daemon about itself: how it is, and its end.
 
-Contract: shared/interface.md, "The commands" (daemon status, stop) and "The daemon's life".
+Contract: daemon.tells, daemon.life.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Handler of exists: a yes-or-no question, answered by words alone.
 
-Contract: issue "Honest recall" 6.
+Contract: exists.words.
 """
 
 from __future__ import annotations

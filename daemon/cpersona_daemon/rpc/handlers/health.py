@@ -1,6 +1,6 @@
 """Handlers of check_health and reindex.
 
-Contract: contracts.md §12, §13.
+Contract: health.checks, health.repairs.
 """
 
 from __future__ import annotations

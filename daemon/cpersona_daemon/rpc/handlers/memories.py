@@ -1,6 +1,6 @@
 """Handlers of the single-row methods: store, edit, lock, list, episodes, profile, get_contents.
 
-Contract: contracts.md §2, §7 (get_contents), §13; seeds/behavior-contracts §5, §9, §10; seeds/recall-preview-tier.
+Contract: store.answer, edit.update, contents.refs, lists.newest.
 """
 
 from __future__ import annotations

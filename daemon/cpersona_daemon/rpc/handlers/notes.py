@@ -1,6 +1,6 @@
 """Handler of replace_notes: what a rewritten history does to its notes, in one request.
 
-Contract: issue "A tool to live in" (post-rewrite maps old ids to new ones); contracts.md §2.
+Contract: git.notes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Handlers of pause, resume and their status. A pause lives in memory and ends by itself.
 
-Contract: contracts.md §2 "Pause", §13.
+Contract: pause.answers.
 """
 
 from __future__ import annotations

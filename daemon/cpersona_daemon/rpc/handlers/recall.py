@@ -1,6 +1,6 @@
 """Handlers of recall and recall_with_context: clamp, ask the library, reverse, preview.
 
-Contract: contracts.md §3 (limit), §7 "The answer"; seeds/behavior-contracts §1; seeds/recall-preview-tier.
+Contract: recall.limit, recall.order, preview.prefix, preview.budget.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Handlers of export, import, merge and the deletion of an agent.
 
-Contract: contracts.md §2 (delete_agent_data), §10, §13.
+Contract: export.file, import.lines, merge.copies, forget.agent.
 """
 
 from __future__ import annotations
