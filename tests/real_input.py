@@ -5,7 +5,7 @@ questions and ten identifiers, then does the same with three memories and with t
 line a question; exit status 1 when a right row is not last. Takes about two minutes, so it is no part of the suite;
 tests/test_real_input.py asks the identifiers with embedder ``none``.
 
-Contract: issue 2, "done when" 2.
+Contract: store.checks, output.streams.
 """
 
 from __future__ import annotations

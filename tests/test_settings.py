@@ -1,4 +1,4 @@
-"""One table drives every setting. Contract: contracts.md §13 "Settings"; seeds/one-prior-function §7; interface.md "Where things live"."""
+"""One table drives every setting. Contract: settings.order, settings.values."""
 
 from __future__ import annotations
 

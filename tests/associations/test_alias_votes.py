@@ -1,4 +1,4 @@
-"""Contract: seeds/behavior-contracts §11: an alias adds a vote, not a pass."""
+"""Contract: associations.alias."""
 
 from __future__ import annotations
 

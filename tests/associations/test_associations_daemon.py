@@ -1,4 +1,7 @@
-"""Through the daemon: the answers' shapes, bounds of params, pauses, pages. Contract: contracts.md §9, §13, §2 (pause)."""
+"""Through the daemon: the answers' shapes, bounds of params, pauses, pages.
+
+Contract: associations.declare, associations.traverse, pause.answers.
+"""
 
 from __future__ import annotations
 

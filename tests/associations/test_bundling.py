@@ -1,4 +1,4 @@
-"""Contract: contracts.md §9 (reconstruct steps 2, 3 and 5); seeds/behavior-contracts §11."""
+"""Contract: associations.bundle, associations.claims."""
 
 from __future__ import annotations
 

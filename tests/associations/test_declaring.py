@@ -1,4 +1,4 @@
-"""Contract: contracts.md §9 (declare_associations), §13; seeds/behavior-contracts §11."""
+"""Contract: associations.declare, associations.names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contract: contracts.md §9 (normalised names; reconstruct step 1)."""
+"""Contract: associations.names."""
 
 from __future__ import annotations
 

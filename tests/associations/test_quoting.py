@@ -1,4 +1,4 @@
-"""Contract: contracts.md §9 (reconstruct step 6): verbatim, within the sizes, deterministic."""
+"""Contract: associations.quotes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contract: contracts.md §9 (reconstruct); seeds/behavior-contracts §8, §11, §12."""
+"""Contract: associations.reconstruct, associations.evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contract: contracts.md §9 (traverse), §13."""
+"""Contract: associations.traverse."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Measuring a real store through the live pipeline.
 
-Contract: contracts.md §8, §13; seeds/behavior-contracts §2, §6.
+Contract: calibration.sample, calibration.gates, calibration.precision, gate.measured.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The file beside the database: private, whole or absent, never trusted blindly.
 
-Contract: contracts.md §8; quality.md "A damaged, truncated, stale or foreign index or calibration file".
+Contract: calibration.file, files.damage.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The calibration as a client sees it: over the wire, across a restart, at start.
 
-Contract: contracts.md §2 (delete_agent_data), §8, §13.
+Contract: calibration.file, calibration.rollback, forget.agent.
 """
 
 from __future__ import annotations

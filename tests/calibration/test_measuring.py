@@ -1,6 +1,6 @@
 """The sweep and its relatives against plain references.
 
-Contract: contracts.md §8.
+Contract: calibration.sample, calibration.gates.
 """
 
 from __future__ import annotations

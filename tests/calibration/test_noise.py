@@ -1,6 +1,6 @@
 """The noise of a store and the gate of the blend that follows from it.
 
-Contract: issue "Honest recall", item 1; contracts.md §13 "blend".
+Contract: calibration.noise.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a calibration reads of the store.
 
-Contract: contracts.md §8.
+Contract: calibration.sample.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whatever a person or a script gives that cannot be: one line with what, why and what to do, the right exit code, never a traceback.
 
-Contract: interface.md, "Exit codes"; quality.md (bad input of any kind gets a typed error).
+Contract: exit.status.
 """
 
 from __future__ import annotations

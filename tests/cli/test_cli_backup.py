@@ -1,4 +1,4 @@
-"""`backup` and `restore`. Contract: issue "A tool to live in"; interface.md, "Exit codes"."""
+"""`backup` and `restore`. Contract: backup.file, restore.checked, exit.status."""
 
 import base64
 import gzip

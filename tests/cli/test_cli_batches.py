@@ -1,4 +1,4 @@
-"""Named runs, taken back; reads of another time. Contract: interface.md, `--batch`, `undo`, `--since`, `--as-of`."""
+"""Named runs, taken back; reads of another time. Contract: batch.undo, time.asof."""
 
 import json
 import os

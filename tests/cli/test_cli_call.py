@@ -1,4 +1,4 @@
-"""`cpersona call`, the interface for programs. Contract: interface.md, "The commands"."""
+"""`cpersona call`, the interface for programs. Contract: call.lines."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""`cpersona daemon` and `config`. Contract: interface.md, "The daemon's life", "Where things live"."""
+"""`cpersona daemon` and `config`. Contract: daemon.starts, daemon.tells, paths.places."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What an answer means for the exit status. Contract: interface.md, "Exit codes"; seeds/behavior-contracts §10."""
+"""What an answer means for the exit status. Contract: exit.status, answer.shape."""
 
 import pytest
 

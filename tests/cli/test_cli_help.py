@@ -1,4 +1,4 @@
-"""Help, completion and the tree. Contract: interface.md, "The commands", "Output"."""
+"""Help, completion and the tree. Contract: commands.same, output.streams."""
 
 import inspect
 import os

@@ -1,4 +1,4 @@
-"""What the client may import. Contract: design.md, "One direction"."""
+"""What the client may import. Contract: house.layers, speed.client."""
 
 import ast
 import subprocess

@@ -1,6 +1,6 @@
 """`doctor`, `canary`, `exists`, `calibrate`, `daemon status`, `store --check-secrets`: plain and JSON output and each exit code.
 
-Contract: interface.md, "The commands", "Output", "Exit codes"; issues "A tool to live in" and "Honest recall".
+Contract: canary.run, health.doctor, exit.status.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""`store --queue`. Contract: interface.md, `store` and "Spool"; exit 0 with the promise kept."""
+"""`store --queue`. Contract: spool.queue, exit.status."""
 
 import json
 import os

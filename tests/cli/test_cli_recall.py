@@ -1,6 +1,6 @@
 """`cpersona recall` and `context`, with `--deep`, so that a row passes by one word of the question.
 
-Contract: interface.md, "Output"; contracts.md §7; seeds/behavior-contracts §1.
+Contract: recall.order, output.streams, output.shapes.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Rows by their ref, episodes, profile, associations. Contract: contracts.md §2, §7, §9; interface.md, "Exit codes"."""
+"""Rows by their ref, episodes, profile, associations.
+
+Contract: contents.refs, locks.hold, episode.archive, profile.one, exit.status.
+"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""--fields, --format, -0 and --max-chars, the same in every command that shows rows. Contract: issue "A tool to live in", Shell."""
+"""--fields, --format, -0 and --max-chars, the same in every command that shows rows. Contract: output.shapes."""
 
 import json
 

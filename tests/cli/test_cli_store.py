@@ -1,4 +1,4 @@
-"""`cpersona store`. Contract: interface.md, `store`; contracts.md §2; seeds/behavior-contracts §5."""
+"""`cpersona store`. Contract: store.answer, dedup.skip, store.lines."""
 
 import json
 import os

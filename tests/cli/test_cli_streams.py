@@ -1,4 +1,4 @@
-"""Streams, signals and terminals. Contract: interface.md, "Output" and "Exit codes"."""
+"""Streams, signals and terminals. Contract: output.streams, exit.status."""
 
 import os
 import re

@@ -1,4 +1,7 @@
-"""Export, import, merge, forget, health, calibrate. Contract: contracts.md §8, §10, §13; interface.md, "Exit codes"."""
+"""Export, import, merge, forget, health, calibrate.
+
+Contract: export.file, import.lines, merge.copies, forget.agent, exit.status.
+"""
 
 import json
 import os

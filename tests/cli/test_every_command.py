@@ -1,6 +1,6 @@
 """Every command of the catalogue: its plain output, its JSON, and each exit code that it can give.
 
-A command without a row in the table fails the first test. Contract: interface.md, "Output" and "Exit codes"; issue "A tool to live in".
+A command without a row in the table fails the first test. Contract: commands.same, output.streams, exit.status.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Manual pages, completions and topics say what the command tree says. Contract: issue "A tool to live in"."""
+"""Manual pages, completions and topics say what the command tree says. Contract: commands.same."""
 
 import re
 import shlex

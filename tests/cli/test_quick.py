@@ -1,4 +1,4 @@
-"""The short way and Typer mean the same by every command line. Contract: quality.md, "Speed and size" (one truth, parity test)."""
+"""The short way and Typer mean the same by every command line. Contract: commands.same, speed.client."""
 
 import json
 import subprocess

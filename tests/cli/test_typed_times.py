@@ -1,4 +1,4 @@
-"""Times that a person types. Contract: interface.md, "One parser for every time a person types"."""
+"""Times that a person types. Contract: time.typed."""
 
 import time
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""An empty recall says what it looked at. Contract: issue "Honest recall" 6; seeds/behavior-contracts §12."""
+"""An empty recall says what it looked at. Contract: missed.best."""
 
 import pytest
 from contract_kit import memory

@@ -1,4 +1,4 @@
-"""store with check_secrets, for every client. Contract: issue "A tool to live in" (Trust)."""
+"""store with check_secrets, for every client. Contract: secrets.checked."""
 
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ2sT4vW6xY8zA0cDabcd"
 

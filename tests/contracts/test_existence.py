@@ -1,4 +1,4 @@
-"""A yes-or-no question answered by words. Contract: issue "Honest recall" 6 (`exists`)."""
+"""A yes-or-no question answered by words. Contract: exists.words."""
 
 import pytest
 from contract_kit import episode, memory

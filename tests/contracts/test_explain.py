@@ -1,6 +1,6 @@
 """A traced recall accounts for every candidate, and says what dropped a row and by how much.
 
-Contract: the issue "Every contract of the seeds, provable one by one" (Explain; acceptance 4); seeds/behavior-contracts §2, §4, §12.
+Contract: explain.account.
 """
 
 import random

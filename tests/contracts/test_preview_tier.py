@@ -1,4 +1,7 @@
-"""The preview tier: recall shows a prefix, get_contents the whole. Contract: seeds/recall-preview-tier."""
+"""The preview tier: recall shows a prefix, get_contents the whole.
+
+Contract: preview.prefix, preview.budget, contents.refs, exclude.texts.
+"""
 
 import pytest
 from contract_kit import Agent, episode, memory, refs

@@ -1,4 +1,7 @@
-"""One prior function: every weight for where a row sits, in order alone. Contract: seeds/one-prior-function §2 to §7."""
+"""One prior function: every weight for where a row sits, in order alone.
+
+Contract: prior.age, prior.order, prior.far.
+"""
 
 import pytest
 from contract_kit import episode, memory, reasons, refs, stamp

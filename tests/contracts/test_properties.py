@@ -1,4 +1,7 @@
-"""What holds over random stores, whatever is in them. Contract: seeds/behavior-contracts; seeds/one-prior-function; acceptance 3 of the issue.
+"""What holds over random stores, whatever is in them.
+
+Contract: recall.order, recall.stages, scope.axes, prior.order, scores.rsf, window.reach.
+
 
 The stores are filled and asked through the daemon's own dispatch, in this process.
 """

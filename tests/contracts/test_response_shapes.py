@@ -1,4 +1,7 @@
-"""One table says which method answers what; every method is walked. Contract: seeds/behavior-contracts §10; contracts.md §2, §7, §11, §13."""
+"""One table says which method answers what; every method is walked.
+
+Contract: answer.shape, pause.answers, access.denial.
+"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Recall return order: last is best. Contract: seeds/behavior-contracts §1."""
+"""Recall return order: last is best. Contract: recall.order, context.merge, time.utc."""
 
 from contract_kit import episode, memory, reasons, refs, stamp
 

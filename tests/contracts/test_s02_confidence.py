@@ -1,4 +1,7 @@
-"""Confidence is returned beside each row; it does not rank. Contract: seeds/behavior-contracts §2."""
+"""Confidence is returned beside each row; it does not rank.
+
+Contract: confidence.beside, confidence.score, confidence.counts.
+"""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The episode boundary penalty. Contract: seeds/behavior-contracts §3."""
+"""The episode boundary penalty. Contract: penalty.episode."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The vector scan window and the reach beyond it. Contract: seeds/behavior-contracts §4."""
+"""The vector scan window and the reach beyond it. Contract: window.near, window.reach."""
 
 import pytest
 from contract_kit import episode, memory, reasons, refs, with_vector

@@ -1,4 +1,4 @@
-"""Dedup semantics: skip, not upsert. Contract: seeds/behavior-contracts §5."""
+"""Dedup semantics: skip, not upsert. Contract: dedup.skip, dedup.conflict."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Autocut fires only on similarity-scale signals. Contract: seeds/behavior-contracts §6."""
+"""Autocut fires only on similarity-scale signals. Contract: autocut.gap."""
 
 import numpy as np
 from contract_kit import memory, refs, with_vector

@@ -1,4 +1,4 @@
-"""Profile rows carry no score. Contract: seeds/behavior-contracts §7."""
+"""Profile rows carry no score. Contract: profile.row, profile.one."""
 
 import pytest
 from contract_kit import episode, memory, refs

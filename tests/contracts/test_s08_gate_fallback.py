@@ -1,4 +1,4 @@
-"""gate_fallback responses are low-confidence. Contract: seeds/behavior-contracts §8."""
+"""gate_fallback responses are low-confidence. Contract: gate.fallback."""
 
 import pytest
 from contract_kit import memory, refs

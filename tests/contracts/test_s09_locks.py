@@ -1,4 +1,4 @@
-"""lock_memory protects; it does not boost. Contract: seeds/behavior-contracts §9."""
+"""lock_memory protects; it does not boost. Contract: locks.hold."""
 
 from contract_kit import memory, refs
 

@@ -1,4 +1,4 @@
-"""Response shapes: how to tell success from failure. Contract: seeds/behavior-contracts §10.
+"""Response shapes: how to tell success from failure. Contract: answer.shape, store.answer.
 
 The walk over every method stands in test_response_shapes.py.
 """

@@ -1,4 +1,7 @@
-"""Declared associations are read by reconstruct and traverse only. Contract: seeds/behavior-contracts §11."""
+"""Declared associations are read by reconstruct and traverse only.
+
+Contract: associations.silent, associations.alias, associations.bundle, associations.evidence, associations.claims.
+"""
 
 import json
 

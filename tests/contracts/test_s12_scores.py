@@ -1,4 +1,7 @@
-"""Scores order one response; they do not say whether an answer exists. Contract: seeds/behavior-contracts §12."""
+"""Scores order one response; they do not say whether an answer exists.
+
+Contract: scores.meaning, scores.rsf, fusion.rrf.
+"""
 
 import pytest
 from contract_kit import episode, memory, reasons, refs

@@ -1,4 +1,4 @@
-"""What a daemon opens before its first answer, and what after. Contract: shared/interface.md, "The daemon's life"."""
+"""What a daemon opens before its first answer, and what after. Contract: daemon.opens."""
 
 import asyncio
 import importlib

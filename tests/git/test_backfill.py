@@ -1,4 +1,4 @@
-"""History as memories. Contract: issue "A tool to live in", Git: progress, resumable, idempotent."""
+"""History as memories. Contract: git.hooks."""
 
 from __future__ import annotations
 

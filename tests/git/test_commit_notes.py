@@ -1,4 +1,4 @@
-"""One commit is one memory, whatever rewrites it. Contract: issue "A tool to live in", Git."""
+"""One commit is one memory, whatever rewrites it. Contract: git.notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks beside those that exist already, and back. Contract: issue "A tool to live in", Git."""
+"""Hooks beside those that exist already, and back. Contract: git.hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved questions and what a calibration changes. Contract: issue "Honest recall" 1, 5."""
+"""Saved questions and what a calibration changes. Contract: canary.run, calibration.rollback."""
 
 import asyncio
 import base64

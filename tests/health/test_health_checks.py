@@ -1,4 +1,4 @@
-"""The verdict, each check, and what --fix mends. Contract: contracts.md §13 (check_health)."""
+"""The verdict, each check, and what --fix mends. Contract: health.checks, health.repairs."""
 
 import base64
 import os

@@ -1,4 +1,4 @@
-"""What a store checks and cleans before anything is written. Contract: contracts.md §2, §13."""
+"""What a store checks and cleans before anything is written. Contract: store.checks, store.cleaned, store.source."""
 
 import json
 

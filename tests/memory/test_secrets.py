@@ -1,4 +1,4 @@
-"""Secrets are pointed out and never repeated. Contract: issue "A tool to live in" (`store --check-secrets`)."""
+"""Secrets are pointed out and never repeated. Contract: secrets.checked."""
 
 import pytest
 

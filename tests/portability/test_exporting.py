@@ -1,4 +1,4 @@
-"""What an export writes, and what it leaves alone. Contract: contracts.md §10, §13 (export)."""
+"""What an export writes, and what it leaves alone. Contract: export.file."""
 
 import base64
 import errno

@@ -1,4 +1,4 @@
-"""What an import restores, skips and reports. Contract: contracts.md §10, §13 (import)."""
+"""What an import restores, skips and reports. Contract: import.lines."""
 
 import base64
 import os

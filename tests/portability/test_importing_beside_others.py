@@ -1,4 +1,4 @@
-"""An import among other writers, and one that ends early. Contract: contracts.md §10 (short transactions, early ends)."""
+"""An import among other writers, and one that ends early. Contract: import.lines."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Merging agents and deleting one. Contract: contracts.md §2 (delete_agent_data), §10, §13 (merge_memories)."""
+"""Merging agents and deleting one. Contract: merge.copies, forget.agent."""
 
 import base64
 import struct

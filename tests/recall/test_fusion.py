@@ -1,4 +1,4 @@
-"""Fusion, exact to the last digit. Contract: contracts.md §4; seeds/behavior-contracts §12; seeds/one-prior-function §2."""
+"""Fusion, exact to the last digit. Contract: fusion.rrf, scores.rsf, fusion.cascade."""
 
 import pytest
 from hypothesis import given

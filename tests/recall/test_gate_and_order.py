@@ -1,4 +1,7 @@
-"""Gate, autocut, prior, penalty and confidence. Contract: contracts.md §5, §6; seeds/one-prior-function §2 to §5."""
+"""Gate, autocut, prior, penalty and confidence.
+
+Contract: gate.signal, gate.minimum, autocut.gap, prior.age, penalty.episode, confidence.score.
+"""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What is indexed for a text, and what a question asks for. Contract: contracts.md §3 "episode_fts, memory_fts"."""
+"""What is indexed for a text, and what a question asks for. Contract: lexical.terms, lexical.index."""
 
 import unicodedata
 

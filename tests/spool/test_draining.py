@@ -1,4 +1,4 @@
-"""Queued writes reach the database in order and exactly once. Contract: interface.md, "Spool"."""
+"""Queued writes reach the database in order and exactly once. Contract: spool.queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes that share a commit: what one does to the others, and who is told what. Contract: contracts.md §1, §2."""
+"""Writes that share a commit: what one does to the others, and who is told what. Contract: writes.durable."""
 
 import asyncio
 import threading

@@ -1,4 +1,7 @@
-"""The lexical channel on real SQLite: what is found, in which order, and at which cost. Contract: contracts.md §3."""
+"""The lexical channel on real SQLite: what is found, in which order, and at which cost.
+
+Contract: lexical.order, lexical.keyword, lexical.cost.
+"""
 
 import random
 import unicodedata

@@ -1,6 +1,6 @@
 """Every statement on a hot path, as it is really sent: which index it takes, and how much of a large store it walks.
 
-The store has 20,000 rows of one agent and no ANALYZE, as every real one. Contract: quality.md "look at every query plan".
+The store has 20,000 rows of one agent and no ANALYZE, as every real one. Contract: speed.plans.
 """
 
 from __future__ import annotations

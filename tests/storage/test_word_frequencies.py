@@ -1,4 +1,7 @@
-"""Counts of words that outlive writes: they are what a fresh look would count, whoever wrote what in between. Contract: contracts.md §3."""
+"""Counts of words that outlive writes: they are what a fresh look would count, whoever wrote what in between.
+
+Contract: lexical.cost, coverage.share.
+"""
 
 import random
 

@@ -1,6 +1,6 @@
 """The files of the index: who may read them, when they are used again, and that no damage gives a wrong answer.
 
-Contract: contracts.md §1 (0600 from the first byte); quality.md "Never lose, never hang, never leak".
+Contract: files.damage, files.private.
 """
 
 import errno

@@ -1,6 +1,6 @@
 """Search against the contract read row by row, on random stores and on the corners by name.
 
-Contract: contracts.md §1 (axes), §3 (vector_near, vector_far), §12 (models).
+Contract: window.near, window.reach, scope.axes, embedding.identity.
 """
 
 import tempfile

@@ -1,6 +1,6 @@
 """The first pass: no score is further off than its margin, and no pass changes an answer.
 
-Contract: quality.md "Speed and size" (a proven bound per row; identical results to the plain scan), contracts.md §3 (ties by scan position).
+Contract: vectors.exact.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Rows stored after an instant take no places in the window. Contract: interface.md, `--as-of`; contracts.md §3."""
+"""Rows stored after an instant take no places in the window. Contract: time.asof, window.near."""
 
 import random
 
