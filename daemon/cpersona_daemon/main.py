@@ -1,6 +1,6 @@
 """`cpersonad`: the daemon of the database that the settings name. `--help` and `--version` import nothing heavy.
 
-Contract: shared/interface.md, "The daemon's life".
+Contract: daemon.life.
 """
 
 import os

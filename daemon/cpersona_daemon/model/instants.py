@@ -1,6 +1,6 @@
 """Reading and writing time: every stamp names an instant, and a naive one means UTC.
 
-Contract: seeds/behavior-contracts §1; contracts.md, introduction ("Now" always means UTC).
+Contract: time.utc.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The text that stands for a row when it is embedded.
 
-Contract: contracts.md §2 (archive_episode), §12.
+Contract: episode.archive, store.embeds.
 """
 
 import re

@@ -5,7 +5,7 @@ alone counts as English: it then is compared by the whole vector and by its mult
 
 Pure functions of texts.
 
-Contract: issue "Honest recall", item 3 (one threshold for stores of several languages).
+Contract: blend.language.
 """
 
 from __future__ import annotations

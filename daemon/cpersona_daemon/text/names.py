@@ -1,6 +1,6 @@
 """Names of entities: one form to compare them in, and finding them in a question. Pure functions.
 
-Contract: contracts.md §9 (normalised names; step 1 of reconstruct).
+Contract: associations.names, associations.alias.
 """
 
 from __future__ import annotations

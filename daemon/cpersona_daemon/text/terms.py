@@ -1,6 +1,6 @@
 """The text side of the lexical channel: what is handed to FTS5 for indexing, and what a query asks for. Pure functions.
 
-Contract: contracts.md §3 "episode_fts, memory_fts".
+Contract: lexical.terms, lexical.index.
 """
 
 from __future__ import annotations
