@@ -40,7 +40,7 @@ from stores import (
 from workload import questions
 
 from cpersona_cli.wire import client
-from cpersona_daemon.embedding.builtin import BuiltinEmbedder
+from cpersona_daemon.embedding.builtin.embedder import BuiltinEmbedder
 from cpersona_daemon.text.terms import parse_query
 
 AGENT, WINDOW, REACH = "agent.alpha", 10_000, 200_000

@@ -25,7 +25,7 @@ import msgspec
 from workload import Embedder, records
 
 from cpersona_cli.wire import client
-from cpersona_daemon.embedding.builtin import BuiltinEmbedder
+from cpersona_daemon.embedding.builtin.embedder import BuiltinEmbedder
 from cpersona_daemon.life import lifecycle
 from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.portability.import_ import Outcome

@@ -13,7 +13,7 @@ from measured_store import START, WIDTH, bursts, insert
 
 from cpersona_daemon.calibration import noise
 from cpersona_daemon.calibration.run import Plan, _recalibrate, calibrate, set_precision
-from cpersona_daemon.embedding.base import Embedded, Profile, Questions
+from cpersona_daemon.embedding.values import Embedded, Profile, Questions
 from cpersona_daemon.errors import Refused
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall import pipeline

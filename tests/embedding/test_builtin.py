@@ -14,9 +14,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cpersona_daemon.embedding import builtin as builtin_module
-from cpersona_daemon.embedding import parts
-from cpersona_daemon.embedding.builtin import BuiltinEmbedder
+from cpersona_daemon.embedding.builtin import embedder as builtin_module
+from cpersona_daemon.embedding.builtin import parts
+from cpersona_daemon.embedding.builtin.embedder import BuiltinEmbedder
 from cpersona_daemon.embedding.service import EmbeddingService
 from cpersona_daemon.embedding.turns import Stop, Stopped
 from cpersona_daemon.errors import EmbeddingFailure
@@ -205,8 +205,8 @@ def test_loading_the_model_writes_nothing_into_the_home_directory(tmp_path):
     """Onnxruntime's own telemetry begins with a device id there, and goes on over the network."""
     environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
     program = (
-        "from cpersona_daemon.embedding import builtin, parts; p = parts.installed();"
-        "builtin._MiniLM(open(p.minilm, 'rb').read(), open(p.vocabulary, 'rb').read()).embed('hello')"
+        "from cpersona_daemon.embedding.builtin import embedder, parts; p = parts.installed();"
+        "embedder._MiniLM(open(p.minilm, 'rb').read(), open(p.vocabulary, 'rb').read()).embed('hello')"
     )
     subprocess.run([sys.executable, "-c", program], env=environ, cwd=tmp_path, check=True, timeout=120)
     assert list(tmp_path.iterdir()) == []

@@ -9,9 +9,9 @@ import threading
 import numpy as np
 import pytest
 
-from cpersona_daemon.embedding.base import may_change_width
 from cpersona_daemon.embedding.http import HttpEmbedder
 from cpersona_daemon.errors import EmbeddingFailure, SettingsConflict
+from cpersona_daemon.model.identity import may_change_width
 
 
 @pytest.fixture

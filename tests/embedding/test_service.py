@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cpersona_daemon.embedding import turns
-from cpersona_daemon.embedding.builtin import BuiltinEmbedder
-from cpersona_daemon.embedding.parts import Parts
+from cpersona_daemon.embedding.builtin.embedder import BuiltinEmbedder
+from cpersona_daemon.embedding.builtin.parts import Parts
 from cpersona_daemon.embedding.service import (
     CACHE_ENTRIES,
     CACHE_SECONDS,

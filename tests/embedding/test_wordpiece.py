@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import cpersona_daemon.embedding
-from cpersona_daemon.embedding.windows import split
-from cpersona_daemon.embedding.wordpiece import WordPiece
+from cpersona_daemon.embedding.builtin.windows import split
+from cpersona_daemon.embedding.builtin.wordpiece import WordPiece
 
 VOCABULARY = (
-    (Path(cpersona_daemon.embedding.__file__).parent / "data" / "minilm_vocab.txt")
+    (Path(cpersona_daemon.embedding.__file__).parent / "builtin" / "data" / "minilm_vocab.txt")
     .read_text("utf-8")
     .rstrip("\n")
     .split("\n")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from store_kit import Store, opened_store
 
-from cpersona_daemon.embedding.base import Part, Profile, Questions
 from cpersona_daemon.embedding.http import HttpEmbedder
+from cpersona_daemon.embedding.values import Part, Profile, Questions
 
 ASKED = kit.VARIANTS + kit.WHY_NOT
 SHOWN = 5

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpersona_daemon.embedding.base import Part, Profile, Questions
+from cpersona_daemon.embedding.values import Part, Profile, Questions
 from cpersona_daemon.recall.scoring import blend, gate, penalty, prior
 from cpersona_daemon.recall.stages import autocut
 from cpersona_daemon.recall.types import Candidate

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cpersona_daemon.embedding.base import Part, Profile
+from cpersona_daemon.embedding.values import Part, Profile
 from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.model.instants import iso_now
 from cpersona_daemon.model.kinds import MEMORY

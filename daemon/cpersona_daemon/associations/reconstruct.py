@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from ..context import Context
-from ..embedding.base import Advice
+from ..embedding.values import Advice
 from ..model.scope import Scope
 from ..recall.pipeline import recall
 from ..recall.types import Query, Result

@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from ..errors import of_file
+from ..model.identity import same_model
 from ..shared import files
 from ..shared.settings import Settings
-from ..storage.calibration import same_model
 from .previous import Previous, put
 
 FORMAT = "cpersona-calibration/1"

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..context import Context
-from ..embedding.base import Questions
+from ..embedding.values import Questions
 from ..errors import EmbeddingFailure
 from ..model.kinds import MEMORY, Rid
 from ..model.scope import Scope

@@ -22,9 +22,11 @@ import msgspec
 import numpy as np
 
 from ..errors import EmbeddingFailure
+from ..model.identity import may_change_width
 from .address import checked
-from .base import Batch, may_change_width, unit_rows
+from .base import unit_rows
 from .turns import Piece, at_once
+from .values import Batch
 
 TEXTS_PER_REQUEST = 32
 _LARGEST_ANSWER = 64 * 1024 * 1024

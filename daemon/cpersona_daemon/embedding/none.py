@@ -6,8 +6,8 @@ Contract: contracts.md §12 (mode none).
 from __future__ import annotations
 
 from ..errors import EmbeddingFailure
-from .base import Batch
 from .turns import Piece, at_once
+from .values import Batch
 
 
 class NoneEmbedder:

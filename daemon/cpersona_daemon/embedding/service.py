@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbeddingFailure
-from .base import Advice, Batch, Embedded, Embedder, Profile
+from .base import Embedder
 from .turns import QUESTION, STORED, Aside, Stop, Turns
+from .values import Advice, Batch, Embedded, Profile
 
 CACHE_ENTRIES = 256
 CACHE_SECONDS = 300.0
@@ -42,7 +43,7 @@ OFF, LOADING, READY, FAILED = "off", "loading", "ready", "failed"
 def make_embedder(settings: Any) -> Embedder:
     """Return the embedder that the settings name. Raises SettingsConflict for an address that is none."""
     if settings.embedding_mode == "builtin":
-        from .builtin import BuiltinEmbedder
+        from .builtin.embedder import BuiltinEmbedder
 
         return BuiltinEmbedder()
     if settings.embedding_mode == "http":

@@ -18,8 +18,8 @@ import numpy as np
 
 from ..calibration.file import scoring_version
 from ..context import Context
+from ..memory.cleaning import sanitise
 from ..memory.store import CLOCK_ALLOWANCE_SECONDS
-from ..memory.text import sanitise
 from ..model.instants import parse_instant
 from ..model.kinds import EPISODE, MEMORY
 from ..shared.holders import holders

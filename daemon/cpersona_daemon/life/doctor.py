@@ -116,7 +116,7 @@ def model(settings: Settings, where: Places) -> Iterator[Finding]:
     elif settings.embedding_mode == "http":
         yield _service(settings)
     else:
-        from ..embedding import parts
+        from ..embedding.builtin import parts
         from ..errors import EmbeddingFailure
 
         try:

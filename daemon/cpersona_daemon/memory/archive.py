@@ -17,8 +17,8 @@ from ..storage.idempotency import Key
 from ..storage.memories import Whole
 from ..storage.transaction import Transaction
 from ..text.embedded import episode_text
+from .cleaning import check_axes, check_text, fit, remarks, sanitise
 from .store import MAX_TIMESTAMP_LENGTH, embed_or_none
-from .text import check_axes, check_text, fit, remarks, sanitise
 
 
 def history_bounds(history: Any) -> tuple[str | None, str | None]:

@@ -13,8 +13,8 @@ from ..storage import episodes, memories
 from ..storage.idempotency import Key
 from ..storage.transaction import Transaction
 from ..text.embedded import memory_text
+from .cleaning import check_text, fit, remarks, sanitise
 from .store import attach, check_unlocked, embed_or_none, held_by
-from .text import check_text, fit, remarks, sanitise
 
 
 def _owned(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existing:

@@ -14,7 +14,7 @@ import apsw
 
 from ..associations import declare
 from ..context import Context
-from ..embedding.base import Embedded
+from ..embedding.values import Embedded
 from ..errors import EmbeddingFailure, Refused
 from ..model.instants import iso_now, parse_instant
 from ..model.kinds import MEMORY
@@ -25,8 +25,8 @@ from ..storage.damaged import nests_deeper
 from ..storage.idempotency import Key
 from ..storage.transaction import Transaction
 from ..text.embedded import memory_text
+from .cleaning import check_axes, check_text, fit, remarks, sanitise
 from .source import normalise_source
-from .text import check_axes, check_text, fit, remarks, sanitise
 
 MAX_TIMESTAMP_LENGTH = 64
 CLOCK_ALLOWANCE_SECONDS = 300

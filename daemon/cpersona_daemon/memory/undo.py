@@ -13,7 +13,7 @@ from ..context import Context
 from ..errors import Refused
 from ..storage import batches, episodes, memories
 from ..storage.transaction import Transaction
-from .text import check_text
+from .cleaning import check_text
 
 MAX_NAME_LENGTH = 256
 ROWS_A_TRANSACTION = 200

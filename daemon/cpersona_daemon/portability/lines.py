@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ..memory.text import fit, sanitise
+from ..memory.cleaning import fit, sanitise
 from ..model.instants import normal_created
 from ..model.kinds import parse_ref
 from ..shared import fields

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..embedding.base import Advice
+from ..embedding.values import Advice
 
 _SHOWN = 40
 

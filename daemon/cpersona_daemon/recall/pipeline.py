@@ -15,8 +15,8 @@ import apsw
 import numpy as np
 
 from ..context import Context
-from ..embedding.base import Advice, Embedded, Profile
 from ..embedding.turns import QUESTION, Claim
+from ..embedding.values import Advice, Embedded, Profile
 from ..errors import EmbeddingFailure
 from ..model.instants import parse_instant
 from ..model.kinds import EPISODE, MEMORY, PROFILE, Rid, ref_of

@@ -13,7 +13,7 @@ from ..model.scope import Scope
 from ..text.terms import parse_query
 
 if TYPE_CHECKING:
-    from ..embedding.base import Advice
+    from ..embedding.values import Advice
     from .scoring.blend import Scored
     from .stages.versions import Moved
 

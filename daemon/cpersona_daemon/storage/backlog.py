@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from ..embedding.base import may_change_width
 from ..model.changes import VectorPut
+from ..model.identity import may_change_width
 from ..model.kinds import EPISODE, MEMORY
 from ..text.embedded import episode_text, memory_text
 from . import damaged

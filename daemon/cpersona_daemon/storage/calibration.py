@@ -15,16 +15,12 @@ from dataclasses import dataclass
 import apsw
 import numpy as np
 
+from ..model.identity import same_model
 from . import damaged, tables
 from .hidden import seen
 
 _NEIGHBOURS_LOOKED_AT = 32  # rows without a vector that may stand between two neighbours in time
 _LEAST_CHUNK = 64
-
-
-def same_model(a: str, b: str) -> bool:
-    """Tell whether two identities may be one model: an unknown one may be any."""
-    return not a or not b or a == b
 
 
 @dataclass(frozen=True, slots=True)

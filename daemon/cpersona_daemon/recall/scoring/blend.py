@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...embedding.base import Part, Profile
+from ...embedding.values import Part, Profile
 from ...model.kinds import Rid
 
 BACKGROUND_SHARE = (

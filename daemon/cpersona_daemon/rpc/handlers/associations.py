@@ -12,7 +12,7 @@ import msgspec
 from ...associations import declare, listing, reconstruct, traverse
 from ...associations.layout import MOST_BUDGET
 from ...errors import InvalidParams, Refused
-from ...memory.text import check_axes
+from ...memory.cleaning import check_axes
 from .. import advisories
 from ..common import bounded, paused, scope_of
 from ..registry import Call, Method

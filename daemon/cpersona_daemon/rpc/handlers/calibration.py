@@ -12,7 +12,7 @@ import msgspec
 
 from ...calibration import run
 from ...health import canaries
-from ...memory.text import check_axes
+from ...memory.cleaning import check_axes
 from ..registry import Call, Method
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from ...errors import EmbeddingFailure, InvalidParams, Refused
 from ...health import canaries as running
-from ...memory.text import check_axes
+from ...memory.cleaning import check_axes
 from ...model.kinds import parse_ref
 from ...storage import canaries as rows
 from ...storage.canaries import FOUND, Canary

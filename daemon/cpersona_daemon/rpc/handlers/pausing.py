@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ...memory.text import check_axes
+from ...memory.cleaning import check_axes
 from ..registry import Call, Method
 
 DEFAULT_TTL_SECONDS = 1800

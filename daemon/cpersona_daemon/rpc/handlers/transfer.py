@@ -12,7 +12,7 @@ import msgspec
 
 from ...health.canaries import run_after
 from ...memory import undo
-from ...memory.text import check_axes
+from ...memory.cleaning import check_axes
 from ...portability import export, forget, import_, merge, paths
 from ...shared import fields
 from ..common import paused

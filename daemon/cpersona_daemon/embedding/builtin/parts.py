@@ -10,7 +10,7 @@ import importlib.util
 import os
 from dataclasses import dataclass
 
-from ..errors import EmbeddingFailure
+from ...errors import EmbeddingFailure
 
 MINILM_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"

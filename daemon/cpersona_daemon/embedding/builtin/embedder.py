@@ -19,12 +19,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ..errors import EmbeddingFailure
+from ...errors import EmbeddingFailure
+from ..base import unit_rows
+from ..turns import Piece, Stop, Stopped, at_once
+from ..values import Batch, Part, Profile, Questions
 from . import parts as model_parts
-from .base import Batch, Part, Profile, Questions, unit_rows
 from .blas import OneThread
 from .parts import Parts
-from .turns import Piece, Stop, Stopped, at_once
 from .windows import embed_windows
 from .wordpiece import WordPiece
 

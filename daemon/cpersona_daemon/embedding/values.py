@@ -1,0 +1,77 @@
+"""What embedders answer and declare: values without the means to make them.
+
+Contract: contracts.md §5 (profiles), §12 (identity, normalised vectors).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The numbers [start, stop) of a vector that are a vector of their own, and the share they have of a cosine."""
+
+    start: int
+    stop: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Questions:
+    """Questions about anything, which hardly a store answers: what an embedder's vectors of questions have in common anyway.
+
+    ``vectors`` is float32 of shape (texts, dimension), rows of unit length; ``mean`` is theirs, float64.
+    """
+
+    texts: tuple[str, ...]
+    vectors: np.ndarray
+    mean: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Where an embedder's cosines lie: used where neither a person nor a measurement gives the number.
+
+    ``background`` is the mean cosine of texts that have nothing to do with each other. ``part`` is the part of the
+    vectors that compares texts of different languages, None where the whole vector does. ``questions`` are
+    questions about anything, None where nobody embedded any.
+    """
+
+    admission: float
+    min_similarity: float
+    cosine_floor: float
+    cosine_ceil: float
+    background: float = 0.2
+    part: Part | None = None
+    questions: Questions | None = None
+
+
+class Advice(NamedTuple):
+    """What an answer must say about vectors that it lacked; ``severity`` is hint or fault."""
+
+    severity: str
+    reason: str
+    evidence: str
+    runbook: str
+
+
+class Embedded(NamedTuple):
+    """One vector, float32 of unit length, and the identity of the model that made it, '' when unknown."""
+
+    vector: np.ndarray
+    model: str
+
+
+class Batch(NamedTuple):
+    """Vectors and the identity of the model that made them, which belong together even while a service changes its model.
+
+    ``vectors`` is float32 of shape (texts, dimension), rows of unit length; ``model`` is '' when unknown.
+    """
+
+    vectors: np.ndarray
+    model: str
