@@ -14,7 +14,7 @@ from cpersona_daemon.shared.settings import load
 
 @pytest.fixture(scope="module")
 def module_home(module_home: dict[str, str]) -> dict[str, str]:
-    """The seeds speak of rank fusion where they name no mode."""
+    """The contracts speak of rank fusion where they name no mode."""
     return module_home | {"CPERSONA_RECALL_MODE": "rrf"}
 
 

@@ -49,7 +49,7 @@ def random_store(agent, seed):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_contributions_add_up_and_every_candidate_is_accounted_for(agent, mode, seed):
-    """Issue: "--explain on twenty random recalls accounts for every candidate (a test adds the parts up to the fused score)"."""
+    """Contract: explain.account."""
     chance, texts = random_store(agent, seed)
     fused = MODES[mode].get("recall_mode", "rrf")
     for _ in range(4):
@@ -85,7 +85,7 @@ def test_the_contributions_add_up_and_every_candidate_is_accounted_for(agent, mo
 
 
 def test_tracing_a_recall_changes_nothing_else_in_its_answer(agent):
-    """Issue: "It runs the same pipeline, never a second one"."""
+    """Contract: explain.account, recall.stages."""
     random_store(agent, 9)
     for set in MODES.values():
         plain, traced = (agent.recall("heliotrope lantern", set, trace=trace, deep=True) for trace in (False, True))
@@ -99,7 +99,7 @@ def test_tracing_a_recall_changes_nothing_else_in_its_answer(agent):
 
 
 def test_the_trace_shows_the_rank_and_score_of_a_row_on_every_channel(agent):
-    """Issue: "shows, per row, the rank and score on every channel, each list's contribution to the fused score"."""
+    """Contract: explain.account."""
     agent.crowd()
     first, second = agent.load(
         memory("heliotrope and lantern", 0.6), memory("heliotrope lantern heliotrope lantern", 0.7)
@@ -118,7 +118,7 @@ def dropped(agent, ref, query="a question", set=None, **params):
 
 
 def test_why_not_names_the_scope(agent, other):
-    """Issue: "--why-not REF names the stage that dropped that row": scope."""
+    """Contract: explain.account."""
     (row,) = agent.load(memory("elsewhere", 0.9, project_id="p", channel="c", source={"type": "User", "id": "u1"}))
     for params in ({"project_id": "q"}, {"channel": "d"}, {"source_id": "u2"}):
         assert dropped(agent, row, **params)["stage"] == "scope"
@@ -127,7 +127,7 @@ def test_why_not_names_the_scope(agent, other):
 
 
 def test_why_not_does_not_tell_a_foreign_row_from_a_missing_one(agent, other):
-    """contracts.md §1: "Agents never share rows"."""
+    """Contract: explain.account, scope.axes."""
     (row,) = agent.load(memory("a secret", 0.9))
     found = [dropped(other, ref) for ref in (row, "mem:999999999")]
     assert found[0] | {"ref": None} == found[1] | {"ref": None}
@@ -139,14 +139,14 @@ def channels(answer):
 
 
 def test_why_not_names_the_floor_and_the_number_it_missed_by(agent):
-    """Issue: "and the number it missed by": floor."""
+    """Contract: explain.account."""
     (row,) = agent.load(memory("far", 0.1))
     found = channels(dropped(agent, row))["vector_near"]
     assert (found["reason"], found["floor"]) == ("floor", 0.15) and found["missed_by"] == pytest.approx(0.05, abs=1e-6)
 
 
 def test_why_not_names_the_depth(agent):
-    """Issue: "what was cut where": depth."""
+    """Contract: explain.account."""
     agent.crowd()
     rows = agent.load(*(memory(f"row {n}", 0.9 - n / 64) for n in range(5)))
     found = channels(dropped(agent, rows[4], limit=2))["vector_near"]
@@ -162,7 +162,7 @@ def test_why_not_names_the_depth(agent):
 
 
 def test_the_depth_is_missed_in_the_list_that_memories_and_episodes_share(agent):
-    """Issue: "and the number it missed by"; contracts.md §3: "The two lists merge by similarity … and are cut to depth"."""
+    """Contract: explain.account, window.near."""
     agent.crowd()
     _, second, *_ = agent.load(memory("first", 0.9), memory("second", 0.6), episode("one", 0.8), episode("two", 0.7))
     found = channels(dropped(agent, second, limit=2))["vector_near"]
@@ -170,7 +170,7 @@ def test_the_depth_is_missed_in_the_list_that_memories_and_episodes_share(agent)
 
 
 def test_the_depth_of_the_far_list_is_its_own(agent):
-    """Issue: "what was cut where"; behavior-contracts §4 CPERSONA_VECTOR_FAR_LIMIT."""
+    """Contract: explain.account, window.reach."""
     agent.crowd()
     rows = agent.load(*(memory(f"row {n}", 0.6 + n / 64, at=-n) for n in range(6)))
     set = {"max_memories": 2, "vector_reach": 50, "vector_far_limit": 1}
@@ -181,7 +181,7 @@ def test_the_depth_of_the_far_list_is_its_own(agent):
 
 
 def test_why_not_names_the_room_that_a_cascade_had_left_for_words(agent):
-    """Issue: "what was cut where": limit; contracts.md §4 "the first limit minus the rows already there"."""
+    """Contract: explain.account, fusion.cascade."""
     agent.crowd()
     *_, worded = agent.load(memory("one", 0.9), memory("two", 0.8), memory("heliotrope"))
     found = dropped(agent, worded, "heliotrope", {"recall_mode": "cascade"}, limit=2)
@@ -189,13 +189,13 @@ def test_why_not_names_the_room_that_a_cascade_had_left_for_words(agent):
 
 
 def test_why_not_names_the_exclusion(agent):
-    """Issue: "what was cut where": exclusion."""
+    """Contract: explain.account."""
     (row,) = agent.load(memory("known already", 0.9))
     assert dropped(agent, row, exclude_contents=["Known already"])["stage"] == "exclusion"
 
 
 def test_why_not_names_the_gate_with_the_threshold_and_the_number_it_missed_by(agent):
-    """Issue: "what was cut where": gate."""
+    """Contract: explain.account."""
     (row,) = agent.load(memory("weak", 0.3))
     found = dropped(agent, row)
     assert (found["stage"], found["signal"], found["threshold"]) == ("gate", "cosine", 0.4665)
@@ -205,40 +205,40 @@ def test_why_not_names_the_gate_with_the_threshold_and_the_number_it_missed_by(a
 
 
 def test_why_not_names_the_limit(agent):
-    """Issue: "what was cut where": limit."""
+    """Contract: explain.account."""
     rows = agent.load(memory("one", 0.9), memory("two", 0.8), memory("three", 0.7))
     found = dropped(agent, rows[2], set={"recall_depth_floor": 10}, limit=1)
     assert (found["stage"], found["rank"], found["limit"], found["missed_by"]) == ("limit", 2, 1, 2)
 
 
 def test_why_not_names_the_limit_of_a_blank_query_too(agent):
-    """Issue: "what was cut where": limit."""
+    """Contract: explain.account."""
     old, _ = agent.load(memory("old", at=0), memory("new", at=1))
     assert dropped(agent, old, "", limit=1)["stage"] == "limit"
 
 
 def test_why_not_names_the_window(agent):
-    """Issue: "what was cut where": window."""
+    """Contract: explain.account."""
     rows = agent.load(*(memory(f"row {n}", 0.9, at=-n) for n in range(4)))
     found = channels(dropped(agent, rows[3], set={"max_memories": 2}))["vector_near"]
     assert (found["reason"], found["window"]) == ("window", 2)
 
 
 def test_why_not_names_autocut(agent):
-    """Issue: "what was cut where": autocut."""
+    """Contract: explain.account."""
     agent.crowd()
     rows = agent.load(*(memory(f"row {n}", cosine) for n, cosine in enumerate((0.9, 0.88, 0.4))))
     assert dropped(agent, rows[2], set={"recall_mode": "cascade"})["stage"] == "autocut"
 
 
 def test_why_not_names_a_row_without_a_vector_and_without_a_word_in_common(agent):
-    """Issue: "names the stage that dropped that row"."""
+    """Contract: explain.account."""
     (row,) = agent.load(memory("silent"))
     found = channels(dropped(agent, row))
     assert (found["vector_near"]["reason"], found["memory_fts"]["reason"]) == ("no_usable_vector", "no_word_in_common")
 
 
 def test_why_not_refuses_what_is_no_ref(agent):
-    """contracts.md §7: a ref is `mem:N` or `ep:N`."""
+    """Contract: explain.account."""
     answer = agent.own("recall", query="x", why_not="memory 1")
     assert answer["ok"] is False and agent.code == "invalid_params"

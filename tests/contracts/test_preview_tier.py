@@ -21,7 +21,7 @@ def only(reader, query="heliotrope", set=None, **params):
 
 
 def test_every_row_has_a_ref_with_its_kind_memories_and_episodes(agent):
-    """Response contract: "ref is new and always present (memories and episodes) … Kinds are prefixed (mem:/ep:)"."""
+    """Contract: answer.rows."""
     agent.crowd()
     rows = agent.load(memory("the word heliotrope"), episode("an episode of heliotrope"))
     assert [row.partition(":")[0] for row in rows] == ["mem", "ep"]
@@ -29,7 +29,7 @@ def test_every_row_has_a_ref_with_its_kind_memories_and_episodes(agent):
 
 
 def test_a_memory_and_an_episode_of_the_same_number_are_told_apart(reader):
-    """Response contract: "Kinds are prefixed because both tables share one id space (the collision class)"."""
+    """Contract: answer.rows."""
     ref, number = reader.load(memory("a memory"))[0].split(":")
     answer = reader.own("get_contents", refs=[f"mem:{number}", f"ep:{10**9}"])
     assert (
@@ -40,13 +40,13 @@ def test_a_memory_and_an_episode_of_the_same_number_are_told_apart(reader):
 
 
 def test_content_is_a_pure_prefix_of_at_most_five_hundred_code_points(reader):
-    """Response contract: "pure prefix, at most CPERSONA_RECALL_PREVIEW_CHARS chars"; Configuration: "default 500"."""
+    """Contract: preview.prefix."""
     reader.load(memory(LONG))
     assert only(reader)["content"] == LONG[:500]
 
 
 def test_a_trimmed_row_carries_its_full_length_and_says_that_it_is_trimmed(reader):
-    """Response contract: "content_truncated: true … content_len: full length, only present when trimmed"."""
+    """Contract: preview.prefix."""
     reader.load(memory(LONG))
     row = only(reader)
     assert (row["content_truncated"], row["content_len"]) == (True, len(LONG))
@@ -54,19 +54,19 @@ def test_a_trimmed_row_carries_its_full_length_and_says_that_it_is_trimmed(reade
 
 @pytest.mark.parametrize("length", [1, 499, 500])
 def test_short_rows_carry_neither_marker(reader, length):
-    """Response contract: "Short rows carry neither content_truncated nor content_len"."""
+    """Contract: preview.prefix."""
     reader.load(memory("heliotrope".ljust(length, ".")[: max(length, 10)]))
     assert not {"content_truncated", "content_len"} & set(only(reader))
 
 
 def test_there_is_no_ellipsis_marker(reader):
-    """Response contract: "The preview is a pure prefix — no ellipsis marker"."""
+    """Contract: preview.prefix."""
     reader.load(memory(MANY))
     assert only(reader)["content"] == MANY[:500]
 
 
 def test_a_preview_fed_back_into_a_later_call_still_matches_the_stored_full_text(reader):
-    """Response contract: "a preview fed back into a later call still matches the stored full text"."""
+    """Contract: exclude.texts, preview.prefix."""
     reader.load(memory(LONG), episode("a heliotrope" + " again" * 200))
     shown = [row["content"] for row in reader.recall("heliotrope", deep=True)["messages"]]
     assert reader.recall("heliotrope", deep=True, exclude_contents=shown)["messages"] == []
@@ -81,7 +81,7 @@ def test_a_preview_fed_back_into_a_later_call_still_matches_the_stored_full_text
 
 
 def test_the_match_is_a_normalised_bidirectional_starts_with(reader):
-    """Response contract: "a normalized bidirectional starts-with match"; contracts.md §3 exclude_contents."""
+    """Contract: exclude.texts, preview.prefix."""
     text = "The heliotrope stands in the window of the old house"
     reader.load(memory(text))
     for entry, excluded in (
@@ -96,14 +96,14 @@ def test_the_match_is_a_normalised_bidirectional_starts_with(reader):
 
 
 def test_a_short_entry_excludes_only_its_equal(reader):
-    """contracts.md §3: "A row is excluded when it equals an entry (any length), or an entry of 32 or more characters is a prefix"."""
+    """Contract: exclude.texts, preview.prefix."""
     reader.crowd()
     short, longer = reader.load(memory("heliotrope"), memory("heliotrope in the window"))
     assert refs(reader.recall("heliotrope", exclude_contents=["HELIOTROPE"])) == [longer]
 
 
 def test_the_compared_and_the_trimmed_text_of_an_episode_is_its_displayed_text(reader):
-    """contracts.md §3: "The compared text of an episode is its displayed text"."""
+    """Contract: exclude.texts, rows.text."""
     reader.load(episode(MANY))
     row = only(reader)
     assert row["content"] == f"[Episode] {MANY}"[:500] and row["source"] == {"System": "episode"}
@@ -112,7 +112,7 @@ def test_the_compared_and_the_trimmed_text_of_an_episode_is_its_displayed_text(r
 
 
 def test_echoed_conversation_entries_are_trimmed_uniformly_and_carry_no_ref(reader):
-    """Response contract: "recall_with_context's echoed conversation entries are trimmed uniformly … they carry no ref"."""
+    """Contract: preview.prefix, context.merge."""
     answer = reader.own(
         "recall_with_context",
         external_context=[{"role": "user", "content": "y" * 700}, {"role": "user", "content": "short"}],
@@ -123,7 +123,7 @@ def test_echoed_conversation_entries_are_trimmed_uniformly_and_carry_no_ref(read
 
 
 def test_full_content_opts_out(reader):
-    """Full-content access: "full_content: true … (default false): opt-out for trusted consumers"."""
+    """Contract: preview.budget."""
     reader.load(memory(LONG))
     row = only(reader, full_content=True)
     assert row["content"] == LONG and "content_truncated" not in row
@@ -136,9 +136,7 @@ def giants(reader, count=15):
 
 
 def test_full_content_is_bounded_by_a_budget_of_two_hundred_thousand_characters_most_relevant_rows_whole(reader):
-    """Full-content access: "bounded by a 200,000-char per-response budget — rows past it degrade back to the preview tier
-    (most relevant kept whole first) and the response carries full_content_budget_chars".
-    """
+    """Contract: preview.budget."""
     giants(reader)
     answer = reader.recall("", limit=15, full_content=True)
     assert answer["full_content_budget_chars"] == 200_000
@@ -147,7 +145,7 @@ def test_full_content_is_bounded_by_a_budget_of_two_hundred_thousand_characters_
 
 
 def test_once_a_row_does_not_fit_it_and_all_before_it_are_previews(reader):
-    """contracts.md §7: "once a row does not fit, it and all before it are previews"."""
+    """Contract: preview.budget."""
     reader.load(memory("a small row that would fit " + "s" * 600, at=-1))
     giants(reader)
     answer = reader.recall("", limit=16, full_content=True)
@@ -155,14 +153,14 @@ def test_once_a_row_does_not_fit_it_and_all_before_it_are_previews(reader):
 
 
 def test_within_the_budget_a_response_does_not_mention_it(reader):
-    """Full-content access: the response carries full_content_budget_chars for "rows past it"."""
+    """Contract: preview.budget."""
     giants(reader, 12)
     assert "full_content_budget_chars" not in reader.recall("", limit=12, full_content=True)
     assert "full_content_budget_chars" not in reader.recall("", limit=12)
 
 
 def test_get_contents_resolves_refs_to_full_rows_in_the_order_asked_for(reader):
-    """Full-content access: "batch-resolves up to 20 refs to full rows"."""
+    """Contract: contents.refs."""
     rows = reader.load(
         memory(LONG, msg_id="m1", source={"type": "User", "id": "u1"}, timestamp="2026-01-05T00:00:00Z"),
         episode("an episode", at=0, resolved=True),
@@ -186,13 +184,13 @@ def test_get_contents_resolves_refs_to_full_rows_in_the_order_asked_for(reader):
 
 
 def test_another_agents_refs_land_in_missing(agent, other):
-    """Full-content access: "another agent's refs land in missing, never in a leak"."""
+    """Contract: contents.refs."""
     theirs = other.load(memory("a secret"), episode("a secret episode"))
     assert agent.own("get_contents", refs=theirs) == {"items": [], "missing": theirs, "count": 0}
 
 
 def test_malformed_refs_land_in_missing_as_they_were_sent_and_the_rest_is_served(reader):
-    """Full-content access: "Malformed refs also land in missing (fail-soft …)"; contracts.md §7 "as sent"."""
+    """Contract: contents.refs."""
     (row,) = reader.load(memory("a row"))
     bad = [
         "mem:",
@@ -213,7 +211,7 @@ def test_malformed_refs_land_in_missing_as_they_were_sent_and_the_rest_is_served
 
 
 def test_at_most_twenty_refs_are_taken(reader):
-    """Full-content access: "The 20-ref cap exists because a full row is worth ~800 tokens"."""
+    """Contract: contents.refs."""
     (row,) = reader.load(memory("a row"))
     assert reader.own("get_contents", refs=[row] * 20)["count"] == 20
     assert reader.own("get_contents", refs=[row] * 21)["ok"] is False
@@ -238,14 +236,14 @@ def test_the_library_returns_full_data_and_no_reversal():
 
 
 def test_recall_writes_nothing_with_confidence_off(reader):
-    """contracts.md §6: "With confidence off a recall writes nothing" (a preview is a pure read)."""
+    """Contract: confidence.counts."""
     (row,) = reader.load(memory(LONG))
     reader.recall("heliotrope")
     assert reader.counted(row) == (0, None)
 
 
 def test_a_row_shows_its_source_timestamp_and_message_id_and_leaves_out_what_it_has_not(reader):
-    """Response contract: the row's shape; contracts.md §7 "timestamp (absent if empty)", "id … absent if empty"."""
+    """Contract: answer.rows."""
     reader.load(
         memory("full", at=2, msg_id="m1", source={"type": "User", "id": "u1"}), memory("bare", at=1, timestamp="")
     )

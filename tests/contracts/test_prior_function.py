@@ -22,11 +22,11 @@ def weight(hours, rate=0.01, floor=0.3):
     return max(floor, 1 / (1 + hours * rate))
 
 
-# §2 The prior
+# The prior
 
 
 def test_the_ordering_score_under_rrf_is_the_prior_times_the_sum_of_reciprocal_ranks(agent):
-    """§2: "order_score(row) = p(row) × Σ over lists w_list × 1 / (k + rank_on_list + 1)"."""
+    """Contract: prior.age, fusion.rrf."""
     agent.crowd()
     rows = ladder(agent)
     answer = agent.recall("a question", RATE)
@@ -39,7 +39,7 @@ def test_the_ordering_score_under_rrf_is_the_prior_times_the_sum_of_reciprocal_r
 
 
 def test_the_weight_of_the_near_full_text_and_keyword_lists_is_one(agent):
-    """§2: "w_list = 1 for the near vector list, the full-text list and the keyword list"."""
+    """Contract: prior.age, fusion.rrf."""
     agent.crowd()
     meant, worded = agent.load(memory("by meaning", 0.6), memory("the word heliotrope"))
     for set in ({}, {"fts_enabled": False}, {"prior_far_weight": 0.25}):
@@ -48,7 +48,7 @@ def test_the_weight_of_the_near_full_text_and_keyword_lists_is_one(agent):
 
 @pytest.mark.parametrize("far_weight", [0.25, 0.5, 0.75])
 def test_the_weight_of_the_far_list_is_the_far_weight(agent, far_weight):
-    """§2: "w_list = w_far for the far list"."""
+    """Contract: prior.far."""
     agent.crowd()
     rows = ladder(agent)
     found = reasons(agent.recall("a question", REACH | {"prior_far_weight": far_weight}))
@@ -58,7 +58,7 @@ def test_the_weight_of_the_far_list_is_the_far_weight(agent, far_weight):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_far_weight_of_zero_is_the_reach_turned_off_to_the_digit(agent, mode):
-    """§2: "w_far = 0 is the reach turned off"; contracts.md §3 "and far weight > 0"."""
+    """Contract: prior.far."""
     agent.crowd()
     ladder(agent)
     off = agent.recall("a question", {"max_memories": 3, "recall_mode": mode})
@@ -67,7 +67,7 @@ def test_a_far_weight_of_zero_is_the_reach_turned_off_to_the_digit(agent, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_far_weight_of_one_is_the_unpriced_reach_to_the_digit(agent, mode):
-    """§2: "w_far = 1 is today's reach"."""
+    """Contract: prior.far."""
     agent.crowd()
     ladder(agent)
     plain = agent.recall("a question", REACH | {"recall_mode": mode})
@@ -76,14 +76,14 @@ def test_a_far_weight_of_one_is_the_unpriced_reach_to_the_digit(agent, mode):
 
 
 def test_the_age_weight_is_hyperbolic_with_a_floor(agent):
-    """§2: "p_age = max(floor, 1 / (1 + age_hours × rate))"."""
+    """Contract: prior.age."""
     rows = agent.load(*(memory(f"row {n}", 0.6, at=-hours) for n, hours in enumerate((0, 50, 100, 10_000))))
     found = reasons(agent.recall("a question", RATE | {"prior_age_floor": 0.2}))
     assert [found[row]["prior"] for row in rows] == [1.0, round(1 / 1.5, 4), 0.5, 0.2]
 
 
 def test_under_rsf_the_prior_multiplies_the_fused_normalised_score(agent):
-    """§2: "Under rsf, p(row) multiplies the fused, normalised score"."""
+    """Contract: prior.age."""
     agent.crowd()
     rows = agent.load(memory("new", 0.56, at=0), memory("old", 0.6, at=-1000), memory("last", 0.5, at=0))
     plain, weighed = (agent.recall("a question", set | {"recall_mode": "rsf"}) for set in ({}, RATE))
@@ -94,7 +94,7 @@ def test_under_rsf_the_prior_multiplies_the_fused_normalised_score(agent):
 
 
 def test_under_rsf_the_far_channel_is_weighted_and_the_divisor_unchanged(agent):
-    """§2: "the far channel is weighted by w_far. The channel divisor is unchanged"."""
+    """Contract: prior.far."""
     agent.crowd()
     rows = ladder(agent, 6)
     found = {
@@ -105,12 +105,12 @@ def test_under_rsf_the_far_channel_is_weighted_and_the_divisor_unchanged(agent):
     assert found[1][rows[2]]["rsf"] == found[0.5][rows[2]]["rsf"] == 0.5
 
 
-# §3 The prior orders; it never admits
+# The prior orders; it never admits
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_set_of_rows_that_pass_the_gate_is_unchanged_however_extreme_the_prior_is(agent, mode):
-    """§3: "however extreme p is, the set of rows that pass the gate is unchanged"."""
+    """Contract: prior.order."""
     ladder(agent)
     agent.load(memory("below the gate", 0.3, at=0), memory("the word heliotrope", at=-400))
     passing = {
@@ -130,7 +130,7 @@ def test_the_set_of_rows_that_pass_the_gate_is_unchanged_however_extreme_the_pri
 
 
 def test_the_gate_and_autocut_keep_reading_the_fused_score(agent):
-    """§3: "The quality gate and autocut keep reading the fused score … but never p(row)"."""
+    """Contract: prior.order."""
     rows = ladder(agent)
     plain, weighed = (
         reasons(agent.recall("a question")),
@@ -141,7 +141,7 @@ def test_the_gate_and_autocut_keep_reading_the_fused_score(agent):
 
 
 def test_the_gate_reads_the_far_weight_since_a_votes_price_is_part_of_the_fusion(agent):
-    """§3: "the fused score, which includes the far weight (a vote's price is part of the fusion)"."""
+    """Contract: prior.far, prior.order."""
     agent.crowd()
     rows = ladder(agent, 5)
     set = REACH | {"recall_mode": "rsf"}
@@ -150,7 +150,7 @@ def test_the_gate_reads_the_far_weight_since_a_votes_price_is_part_of_the_fusion
 
 
 def test_only_the_order_in_which_the_count_cuts_moves(agent):
-    """§3: "only the order in which the count cuts them moves"."""
+    """Contract: prior.order."""
     agent.crowd()
     rows = ladder(agent)
     deep_enough = {"recall_depth_floor": 50}
@@ -160,25 +160,25 @@ def test_only_the_order_in_which_the_count_cuts_moves(agent):
     ) == set(rows[:2])
 
 
-# §4 How age is measured
+# How age is measured
 
 
 def test_age_is_measured_from_the_newest_record_of_the_scope(agent):
-    """§4: "Age is measured from the newest record in the recall's scope, not from the current time"."""
+    """Contract: prior.age."""
     first, second = agent.load(memory("newest", 0.6, at=-5000), memory("older", 0.6, at=-5100))
     found = reasons(agent.recall("a question", RATE))
     assert (found[first]["prior"], found[second]["prior"]) == (1.0, 0.5)
 
 
 def test_the_newest_record_is_sought_in_the_axes_of_the_recall(agent):
-    """§4: "the newest record in the recall's scope"."""
+    """Contract: prior.age."""
     row, _ = agent.load(memory("here", 0.6, at=-100, project_id="p"), memory("elsewhere", 0.6, at=0, project_id="q"))
     assert reasons(agent.recall("a question", RATE, project_id="p"))[row]["prior"] == 1.0
     assert reasons(agent.recall("a question", RATE))[row]["prior"] == 0.5
 
 
 def test_an_episode_newer_than_the_newest_memory_counts_as_age_zero(agent):
-    """§4: "The newest record is the newest memory … an episode newer than it counts as age 0"."""
+    """Contract: prior.age."""
     older, newer = agent.load(memory("older", 0.6, at=-100), memory("newest memory", 0.6, at=0))
     (ahead,) = agent.load(episode("ahead", 0.6, at=500))
     found = reasons(agent.recall("a question", RATE))
@@ -186,7 +186,7 @@ def test_an_episode_newer_than_the_newest_memory_counts_as_age_zero(agent):
 
 
 def test_a_dormant_store_ranks_exactly_as_it_did_when_it_was_last_used(agent, other):
-    """§4: "Measured from the newest record, a dormant store ranks exactly as it did when it was last used"."""
+    """Contract: prior.age."""
     answers = []
     for who, start in ((agent, 0), (other, -87_600)):
         who.load(*(memory(f"row {n}", 0.6 + n / 64, at=start - 10 * n) for n in range(6)))
@@ -195,14 +195,14 @@ def test_a_dormant_store_ranks_exactly_as_it_did_when_it_was_last_used(agent, ot
 
 
 def test_the_anchor_now_measures_from_the_current_time(agent):
-    """§4: "CPERSONA_PRIOR_AGE_ANCHOR=now is available for deployments that want the other reading"."""
+    """Contract: prior.age."""
     (row,) = agent.load(memory("of ten years ago", 0.6, at=-87_600))
     assert reasons(agent.recall("a question", RATE))[row]["prior"] == 1.0
     assert reasons(agent.recall("a question", RATE | {"prior_age_anchor": "now"}))[row]["prior"] == 0.3
 
 
 def test_a_row_with_no_usable_timestamp_is_placed_at_the_middle_of_the_scopes_age_range(agent):
-    """§4: "placed at the middle of the scope's age range … A row whose age is unknown must not win by default"."""
+    """Contract: prior.age."""
     agent.load(memory("newest", 0.6, at=0), memory("oldest", 0.6, at=-200))
     undated, garbled = agent.load(
         memory("undated", 0.6, timestamp=""), memory("garbled", 0.6, timestamp="one fine day")
@@ -212,14 +212,14 @@ def test_a_row_with_no_usable_timestamp_is_placed_at_the_middle_of_the_scopes_ag
 
 
 def test_a_stamp_in_any_offset_is_the_instant_that_it_names(agent):
-    """§4; behavior-contracts §1: "the instant each timestamp names"."""
+    """Contract: prior.age, time.utc."""
     agent.load(memory("newest", 0.6, timestamp="2026-01-05T10:00:00+09:00"))
     (row,) = agent.load(memory("an hour before", 0.6, timestamp="2026-01-04T19:00:00-05:00"))
     assert reasons(agent.recall("a question", {"prior_age_rate": 1.0}))[row]["prior"] == 0.5
 
 
 def test_episodes_are_aged_by_their_own_timestamps_under_the_same_rule(agent):
-    """§4: "Episodes are aged by their own timestamps under the same rule"."""
+    """Contract: prior.age."""
     agent.load(memory("newest", 0.6, at=0))
     started, created_only = agent.load(
         episode("with a start", 0.6, at=0, start_time=stamp(-100), end_time=stamp(-50)),
@@ -230,7 +230,7 @@ def test_episodes_are_aged_by_their_own_timestamps_under_the_same_rule(agent):
 
 
 def test_profile_rows_carry_no_score_and_are_not_weighted(agent):
-    """§4: "Profile rows carry no score and are not weighted"."""
+    """Contract: prior.age, profile.row."""
     agent.crowd(50)
     agent.own("update_profile", profile="likes tea")
     (row,) = agent.load(memory("a row", 0.6, at=0))
@@ -239,13 +239,13 @@ def test_profile_rows_carry_no_score_and_are_not_weighted(agent):
 
 
 def test_the_prior_does_nothing_in_a_scope_without_a_dated_memory(agent):
-    """contracts.md §6: "Applied when … the scope has a dated memory"."""
+    """Contract: prior.age."""
     agent.load(memory("undated", 0.6, timestamp=""), episode("an episode", 0.7, at=-500))
     assert agent.recall("a question", RATE) == agent.recall("a question")
 
 
 def test_the_prior_does_nothing_under_cascade_or_legacy_ordering(agent):
-    """contracts.md §6: "Applied when … not legacy, every non-profile row carries the mode's fused score"."""
+    """Contract: prior.age."""
     ladder(agent)
     for set in ({"recall_mode": "cascade"}, {"confidence_enabled": True, "confidence_ordering": "legacy"}):
         plain, weighed = (
@@ -255,11 +255,11 @@ def test_the_prior_does_nothing_under_cascade_or_legacy_ordering(agent):
         assert refs(plain) == refs(weighed) and all("prior" not in reason for reason in reasons(weighed).values())
 
 
-# §5 Confidence, §6 The episode boundary penalty
+# Confidence, the episode boundary penalty
 
 
 def test_the_time_decay_inside_confidence_stops_affecting_order(agent):
-    """§5: "The time decay inside confidence stops affecting order. A deployment that wants time to affect order sets the age weight"."""
+    """Contract: confidence.beside."""
     agent.crowd()
     old, new = agent.load(memory("old", 0.6, at=-50_000), memory("new", 0.56, at=0))
     on = {"confidence_enabled": True, "decay_rate": 1.0}
@@ -268,7 +268,7 @@ def test_the_time_decay_inside_confidence_stops_affecting_order(agent):
 
 
 def test_the_confidence_value_is_computed_and_returned_as_a_separate_value(agent):
-    """§5: "still computed and returned with each row (confidence: {age_hours, cosine, score})"."""
+    """Contract: confidence.beside."""
     agent.load(memory("a row", 0.6, at=0))
     assert set(agent.recall("a question", {"confidence_enabled": True})["messages"][0]["confidence"]) == {
         "age_hours",
@@ -278,7 +278,7 @@ def test_the_confidence_value_is_computed_and_returned_as_a_separate_value(agent
 
 
 def test_legacy_restores_the_re_sort_and_the_confidence_gate(agent):
-    """§5: "CPERSONA_CONFIDENCE_ORDERING=legacy restores the re-sort and the confidence gate"."""
+    """Contract: confidence.beside."""
     agent.crowd()
     old, new = agent.load(memory("old", 0.6, at=-50_000), memory("new", 0.56, at=0))
     answer = agent.recall(
@@ -295,7 +295,7 @@ def test_legacy_restores_the_re_sort_and_the_confidence_gate(agent):
 
 
 def test_the_episode_penalty_stays_available_as_an_opt_in(agent):
-    """§6: "It stays available as an opt-in in this line"."""
+    """Contract: penalty.episode."""
     agent.crowd()
     row, _ = agent.load(memory("before", 0.8, at=-1000), episode("boundary", at=0))
     assert reasons(agent.recall("a question", {"episode_penalty_enabled": True}))[row]["cosine"] == pytest.approx(
@@ -303,7 +303,7 @@ def test_the_episode_penalty_stays_available_as_an_opt_in(agent):
     )
 
 
-# §7 Settings
+# Settings
 
 
 @pytest.mark.parametrize(
@@ -317,13 +317,13 @@ def test_the_episode_penalty_stays_available_as_an_opt_in(agent):
     ],
 )
 def test_the_settings_have_the_defaults_of_the_table(name, default):
-    """§7: the table of settings and defaults."""
+    """Contract: settings.values, prior.age."""
     setting = next(s for s in settings.TABLE if s.variable == name)
     assert (setting.default, setting.scope) == (default, settings.RETRIEVAL)
 
 
 def test_at_the_defaults_nothing_of_the_prior_shows(agent):
-    """§7: "At these defaults, a deployment with confidence off behaves bit-identically to the release before this change"."""
+    """Contract: prior.age."""
     ladder(agent)
     defaults = {
         "prior_far_weight": 1.0,
@@ -338,6 +338,6 @@ def test_at_the_defaults_nothing_of_the_prior_shows(agent):
 
 
 def test_the_far_weight_is_only_meaningful_when_the_reach_is_above_the_window(agent):
-    """§7: "Only meaningful when the reach is set above the window"."""
+    """Contract: prior.far, window.reach."""
     ladder(agent)
     assert agent.recall("a question", {"prior_far_weight": 0.1}) == agent.recall("a question")

@@ -146,7 +146,7 @@ def ageless(answer: dict) -> bytes:
 @modest
 @given(drawn=_rows, query=_queries, mode=_modes, axes=_axes)
 def test_the_same_database_settings_and_query_give_the_same_bytes(place, drawn, query, mode, axes):
-    """interface.md: "the same database, settings and query: the same bytes"."""
+    """Contract: recall.stages."""
     with place(drawn) as world:
         first = world.me.recall(query, {"recall_mode": mode}, trace=True, **axes)
         assert byte_form(world.me.recall(query, {"recall_mode": mode}, trace=True, **axes)) == byte_form(first)
@@ -158,7 +158,7 @@ def test_the_same_database_settings_and_query_give_the_same_bytes(place, drawn, 
 @settings(max_examples=4, derandomize=True, deadline=None, database=None)
 @given(drawn=_rows, queries=st.lists(_queries, min_size=3, max_size=3), mode=_modes)
 def test_a_restart_changes_no_byte_of_an_answer(embedder, tmp_path_factory, drawn, queries, mode):
-    """interface.md: "the same database, settings and query: the same bytes", over a restart."""
+    """Contract: recall.stages."""
     root = tmp_path_factory.mktemp("restart")
 
     def answers(store, world):
@@ -181,7 +181,7 @@ def test_a_restart_changes_no_byte_of_an_answer(embedder, tmp_path_factory, draw
 @modest
 @given(drawn=_rows, query=st.one_of(_queries, st.just("")), mode=_modes, axes=_axes)
 def test_no_row_of_another_agent_project_channel_or_source_is_in_any_answer(place, drawn, query, mode, axes):
-    """contracts.md §1 "Isolation axes, on every read"."""
+    """Contract: scope.axes, scope.source."""
     with place(drawn) as world:
         me, under = world.me, {"recall_mode": mode, "max_memories": 10, "vector_reach": 20}
         for agent, ref in [(owner, ref) for ref, (owner, _) in world.rows.items()]:
@@ -261,7 +261,7 @@ def ordering_scores(answer: dict, mode: str) -> list[float]:
 def test_answers_ascend_by_the_score_that_orders_them_and_unscored_rows_stand_before_them(
     place, drawn, query, mode, penalty
 ):
-    """behavior-contracts §1: "ordered by ascending score — the final element is the strongest match"."""
+    """Contract: recall.order."""
     with place(drawn) as world:
         scores = ordering_scores(
             world.me.recall(query, {"recall_mode": mode, "episode_penalty_enabled": penalty}, limit=100, deep=True),
@@ -274,7 +274,7 @@ def test_answers_ascend_by_the_score_that_orders_them_and_unscored_rows_stand_be
 @modest
 @given(drawn=_rows, query=_queries)
 def test_under_legacy_answers_ascend_by_confidence(place, drawn, query):
-    """behavior-contracts §2: "the result set is re-sorted by the confidence score"."""
+    """Contract: confidence.beside."""
     with place(drawn) as world:
         answer = world.me.recall(
             query, {"confidence_enabled": True, "confidence_ordering": "legacy"}, limit=100, deep=True
@@ -286,7 +286,7 @@ def test_under_legacy_answers_ascend_by_confidence(place, drawn, query):
 @modest
 @given(drawn=_rows, query=_queries, mode=_fusions, k=st.integers(1, 10))
 def test_the_limit_cuts_from_the_weak_end_and_moves_nothing(place, drawn, query, mode, k):
-    """behavior-contracts §1: "cuts to limit, then reverses the slice"."""
+    """Contract: recall.order."""
     with place(drawn) as world:
         under = {"recall_mode": mode, "recall_depth_floor": 100}
         whole = world.me.recall(query, under, limit=100)["messages"]
@@ -306,7 +306,7 @@ def test_the_limit_cuts_from_the_weak_end_and_moves_nothing(place, drawn, query,
 def test_the_set_that_passes_the_gate_is_the_same_for_any_rate_floor_and_anchor(
     place, drawn, query, mode, rate, floor, anchor, deep
 ):
-    """one-prior-function §3: "however extreme p is, the set of rows that pass the gate is unchanged"."""
+    """Contract: prior.order."""
     with place(drawn) as world:
         plain = world.me.recall(query, {"recall_mode": mode}, limit=100, deep=deep)
         weighed = world.me.recall(
@@ -327,7 +327,7 @@ def test_the_set_that_passes_the_gate_is_the_same_for_any_rate_floor_and_anchor(
 @modest
 @given(drawn=_rows, query=_queries, mode=_fusions, rate=st.sampled_from([0.01, 1]))
 def test_with_the_age_weight_answers_ascend_by_fused_score_times_prior(place, drawn, query, mode, rate):
-    """one-prior-function §2: "order_score(row) = p(row) × Σ …"."""
+    """Contract: prior.age, prior.order."""
     with place(drawn) as world:
         rows = world.me.recall(
             query, {"recall_mode": mode, "prior_age_rate": rate, "prior_age_floor": 0.01}, limit=100, deep=True
@@ -343,7 +343,7 @@ def test_with_the_age_weight_answers_ascend_by_fused_score_times_prior(place, dr
 @modest
 @given(drawn=_rows, query=_queries, weight=st.floats(0, 1), window=st.integers(1, 20))
 def test_an_rsf_score_lies_between_zero_and_one(place, drawn, query, weight, window):
-    """behavior-contracts §12: min-max normalised, summed, and divided by the number of channels."""
+    """Contract: scores.rsf."""
     with place(drawn) as world:
         under = {"recall_mode": "rsf", "max_memories": window, "vector_reach": 40, "prior_far_weight": weight}
         rows = world.me.recall(query, under, limit=100, trace=True)["trace"]["rows"]
@@ -365,7 +365,7 @@ def test_a_preview_is_a_pure_prefix_of_the_stored_text_and_says_what_is_missing(
 @modest
 @given(drawn=_rows, query=_queries, count=st.integers(0, 9), mode=_modes)
 def test_count_alone_never_moves_what_a_reconstruct_is_made_of(place, drawn, query, count, mode):
-    """contracts.md §9: "count never moves the candidate set"."""
+    """Contract: associations.reconstruct."""
     with place(drawn) as world:
         whole, part = (
             world.me.reconstruct(query, {"recall_mode": mode}, count=c, budget=20_000, deep=True) for c in (10, count)
@@ -377,7 +377,7 @@ def test_count_alone_never_moves_what_a_reconstruct_is_made_of(place, drawn, que
 @modest
 @given(drawn=_rows, query=st.one_of(_queries, st.just("")), mode=_modes, limit=st.integers(1, 30), deep=st.booleans())
 def test_confidence_gives_the_same_rows_in_the_same_order_under_fusion_ordering(place, drawn, query, mode, limit, deep):
-    """behavior-contracts §2: "returns the same rows in the same order as with it off, plus the confidence field"."""
+    """Contract: confidence.beside."""
     with place(drawn) as world:
         off = world.me.recall(query, {"recall_mode": mode}, limit=limit, deep=deep)
         on = world.me.recall(query, {"recall_mode": mode, "confidence_enabled": True}, limit=limit, deep=deep)
@@ -392,7 +392,7 @@ def test_confidence_gives_the_same_rows_in_the_same_order_under_fusion_ordering(
 @modest
 @given(drawn=_rows, query=st.one_of(_queries, st.just("")), mode=_modes, axes=_axes)
 def test_recall_is_byte_identical_with_and_without_declarations(place, drawn, query, mode, axes):
-    """behavior-contracts §11: "changes no recall response … byte-identical to a store without the tables"."""
+    """Contract: associations.silent."""
     with place(drawn) as world:
         me, under = world.me, {"recall_mode": mode}
         before = byte_form(me.recall(query, under, limit=30, trace=True, **axes))
@@ -418,7 +418,7 @@ def test_recall_is_byte_identical_with_and_without_declarations(place, drawn, qu
 @modest
 @given(drawn=_rows, query=_queries, mode=_modes, window=st.integers(1, 12), reach=st.integers(0, 30))
 def test_the_far_weight_has_both_identity_ends(place, drawn, query, mode, window, reach):
-    """one-prior-function §2: "w_far = 1 is today's reach, and w_far = 0 is the reach turned off"."""
+    """Contract: prior.far."""
     with place(drawn) as world:
         near = {"recall_mode": mode, "max_memories": window}
         off, unpriced = (
@@ -438,7 +438,7 @@ def test_the_far_weight_has_both_identity_ends(place, drawn, query, mode, window
 @modest
 @given(drawn=_rows, query=_queries, window=st.integers(1, 12), far_limit=st.integers(0, 5))
 def test_under_rrf_the_reach_can_only_add_rows_and_votes(place, drawn, query, window, far_limit):
-    """behavior-contracts §4: "every row that places today keeps the vote it has today, and older rows can only be added"."""
+    """Contract: window.reach."""
     with place(drawn) as world:
         near = {"max_memories": window, "autocut_enabled": False}
         off, on = (

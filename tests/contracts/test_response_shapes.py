@@ -72,13 +72,13 @@ UNPAUSED = {
 
 
 def test_every_method_of_the_wire_has_a_handler_and_the_other_way_round():
-    """§10: one table in the code says which method answers what."""
+    """Contract: answer.shape."""
     assert set(dispatch.METHODS) == set(fields.METHODS)
 
 
 @pytest.mark.parametrize("method", fields.METHODS)
 def test_the_failure_of_every_method_has_the_shape_of_the_contract(reader, method):
-    """§10: "Every tool-level failure a handler returns now carries ok: false"."""
+    """Contract: answer.shape."""
     answer = reader.ask(method, no_such_parameter=1)
     text = answer.pop("reason" if method == "store" else "error")
     assert answer == {"ok": False, **fields.FAILURE_KEYS.get(method, {})}
@@ -87,7 +87,7 @@ def test_the_failure_of_every_method_has_the_shape_of_the_contract(reader, metho
 
 
 def test_every_method_is_either_paused_with_a_skeleton_or_meant_to_run():
-    """contracts.md §2: "A paused write answers its own success skeleton"."""
+    """Contract: pause.answers."""
     writes = {name for name, (access, _) in fields.METHODS.items() if access != fields.READ}
     assert writes == set(SKELETONS) | UNPAUSED
     assert {name for name, method in dispatch.METHODS.items() if method.paused is not None} == set(SKELETONS)
@@ -95,7 +95,7 @@ def test_every_method_is_either_paused_with_a_skeleton_or_meant_to_run():
 
 @pytest.mark.parametrize("method", SKELETONS)
 def test_every_write_method_answers_its_paused_skeleton(reader, method):
-    """contracts.md §2: "with persisted:false, dry_run:true, reason, ids null"."""
+    """Contract: pause.answers."""
     assert reader.ask("pause_persistence", session_key=reader.name)["scope"] == "session"
     params, skeleton = SKELETONS[method]
     agent = {"agent_id": reader.name} if "agent_id" in dispatch.METHODS[method].params.__struct_fields__ else {}
@@ -117,21 +117,21 @@ def stranger():
 
 
 @pytest.mark.parametrize("method", fields.METHODS)
-def test_the_denial_of_every_method_has_the_seeds_four_keys_and_no_other(stranger, method):
-    """§5: "{ok: false, error: "permission_denied", tool, client_id} and no result"; contracts.md §11 "and nothing else"."""
+def test_the_denial_of_every_method_has_four_keys_and_no_other(stranger, method):
+    """Contract: access.denial."""
     assert stranger.own(method) == {"ok": False, "error": "permission_denied", "tool": method, "client_id": "stranger"}
     assert stranger.code == "permission_denied"
 
 
 def test_an_unknown_method_answers_error_alone(reader, stranger):
-    """§10: "answers an unknown tool name … with a bare error and no ok"."""
+    """Contract: answer.shape."""
     for agent in (reader, stranger):
         for name in ("", "Recall", "__init__", "store "):
             assert list(agent.ask(name)) == ["error"] and agent.code == "unknown_method"
 
 
 def test_every_error_code_has_an_exit_status_and_a_hint():
-    """interface.md "Exit codes": the client reads both from the table."""
+    """Contract: exit.status, answer.shape."""
 
     def tree(kind):
         return [kind, *(k for sub in kind.__subclasses__() for k in tree(sub))]
@@ -158,6 +158,6 @@ READS = {
 
 @pytest.mark.parametrize("method", READS)
 def test_a_read_that_succeeds_carries_no_ok(reader, method):
-    """§10: "A successful read … returns its payload with no ok either"."""
+    """Contract: answer.shape."""
     answer = reader.own(method, **READS[method])
     assert reader.code is None and "ok" not in answer and "error" not in answer

@@ -10,7 +10,7 @@ def five(agent, word="marigold"):
 
 
 def test_the_response_is_ordered_by_ascending_score_and_the_final_element_is_the_strongest_match(agent):
-    """§1: "The response is ordered by ascending score — the final element is the strongest match"."""
+    """Contract: recall.order."""
     rows = five(agent)
     answer = agent.recall("something else entirely")
     assert refs(answer) == [rows[0], rows[2], rows[4], rows[3], rows[1]]
@@ -19,14 +19,14 @@ def test_the_response_is_ordered_by_ascending_score_and_the_final_element_is_the
 
 
 def test_candidates_are_cut_to_limit_from_the_best_end_and_then_reversed(agent):
-    """§1: "recall sorts candidates best-to-worst internally, cuts to limit, then reverses the slice"."""
+    """Contract: recall.order."""
     rows = five(agent)
     # Five candidates before the cut: the depth of the channels does not follow the limit here.
     assert refs(agent.recall("something else entirely", WIDE, limit=2)) == [rows[3], rows[1]]
 
 
 def test_hit_at_k_is_found_by_indexing_from_the_tail(agent):
-    """§1: "if you measure hit@k against a recall response, index from the tail"."""
+    """Contract: recall.order."""
     five(agent)
     whole = refs(agent.recall("marigold note", WIDE))
     assert len(whole) == 5
@@ -35,7 +35,7 @@ def test_hit_at_k_is_found_by_indexing_from_the_tail(agent):
 
 
 def test_recall_with_context_is_a_chronological_merge_and_not_a_score_ordering(agent):
-    """§1: "returns a chronological merge rather than a score ordering"."""
+    """Contract: context.merge."""
     best, worst = agent.load(memory("the oldest and best", 0.9, at=0), memory("the newest and worst", 0.6, at=10))
     agent._embedder.questions.add("a merged question")
     said = [{"role": "user", "content": "said between", "timestamp": stamp(5)}]
@@ -61,7 +61,7 @@ def user(content, timestamp=None, **more):
 
 
 def test_a_stamp_in_any_utc_offset_lands_where_it_belongs_whichever_side_wrote_it(reader):
-    """§1: "Chronological means the instant each timestamp names, not the text it is written in"."""
+    """Contract: context.merge, time.utc."""
     stored = [
         memory("stored at one", timestamp="2026-01-05T10:00:00+09:00"),
         memory("stored at four", timestamp="2026-01-04T23:00:00-05:00"),
@@ -71,7 +71,7 @@ def test_a_stamp_in_any_utc_offset_lands_where_it_belongs_whichever_side_wrote_i
 
 
 def test_a_naive_stamp_is_read_as_utc(reader):
-    """§1: "A naive stamp is read as UTC and treated the same way"."""
+    """Contract: context.merge, time.utc."""
     stored = [
         memory("stored naive at two", timestamp="2026-01-05 02:00:00"),
         memory("stored at four", timestamp="2026-01-05T04:00:00Z"),
@@ -86,7 +86,7 @@ def test_a_naive_stamp_is_read_as_utc(reader):
 
 
 def test_messages_that_name_no_instant_stand_ahead_of_every_dated_one_in_the_order_they_were_merged_in(reader):
-    """§1: "Those are placed ahead of every dated message, in the order they were merged in"."""
+    """Contract: context.merge."""
     stored = [
         memory("stored dated", timestamp="2020-01-01T00:00:00Z", at=3),
         memory("stored undated", timestamp="", at=2),
@@ -105,7 +105,7 @@ def test_messages_that_name_no_instant_stand_ahead_of_every_dated_one_in_the_ord
 
 
 def test_the_end_of_the_merged_list_is_what_is_most_recent(reader):
-    """§1: "so that the end of the list is reserved for what is genuinely most recent"."""
+    """Contract: context.merge."""
     stored = [
         memory("stored long ago", timestamp="2001-01-01T00:00:00Z"),
         memory("stored last", timestamp="2026-03-01T00:00:00Z"),
@@ -116,7 +116,7 @@ def test_the_end_of_the_merged_list_is_what_is_most_recent(reader):
 
 
 def test_what_was_said_excludes_its_stored_copy(reader):
-    """contracts.md §7: "every non-empty content excludes its stored copy"."""
+    """Contract: context.merge."""
     stored = [memory("We ship on Friday"), memory("We ship on Monday")]
     assert merged(reader, [user("  we SHIP on friday ", "2026-02-01T00:00:00Z")], *stored) == [
         "We ship on Monday",
@@ -125,7 +125,7 @@ def test_what_was_said_excludes_its_stored_copy(reader):
 
 
 def test_roles_user_and_assistant_are_echoed_with_their_source_and_others_only_filter(reader):
-    """contracts.md §7: "others only filter, and the answer says so"."""
+    """Contract: context.merge."""
     reader.load(memory("a system remark that is stored"))
     said = [
         {"role": "user", "content": " hi ", "user_id": "u9", "name": "Uma"},
@@ -152,13 +152,13 @@ def test_roles_user_and_assistant_are_echoed_with_their_source_and_others_only_f
 
 
 def test_nothing_is_cut_after_the_merge(reader):
-    """contracts.md §7: "No cut after the merge"."""
+    """Contract: context.merge."""
     said = [user(f"said {n}", stamp(n)) for n in range(4)]
     assert len(merged(reader, said, memory("stored a"), memory("stored b"), memory("stored c"), limit=2)) == 6
 
 
 def test_a_blank_query_lists_memories_by_recency_with_the_newest_last(reader):
-    """contracts.md §3: "A blank query is a recency listing of memories (no episodes)"."""
+    """Contract: recall.blank."""
     rows = reader.load(
         memory("first", at=1), memory("third", at=3), memory("second", at=2), episode("never listed", at=9)
     )

@@ -24,13 +24,13 @@ def old_and_new(agent):
 
 
 def test_confidence_is_off_by_default_and_no_row_carries_it(agent):
-    """§2: "CPERSONA_CONFIDENCE_ENABLED (default false)"."""
+    """Contract: confidence.beside."""
     old_and_new(agent)
     assert all("confidence" not in row for row in agent.recall("what was it")["messages"])
 
 
 def test_confidence_is_added_to_every_returned_row(agent):
-    """§2: "adds a confidence value to every returned row"."""
+    """Contract: confidence.beside."""
     agent.crowd()
     agent.load(memory("by meaning", 0.6), memory("by the word heliotrope"), episode("an episode", 0.7))
     agent.own("update_profile", profile="likes tea")
@@ -41,7 +41,7 @@ def test_confidence_is_added_to_every_returned_row(agent):
 
 
 def test_confidence_on_returns_the_same_rows_in_the_same_order_plus_the_field(agent):
-    """§2: "a recall with confidence on returns the same rows in the same order as with it off, plus the confidence field"."""
+    """Contract: confidence.beside."""
     agent.crowd()
     old_and_new(agent)
     agent.load(memory("a plain word: heliotrope"), episode("an episode", 0.7))
@@ -51,7 +51,7 @@ def test_confidence_on_returns_the_same_rows_in_the_same_order_plus_the_field(ag
 
 
 def test_under_fusion_ordering_confidence_does_not_key_the_gate(agent):
-    """§2: "the value neither orders the result nor keys the quality gate"."""
+    """Contract: gate.signal."""
     (row,) = agent.load(memory("an old match", 0.55, at=-20 * HOURS_PER_YEAR))
     answer = agent.recall("what was it", ON)
     assert answer["messages"][0]["confidence"]["score"] < 0.4665 < answer["messages"][0]["match_reason"]["score"]
@@ -59,7 +59,7 @@ def test_under_fusion_ordering_confidence_does_not_key_the_gate(agent):
 
 
 def test_under_legacy_the_result_is_sorted_by_the_confidence_score(agent):
-    """§2: "the result set is re-sorted by the confidence score"."""
+    """Contract: confidence.beside."""
     agent.crowd()
     older, newer = old_and_new(agent)
     assert refs(agent.recall("what was it", ON)) == [newer, older]
@@ -70,14 +70,14 @@ def test_under_legacy_the_result_is_sorted_by_the_confidence_score(agent):
 
 
 def test_under_legacy_the_gate_keys_on_confidence_instead_of_the_fused_score(agent):
-    """§2: "the quality gate keys on confidence instead of the fused score"."""
+    """Contract: confidence.beside."""
     (row,) = agent.load(memory("an old match", 0.55, at=-20 * HOURS_PER_YEAR))
     assert refs(agent.recall("what was it", ON)) == [row]
     assert refs(agent.recall("what was it", LEGACY)) == []
 
 
 def test_under_legacy_rsf_and_rrf_return_identical_rows_in_identical_order(agent):
-    """§2: "with confidence on under that behaviour, rsf and rrf returned identical rows in identical order"."""
+    """Contract: confidence.beside."""
     agent.crowd()
     agent.load(
         *(memory("heliotrope" + " again" * n, 0.4 + n / 32, at=-100 * n) for n in range(8)),
@@ -95,7 +95,7 @@ def test_under_legacy_rsf_and_rrf_return_identical_rows_in_identical_order(agent
 
 
 def test_under_legacy_the_fusion_mode_still_selects_which_candidates_enter(agent):
-    """§2: "The fusion mode then still selects which candidates enter the result set"."""
+    """Contract: confidence.beside."""
     agent.crowd()
     worded, *meant = agent.load(memory("heliotrope", 0.5), *(memory(f"meaning {n}", 0.7, at=n) for n in range(2)))
     # Cascade fills up with words only while there is room; the floor of the vector channel keeps the worded row out of it.
@@ -105,7 +105,7 @@ def test_under_legacy_the_fusion_mode_still_selects_which_candidates_enter(agent
 
 
 def test_the_gate_signal_is_rsf_before_cosine_before_rrf(agent):
-    """§2: "The gate signal follows a priority chain: rsf > cosine > rrf"."""
+    """Contract: gate.signal."""
     agent.crowd()
     meant, worded = agent.load(memory("by meaning", 0.6), memory("by the word heliotrope"))
     assert {r["signal"] for r in reasons(agent.recall("heliotrope", {"recall_mode": "rsf"})).values()} == {"rsf"}
@@ -114,7 +114,7 @@ def test_the_gate_signal_is_rsf_before_cosine_before_rrf(agent):
 
 
 def test_confidence_comes_first_in_the_chain_only_under_legacy(agent):
-    """§2: "with confidence first only under legacy"."""
+    """Contract: gate.signal."""
     agent.crowd()
     (row,) = agent.load(memory("by meaning", 0.6))
     for mode in ("rrf", "rsf", "cascade"):
@@ -123,7 +123,7 @@ def test_confidence_comes_first_in_the_chain_only_under_legacy(agent):
 
 
 def test_match_reason_prior_reports_the_weight_that_ordered_the_row_when_the_age_weight_is_set(agent):
-    """§2: "When the age weight of the prior is set, match_reason.prior reports the weight that ordered the row"."""
+    """Contract: prior.age."""
     new, old = agent.load(memory("new", 0.6, at=0), memory("old", 0.6, at=-100))
     assert all("prior" not in reason for reason in reasons(agent.recall("a question")).values())
     found = reasons(agent.recall("a question", {"prior_age_rate": 0.01}))
@@ -131,7 +131,7 @@ def test_match_reason_prior_reports_the_weight_that_ordered_the_row_when_the_age
 
 
 def test_rows_that_were_never_scored_omit_match_reason(agent):
-    """§2: "Rows that were never scored omit the key entirely": the rows a cascade fills with, and the profile row."""
+    """Contract: answer.rows."""
     agent.crowd()
     meant, worded = agent.load(memory("by meaning", 0.6), memory("by the word heliotrope"))
     agent.own("update_profile", profile="likes tea")
@@ -141,7 +141,7 @@ def test_rows_that_were_never_scored_omit_match_reason(agent):
 
 
 def test_keyword_rows_of_a_cascade_omit_match_reason_too(reader):
-    """§2: "Those are the FTS and keyword rows a cascade recall fills with"."""
+    """Contract: answer.rows, lexical.keyword."""
     reader.crowd()
     (row,) = reader.load(memory("the heliotrope stands there"))
     answer = reader.recall("heliotrope", {"recall_mode": "cascade", "fts_enabled": False})
@@ -149,7 +149,7 @@ def test_keyword_rows_of_a_cascade_omit_match_reason_too(reader):
 
 
 def test_under_legacy_the_profile_row_carries_match_reason_too(agent):
-    """§2: "Under legacy with confidence on, the profile row is scored like any other and carries match_reason too"."""
+    """Contract: answer.rows."""
     agent.crowd(50)
     agent.own("update_profile", profile="likes tea")
     assert reasons(agent.recall("a question", LEGACY))["profile"]["signal"] == "confidence"
@@ -157,7 +157,7 @@ def test_under_legacy_the_profile_row_carries_match_reason_too(agent):
 
 
 def test_confidence_is_not_match_strength_and_an_exact_match_can_score_below_a_paraphrase(agent):
-    """§2: "An exact-match row can legitimately score below a paraphrase row on this scale"."""
+    """Contract: confidence.score."""
     agent.crowd()
     exact, paraphrase = agent.load(
         memory("which heliotrope", 1.0, at=-5 * HOURS_PER_YEAR), memory("a purple flower", 0.6, at=0)
@@ -171,7 +171,7 @@ def value_of(agent, row, **params):
 
 
 def test_confidence_blends_similarity_with_a_time_decay(agent):
-    """§2: "It blends cosine similarity, time decay, resolved status, and recall count"; contracts.md §6."""
+    """Contract: confidence.score."""
     far, near, old = agent.load(
         memory("far", 0.55, at=0), memory("near", 0.65, at=0), memory("old", 0.65, at=-HOURS_PER_YEAR)
     )
@@ -184,14 +184,14 @@ def test_confidence_blends_similarity_with_a_time_decay(agent):
 
 
 def test_a_resolved_episode_scores_three_tenths_of_an_open_one(agent):
-    """§2 "resolved status"; contracts.md §6 completion."""
+    """Contract: confidence.score."""
     open_, resolved = agent.load(episode("open", 0.6, at=0), episode("resolved", 0.6, at=0, resolved=True))
     assert value_of(agent, resolved)["score"] == pytest.approx(0.3 * value_of(agent, open_)["score"], abs=1e-4)
     assert value_of(agent, resolved)["resolved"] is True
 
 
 def test_recall_count_lifts_the_floor_of_the_time_decay(agent):
-    """§2 "recall count"; contracts.md §6 boost."""
+    """Contract: confidence.score."""
     never, often = agent.load(
         memory("never recalled", 0.6, at=-50 * HOURS_PER_YEAR),
         memory("often recalled", 0.6, at=-50 * HOURS_PER_YEAR, recall_count=1000),
@@ -202,7 +202,7 @@ def test_recall_count_lifts_the_floor_of_the_time_decay(agent):
 
 
 def test_a_row_of_unknown_age_takes_the_middle_of_the_span_and_says_so(agent):
-    """contracts.md §6: "Unknown age = newest age + span/2, flagged age_unknown"."""
+    """Contract: confidence.score."""
     new, old, undated = agent.load(
         memory("new", 0.6, at=0), memory("old", 0.6, at=-100), memory("undated", 0.6, timestamp="")
     )
@@ -214,7 +214,7 @@ def test_a_row_of_unknown_age_takes_the_middle_of_the_span_and_says_so(agent):
 
 
 def test_rows_found_by_words_show_their_real_cosine_and_nothing_else_moves(agent):
-    """contracts.md §6: "rows found only by lexical search get their real cosine for display"."""
+    """Contract: confidence.beside."""
     agent.crowd()
     (row,) = agent.load(memory("the word heliotrope", 0.1))
     off, on = agent.recall("heliotrope"), agent.recall("heliotrope", ON)
@@ -227,7 +227,7 @@ def test_rows_found_by_words_show_their_real_cosine_and_nothing_else_moves(agent
 
 
 def test_a_recall_with_confidence_on_counts_the_returned_memories(agent):
-    """contracts.md §6: "recall_count + 1 and last_recalled_at = now for the returned memories"."""
+    """Contract: confidence.counts."""
     returned, left_out = agent.load(memory("returned", 0.6), memory("left out", 0.5))
     agent.recall("a question", ON, limit=1)
     count, last = agent.counted(returned)
@@ -239,7 +239,7 @@ def test_a_recall_with_confidence_on_counts_the_returned_memories(agent):
     ("set", "params"), [({}, {}), (ON, {"deep": True}), (ON, {"session_key": "paused"})], ids=["off", "deep", "paused"]
 )
 def test_a_recall_with_confidence_off_or_deep_or_paused_writes_nothing(agent, set, params):
-    """contracts.md §6: "only with confidence on, not deep, not gate_fallback, not paused"."""
+    """Contract: confidence.counts."""
     (row,) = agent.load(memory("a row", 0.6))
     agent.ask("pause_persistence", session_key="paused")
     assert refs(agent.recall("a question", set, **params)) == [row]

@@ -15,13 +15,13 @@ def weights(agent, set=ON, query="a question", **params):
 
 
 def test_the_penalty_is_off_by_default(agent):
-    """§3: "Off by default from 2.6.0a7"."""
+    """Contract: penalty.episode."""
     (old,) = agent.load(memory("old", 0.8, at=-1000), episode("boundary", at=0))[:1]
     assert reasons(agent.recall("a question"))[old]["cosine"] == pytest.approx(0.8, abs=1e-6)
 
 
 def test_memories_older_than_the_boundary_are_multiplied_by_an_exponential_decay_with_a_floor(agent):
-    """§3: "factor = max(exp(-RATE × hours_before_boundary), FLOOR)"."""
+    """Contract: penalty.episode."""
     agent.crowd()
     ten, forty, month = agent.load(
         memory("ten", 0.8, at=-10),
@@ -36,7 +36,7 @@ def test_memories_older_than_the_boundary_are_multiplied_by_an_exponential_decay
 
 
 def test_rate_and_floor_are_settings(agent):
-    """§3: "CPERSONA_EPISODE_DECAY_RATE 0.01, CPERSONA_EPISODE_DECAY_FLOOR 0.5"."""
+    """Contract: penalty.episode."""
     agent.crowd()
     ten, month = agent.load(memory("ten", 0.8, at=-10), memory("month", 0.8, at=-720), episode("boundary", at=0))[:2]
     found = weights(agent, ON | {"episode_decay_rate": 0.02, "episode_decay_floor": 0.25})
@@ -44,7 +44,7 @@ def test_rate_and_floor_are_settings(agent):
 
 
 def test_fused_scores_are_multiplied_too_and_the_list_is_sorted_again(agent):
-    """§3: "every earlier memory is halved and unrelated rows can outrank the one that holds the answer"; contracts.md §6."""
+    """Contract: penalty.episode."""
     agent.crowd()
     answer, unrelated = agent.load(
         memory("the answer", 0.8, at=-1000), memory("unrelated", 0.5, at=1), episode("boundary", at=0)
@@ -60,7 +60,7 @@ def test_fused_scores_are_multiplied_too_and_the_list_is_sorted_again(agent):
 
 
 def test_the_boundary_is_the_latest_episodes_created_at_and_not_its_time_span(agent):
-    """§3: "The boundary is the latest episode's created_at"."""
+    """Contract: penalty.episode."""
     agent.crowd()
     (row,) = agent.load(
         memory("a row", 0.8, at=-10),
@@ -72,7 +72,7 @@ def test_the_boundary_is_the_latest_episodes_created_at_and_not_its_time_span(ag
 
 @pytest.mark.parametrize("axis", ["project_id", "channel"])
 def test_the_boundary_is_scoped_to_the_same_axes_as_the_query(agent, axis):
-    """§3: "An unrelated bucket's episode does not move your boundary"."""
+    """Contract: penalty.episode, scope.axes."""
     agent.crowd()
     mine, theirs = {axis: "mine"}, {axis: "theirs"}
     (row,) = agent.load(memory("a row", 0.8, at=-10, **mine), episode("elsewhere", at=100, **theirs))[:1]
@@ -83,20 +83,20 @@ def test_the_boundary_is_scoped_to_the_same_axes_as_the_query(agent, axis):
 
 
 def test_another_agents_episode_does_not_move_the_boundary(agent, other):
-    """§3: "scoped to the same isolation axes (agent / project / channel) as the query"."""
+    """Contract: penalty.episode, scope.axes."""
     (row,) = agent.load(memory("a row", 0.8, at=-10))
     other.load(episode("elsewhere", at=0))
     assert weights(agent)[row] == 1.0
 
 
 def test_memories_at_or_after_the_boundary_are_untouched(agent):
-    """§3: "Memories at or after the boundary (the current session) are untouched (factor 1.0)"."""
+    """Contract: penalty.episode."""
     at, after = agent.load(memory("at", 0.8, at=0), memory("after", 0.8, at=1), episode("boundary", at=0))[:2]
     assert weights(agent) == {at: 1.0, after: 1.0}
 
 
 def test_with_the_defaults_everything_older_than_three_days_is_uniformly_halved(agent):
-    """§3: "the factor reaches the floor after ~69 hours (ln 2 / 0.01)"."""
+    """Contract: penalty.episode."""
     agent.crowd()
     before, after, year = agent.load(
         memory("69 h", 0.8, at=-69),
@@ -109,7 +109,7 @@ def test_with_the_defaults_everything_older_than_three_days_is_uniformly_halved(
 
 
 def test_a_rate_of_two_thousandths_stretches_the_ramp_to_two_weeks(agent):
-    """§3: "Set RATE=0.002 to stretch the ramp to ~2 weeks"."""
+    """Contract: penalty.episode."""
     agent.crowd()
     week, month = agent.load(
         memory("a week", 0.8, at=-168), memory("15 days", 0.8, at=-360), episode("boundary", at=0)
@@ -119,7 +119,7 @@ def test_a_rate_of_two_thousandths_stretches_the_ramp_to_two_weeks(agent):
 
 
 def test_backfilling_with_archive_episode_makes_the_import_time_the_boundary(agent):
-    """§3: "every pre-existing memory falls into the penalized region"."""
+    """Contract: penalty.episode."""
     agent.crowd()
     (row,) = agent.load(memory("of long ago", 0.8, at=-5000), episode("its session", at=-5000))[:1]
     assert weights(agent)[row] == 1.0
@@ -129,7 +129,7 @@ def test_backfilling_with_archive_episode_makes_the_import_time_the_boundary(age
 
 
 def test_episodes_and_undated_rows_are_exempt(agent):
-    """contracts.md §6: "Episodes and undated rows exempt"."""
+    """Contract: penalty.episode."""
     undated, early = agent.load(
         memory("undated", 0.8, at=-100, timestamp="no date"), episode("early", 0.8, at=-100), episode("boundary", at=0)
     )[:2]
@@ -137,7 +137,7 @@ def test_episodes_and_undated_rows_are_exempt(agent):
 
 
 def test_the_penalty_reaches_the_quality_gate(agent):
-    """one-prior-function §1: the penalty is "able to push rows under the quality gate"."""
+    """Contract: penalty.episode, gate.signal."""
     (row,) = agent.load(memory("old", 0.6, at=-1000), episode("boundary", at=0))[:1]
     assert refs(agent.recall("a question")) == [row]
     assert refs(agent.recall("a question", ON)) == []

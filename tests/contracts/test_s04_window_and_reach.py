@@ -13,14 +13,14 @@ def ladder(agent, count=6, kind=memory):
 
 
 def test_vector_search_considers_the_most_recent_rows(agent):
-    """§4: "vector search considers the most recent N rows"."""
+    """Contract: window.near."""
     rows = ladder(agent)
     assert set(refs(agent.recall("a question", WINDOW))) == set(rows[:3])
     assert set(refs(agent.recall("a question"))) == set(rows)
 
 
 def test_most_recent_means_created_at_and_not_the_callers_timestamp(agent):
-    """contracts.md §3: "newest first: created_at DESC, id ASC (not timestamp)"."""
+    """Contract: window.near."""
     late, early = agent.load(
         memory("written late", 0.6, at=5, timestamp="1999-01-01T00:00:00Z"),
         memory("written early", 0.7, at=1, timestamp="2031-01-01T00:00:00Z"),
@@ -30,20 +30,20 @@ def test_most_recent_means_created_at_and_not_the_callers_timestamp(agent):
 
 
 def test_within_one_second_the_window_takes_the_lower_id_first(agent):
-    """contracts.md §3: "Within one second the window takes the lower id first and listings the higher one"."""
+    """Contract: window.near."""
     first, second = agent.load(memory("first", 0.6, at=0), memory("second", 0.7, at=0))
     assert refs(agent.recall("a question", {"max_memories": 1})) == [first]
     assert refs(agent.recall("", limit=1)) == [second]
 
 
 def test_memories_and_episodes_are_each_scanned_under_the_window(agent):
-    """§4: "memories and episodes are each scanned under the window"."""
+    """Contract: window.near."""
     memories, episodes = ladder(agent), ladder(agent, kind=episode)
     assert set(refs(agent.recall("a question", WINDOW))) == {*memories[:3], *episodes[:3]}
 
 
 def test_rows_older_than_the_window_are_reachable_through_the_fts_and_keyword_channels(agent):
-    """§4: "They remain reachable through the FTS and keyword channels, which are not window-limited"."""
+    """Contract: window.near, lexical.order."""
     agent.crowd()
     *_, old = agent.load(*(memory(f"row {n}", 0.6, at=-n) for n in range(5)), memory("an old heliotrope", 0.9, at=-9))
     assert old not in refs(agent.recall("a question", WINDOW))
@@ -52,7 +52,7 @@ def test_rows_older_than_the_window_are_reachable_through_the_fts_and_keyword_ch
 
 
 def test_the_window_is_not_a_storage_cap(agent):
-    """§4: "is not a storage cap"; "The long-term model is no physical deletion"."""
+    """Contract: window.near."""
     rows = ladder(agent)
     agent.recall("a question", WINDOW)
     assert agent.own("list_memories")["count"] == len(rows)
@@ -60,7 +60,7 @@ def test_the_window_is_not_a_storage_cap(agent):
 
 
 def test_widening_the_window_displaces_recent_rows_from_the_list(agent):
-    """§4: "A recent answer that ranked third … is not lower on that list — it is off it"."""
+    """Contract: window.near."""
     rows = ladder(agent)
     assert set(refs(agent.recall("a question", WINDOW, limit=3))) == set(rows[:3])
     assert set(refs(agent.recall("a question", limit=3))) == set(rows[3:])
@@ -68,7 +68,7 @@ def test_widening_the_window_displaces_recent_rows_from_the_list(agent):
 
 @pytest.mark.parametrize("reach", [0, 2, 3])
 def test_a_reach_at_or_below_the_window_changes_nothing(agent, reach):
-    """§4: "It must be set above CPERSONA_MAX_MEMORIES to do anything; at or below it, nothing changes"."""
+    """Contract: window.reach."""
     ladder(agent)
     assert agent.recall("a question", WINDOW | {"vector_reach": reach}) == agent.recall("a question", WINDOW)
 
@@ -78,7 +78,7 @@ def lists(answer):
 
 
 def test_the_rows_between_window_and_reach_are_ranked_as_a_second_list_of_its_own(agent):
-    """§4: "ranked as a second list … and handed to the fusion as one more ranked list"."""
+    """Contract: window.reach."""
     agent.crowd()
     rows = ladder(agent)
     answer = agent.recall("a question", WINDOW | {"vector_reach": 5}, trace=True)
@@ -89,7 +89,7 @@ def test_the_rows_between_window_and_reach_are_ranked_as_a_second_list_of_its_ow
 
 
 def test_the_window_keeps_its_width_and_every_row_in_it_the_vote_it_has(agent):
-    """§4: "every row that places today keeps the vote it has today, and older rows can only be added"."""
+    """Contract: window.reach."""
     agent.crowd()
     ladder(agent)
     without, with_reach = reasons(agent.recall("a question", WINDOW)), reasons(agent.recall("a question", REACH))
@@ -98,7 +98,7 @@ def test_the_window_keeps_its_width_and_every_row_in_it_the_vote_it_has(agent):
 
 
 def test_the_far_list_has_the_same_threshold(agent):
-    """§4: "same threshold"."""
+    """Contract: window.reach."""
     agent.crowd()
     ladder(agent)
     (low,) = agent.load(memory("far and below the floor", 0.14, at=-50))
@@ -108,14 +108,14 @@ def test_the_far_list_has_the_same_threshold(agent):
 
 
 def test_the_far_list_has_the_same_cut(agent):
-    """§4: "same cut"; "At the default, the bound is the response limit"."""
+    """Contract: window.reach."""
     agent.crowd()
     ladder(agent, 8)
     assert lists(agent.recall("a question", REACH, limit=2, trace=True)) == {"vector_near": 2, "vector_far": 2}
 
 
 def test_a_far_limit_takes_the_smaller_number_from_the_head_of_the_same_list(agent):
-    """§4: "Above 0, it is the smaller of that and the number you gave, taken from the head of the same list"."""
+    """Contract: window.reach."""
     agent.crowd()
     ladder(agent, 8)
     whole = reasons(agent.recall("a question", REACH))
@@ -130,7 +130,7 @@ def test_a_far_limit_takes_the_smaller_number_from_the_head_of_the_same_list(age
 
 
 def test_a_far_limit_decides_how_many_may_vote_and_nothing_about_how_a_row_is_scored(agent):
-    """§4: "decides how many far rows may vote, and nothing about how any row is scored"."""
+    """Contract: window.reach."""
     agent.crowd()
     ladder(agent, 8)
     whole = reasons(agent.recall("a question", REACH))
@@ -139,7 +139,7 @@ def test_a_far_limit_decides_how_many_may_vote_and_nothing_about_how_a_row_is_sc
 
 
 def test_cascade_ignores_the_reach(agent):
-    """§4: "It is fusion only … cascade concatenates stages rather than fusing lists, so it ignores the setting"."""
+    """Contract: window.reach."""
     ladder(agent)
     assert agent.recall("a question", REACH | {"recall_mode": "cascade"}) == agent.recall(
         "a question", WINDOW | {"recall_mode": "cascade"}
@@ -147,7 +147,7 @@ def test_cascade_ignores_the_reach(agent):
 
 
 def test_under_rsf_the_far_list_is_a_channel_more_and_lowers_every_fused_score(agent):
-    """§4: "Under rsf the far list is fused as a fourth channel. That lowers every fused score"."""
+    """Contract: window.reach, scores.rsf."""
     agent.crowd()
     ladder(agent)
     rsf = {"recall_mode": "rsf"}
@@ -160,7 +160,7 @@ def test_under_rsf_the_far_list_is_a_channel_more_and_lowers_every_fused_score(a
 
 
 def test_a_row_of_another_width_keeps_its_place_in_the_window_and_is_skipped(agent):
-    """contracts.md §3: "a row of another vector width occupies its place in the window and is skipped"."""
+    """Contract: window.near."""
     agent.load(memory("of another width", at=2, **with_vector([1.0, 0.0, 0.0, 0.0], "narrow")))
     near, old = agent.load(memory("near", 0.7, at=1), memory("old", 0.9, at=0))
     assert refs(agent.recall("a question", {"max_memories": 2})) == [near]
@@ -168,7 +168,7 @@ def test_a_row_of_another_width_keeps_its_place_in_the_window_and_is_skipped(age
 
 
 def test_rows_without_a_vector_take_no_place_in_the_window(agent):
-    """contracts.md §3: "takes the rows in scope that have an embedding"."""
+    """Contract: window.near."""
     agent.load(memory("without a vector", at=9))
     (row,) = agent.load(memory("with one", 0.7, at=0))
     assert refs(agent.recall("a question", {"max_memories": 1})) == [row]

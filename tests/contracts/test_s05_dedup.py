@@ -15,7 +15,7 @@ def content_of(agent, memory_id):
 
 
 def test_a_store_with_a_known_msg_id_is_skipped_and_echoes_the_existing_rows_id(reader):
-    """§5: "A store carrying a msg_id that already exists is skipped (result: "skipped", echoing the existing row's id)"."""
+    """Contract: dedup.skip."""
     first = store(reader, "one text", id="m1")
     again = store(reader, "one text", id="m1")
     assert first["result"] == "stored"
@@ -23,13 +23,13 @@ def test_a_store_with_a_known_msg_id_is_skipped_and_echoes_the_existing_rows_id(
 
 
 def test_the_msg_id_probe_does_not_look_at_the_channel(reader):
-    """§5: "the same msg_id written to a second channel is skipped against the first channel's row"."""
+    """Contract: dedup.skip."""
     first = store(reader, "one text", id="m1", channel="a")
     assert store(reader, "another text", id="m1", channel="b")["id"] == first["id"]
 
 
 def test_the_msg_id_probe_spans_the_own_project_and_the_global_pool(reader):
-    """§5: "This probe spans agent and project"; contracts.md §2: "project in (P, '') [only '' when P is '']"."""
+    """Contract: dedup.skip."""
     shared = store(reader, "in the global pool", id="m1")
     assert store(reader, "in a project", id="m1", project_id="p")["id"] == shared["id"]
     inside = store(reader, "in a project", id="m2", project_id="p")
@@ -39,13 +39,13 @@ def test_the_msg_id_probe_spans_the_own_project_and_the_global_pool(reader):
 
 
 def test_the_msg_id_probe_spans_one_agent_alone(agent, other):
-    """§5: "This probe spans agent and project"."""
+    """Contract: dedup.skip."""
     assert store(agent, "one text", id="m1")["result"] == "stored"
     assert store(other, "one text", id="m1")["result"] == "stored"
 
 
 def test_an_identical_content_is_skipped_within_agent_project_and_channel(reader):
-    """§5: "An identical content string is likewise skipped, scoped to agent, project and channel"."""
+    """Contract: dedup.skip."""
     axes = {"project_id": "p", "channel": "c"}
     first = store(reader, "one text", **axes)
     again = store(reader, "one text", **axes)
@@ -55,20 +55,20 @@ def test_an_identical_content_is_skipped_within_agent_project_and_channel(reader
 
 
 def test_the_content_probe_also_sees_the_global_pool(reader):
-    """§5: "the probe that runs first also sees the global pool"."""
+    """Contract: dedup.skip."""
     first = store(reader, "one text")
     for axes in ({"project_id": "p"}, {"channel": "c"}, {"project_id": "p", "channel": "c"}):
         assert store(reader, "one text", **axes)["id"] == first["id"]
 
 
 def test_two_project_buckets_can_both_hold_a_content(reader):
-    """§5: "Two writers racing into different project buckets can therefore both land"."""
+    """Contract: dedup.skip."""
     ids = {store(reader, "one text", project_id=project)["id"] for project in ("p", "q", "")}
     assert len(ids) == 3
 
 
 def test_a_changed_content_under_a_known_msg_id_does_not_update_the_stored_row(reader):
-    """§5: "there is no upsert. Re-storing changed content under the same msg_id does not update the stored row"."""
+    """Contract: dedup.skip."""
     first = store(reader, "the first text", id="m1")
     again = store(reader, "a changed text", id="m1")
     assert (again["result"], again["content_differs"]) == ("skipped", True)
@@ -77,7 +77,7 @@ def test_a_changed_content_under_a_known_msg_id_does_not_update_the_stored_row(r
 
 
 def test_update_memory_changes_a_stored_memory_and_embeds_it_again(agent, embedder):
-    """§5: "To change a stored memory, use update_memory (which re-embeds automatically)"."""
+    """Contract: edit.update."""
     row = store(agent, "the first text", id="m1")["id"]
     embedder.questions.add("a text that means what is asked")
     assert agent.own("update_memory", memory_id=row, content="a text that means what is asked") == {
@@ -89,7 +89,7 @@ def test_update_memory_changes_a_stored_memory_and_embeds_it_again(agent, embedd
 
 
 def test_delete_memory_followed_by_store_changes_it_too(reader):
-    """§5: "or delete_memory followed by store"."""
+    """Contract: dedup.skip."""
     first = store(reader, "the first text", id="m1")["id"]
     assert reader.own("delete_memory", memory_id=first) == {"ok": True, "deleted_id": first}
     second = store(reader, "a changed text", id="m1")
@@ -97,7 +97,7 @@ def test_delete_memory_followed_by_store_changes_it_too(reader):
 
 
 def test_submitting_unchanged_content_again_is_harmless(reader):
-    """§5: "re-submitting unchanged content is harmless by construction"."""
+    """Contract: dedup.skip."""
     corpus = [("one", "d1"), ("two", "d2"), ("three", "")]
     ids = [store(reader, text, id=key)["id"] for text, key in corpus]
     before = reader.own("list_memories")
@@ -106,7 +106,7 @@ def test_submitting_unchanged_content_again_is_harmless(reader):
 
 
 def test_a_skip_costs_no_embedding(agent, embedder):
-    """contracts.md §2: "Dedup probes (before embedding, so that a skip costs no embedding)"."""
+    """Contract: dedup.skip."""
     store(agent, "embedded once and only once", id="m1")
     store(agent, "embedded once and only once")
     store(agent, "never embedded at all", id="m1")
@@ -115,19 +115,19 @@ def test_a_skip_costs_no_embedding(agent, embedder):
 
 
 def test_the_source_is_not_compared(reader):
-    """contracts.md §2: "identical sanitised content. The source is not compared"."""
+    """Contract: dedup.skip."""
     first = store(reader, "one text", source="user")
     assert store(reader, "one text", source="assistant")["id"] == first["id"]
 
 
 def test_what_is_compared_is_the_sanitised_content(reader):
-    """contracts.md §2: "identical sanitised content"."""
+    """Contract: dedup.skip, store.cleaned."""
     first = store(reader, "one text")
     assert store(reader, "  [Memory from yesterday] one text ")["id"] == first["id"]
 
 
 def test_a_store_carries_result_stored_skipped_or_rejected_with_its_reason(reader):
-    """§5: "stored (row written), skipped (dedup hit or persistence paused …), or rejected (refused, with reason)"."""
+    """Contract: store.answer."""
     assert store(reader, "one text")["result"] == "stored"
     skipped = store(reader, "one text")
     assert (skipped["ok"], skipped["result"]) == (True, "skipped")
@@ -136,7 +136,7 @@ def test_a_store_carries_result_stored_skipped_or_rejected_with_its_reason(reade
 
 
 def test_a_store_while_persistence_is_paused_is_skipped(reader):
-    """§5: "skipped (dedup hit or persistence paused — nothing wrong)"."""
+    """Contract: pause.answers."""
     reader.ask("pause_persistence", session_key="s")
     answer = store(reader, "not kept", session_key="s")
     assert answer["ok"] is True
@@ -151,7 +151,7 @@ def test_a_store_while_persistence_is_paused_is_skipped(reader):
 
 
 def test_a_call_that_the_access_file_does_not_permit_answers_in_the_generic_shape_without_a_result(daemon_with, home):
-    """§5: "returns {ok: false, error: "permission_denied", tool, client_id} and no result"."""
+    """Contract: access.denial."""
     path = f"{home['HOME']}/acl.json"
     with open(path, "w", encoding="utf-8") as handle:
         json.dump({"clients": [{"client_id": "watcher", "grants": {"*": "read"}}]}, handle)
@@ -167,7 +167,7 @@ def test_a_call_that_the_access_file_does_not_permit_answers_in_the_generic_shap
 
 @pytest.mark.parametrize(("policy", "result"), [("update", "updated"), ("fail", "rejected")])
 def test_an_upsert_has_to_be_asked_for(reader, policy, result):
-    """contracts.md §13: "on_conflict (beyond the seeds): skip (default, the seed), update, fail"."""
+    """Contract: dedup.conflict."""
     row = store(reader, "the first text", id="m1")["id"]
     assert store(reader, "a changed text", id="m1", on_conflict=policy)["result"] == result
     assert content_of(reader, row) == ("a changed text" if policy == "update" else "the first text")

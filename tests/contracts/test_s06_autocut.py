@@ -14,28 +14,28 @@ def gapped(agent):
 
 
 def test_autocut_fires_under_confidence_ordering(agent):
-    """§6: "Fires under confidence ordering (CPERSONA_CONFIDENCE_ORDERING=legacy with confidence on)"."""
+    """Contract: autocut.gap."""
     rows = gapped(agent)
     assert set(refs(agent.recall("a question", LEGACY))) == set(rows[:2])
     assert set(refs(agent.recall("a question", LEGACY | {"autocut_enabled": False}))) == set(rows)
 
 
 def test_autocut_fires_on_a_homogeneous_raw_cosine_list(agent):
-    """§6: "or on a homogeneous raw-cosine list where every row carries the signal"."""
+    """Contract: autocut.gap."""
     rows = gapped(agent)
     assert set(refs(agent.recall("a question", CASCADE))) == set(rows[:2])
     assert set(refs(agent.recall("a question", CASCADE | {"autocut_enabled": False}))) == set(rows)
 
 
 def test_autocut_leaves_a_list_alone_where_some_row_carries_no_cosine(agent):
-    """§6: "where every row carries the signal"."""
+    """Contract: autocut.gap."""
     rows = gapped(agent)
     (worded,) = agent.load(memory("heliotrope"))
     assert set(refs(agent.recall("heliotrope", CASCADE))) == {*rows, worded}
 
 
 def test_autocut_is_inert_under_rrf_and_rsf_ordering(agent):
-    """§6: "Deliberately inert under rsf and rrf ordering"."""
+    """Contract: autocut.gap."""
     rows = gapped(agent)
     for mode in ("rrf", "rsf"):
         set_ = {"recall_mode": mode, "autocut_min_gap_ratio": 0.0}
@@ -46,13 +46,13 @@ def test_autocut_is_inert_under_rrf_and_rsf_ordering(agent):
 
 
 def test_confidence_under_fusion_ordering_does_not_make_it_fire(agent):
-    """§6: "Fires under confidence ordering"; the value alone orders nothing (§2)."""
+    """Contract: autocut.gap, confidence.beside."""
     rows = gapped(agent)
     assert set(refs(agent.recall("a question", {"confidence_enabled": True}))) == set(rows)
 
 
 def test_in_the_default_configuration_autocut_min_results_has_no_effect_on_recall_size(agent):
-    """§6: "tuning CPERSONA_AUTOCUT_MIN_RESULTS has no effect on recall size"."""
+    """Contract: autocut.gap."""
     gapped(agent)
     for mode in ("rrf", "rsf"):
         assert (
@@ -67,7 +67,7 @@ def test_in_the_default_configuration_autocut_min_results_has_no_effect_on_recal
 
 
 def test_where_it_fires_autocut_needs_as_many_rows_as_the_setting_says(agent):
-    """contracts.md §5: "Needs CPERSONA_AUTOCUT_MIN_RESULTS 3 rows"."""
+    """Contract: autocut.gap."""
     agent.crowd()
     rows = agent.load(memory("near", 0.9), memory("far", 0.5))
     assert set(refs(agent.recall("a question", CASCADE))) == set(rows)
@@ -75,7 +75,7 @@ def test_where_it_fires_autocut_needs_as_many_rows_as_the_setting_says(agent):
 
 
 def test_where_it_fires_autocut_needs_a_gap_of_fifteen_percent_of_the_first_score(agent):
-    """contracts.md §5: "the largest gap between neighbours >= 0.15 x the first score"."""
+    """Contract: autocut.gap."""
     agent.crowd()
     rows = agent.load(memory("one", 0.8), memory("two", 0.7), memory("three", 0.6))
     assert set(refs(agent.recall("a question", CASCADE))) == set(rows)
@@ -83,14 +83,14 @@ def test_where_it_fires_autocut_needs_a_gap_of_fifteen_percent_of_the_first_scor
 
 
 def test_profile_rows_take_no_part_in_the_gaps_and_are_never_cut(agent):
-    """contracts.md §5: "Profile rows take no part in the gaps and are never cut"."""
+    """Contract: autocut.gap, profile.row."""
     rows = gapped(agent)
     agent.own("update_profile", profile="likes tea")
     assert set(refs(agent.recall("a question", CASCADE))) == {*rows[:2], "profile"}
 
 
 def test_the_knob_that_moves_the_gate_under_fusion_modes_is_set_recall_precision(agent):
-    """§6: "The knob that does move the gate under fusion modes is set_recall_precision"; contracts.md §8."""
+    """Contract: calibration.precision, calibration.gates."""
     random, lines = np.random.default_rng(7), []
     for topic in range(12):
         centre = random.normal(size=8)

@@ -14,13 +14,13 @@ def profiled(agent, pool):
 
 
 def test_the_profile_is_appended_as_a_row_that_does_not_participate_in_scoring(agent):
-    """§7: "appended to recall responses as an injection row: it does not participate in scoring"."""
+    """Contract: profile.row."""
     answer = profiled(agent, 50).recall("a question")
     assert answer["messages"] == [{"content": "[Profile] likes tea", "source": {"System": "profile"}}]
 
 
 def test_a_second_update_profile_replaces_the_first(agent):
-    """§7: "a second update_profile replaces the first rather than accumulating"."""
+    """Contract: profile.one."""
     profiled(agent, 50)
     agent.own("update_profile", profile="likes coffee")
     assert [row["content"] for row in agent.recall("a question")["messages"]] == ["[Profile] likes coffee"]
@@ -29,7 +29,7 @@ def test_a_second_update_profile_replaces_the_first(agent):
 
 @pytest.mark.parametrize("set", [{}, ON, LEGACY], ids=["confidence off", "confidence on", "legacy"])
 def test_the_row_is_dropped_on_a_pool_of_fewer_than_fifty_rows_with_confidence_on_or_off(agent, set):
-    """§7: "dropped before any scoring branch on a pool of fewer than 50 rows, with confidence on or off"."""
+    """Contract: profile.row, gate.minimum."""
     profiled(agent, 49)
     assert refs(agent.recall("a question", set)) == []
     agent.load(memory("the fiftieth row"))
@@ -37,7 +37,7 @@ def test_the_row_is_dropped_on_a_pool_of_fewer_than_fifty_rows_with_confidence_o
 
 
 def test_the_pool_is_the_summed_memories_and_episodes(agent):
-    """§7: "The pool is the summed memories + episodes count for the recall's isolation scope"."""
+    """Contract: profile.row, gate.minimum."""
     profiled(agent, 25)
     agent.load(*(episode(f"episode {n}") for n in range(24)))
     assert refs(agent.recall("a question")) == []
@@ -46,7 +46,7 @@ def test_the_pool_is_the_summed_memories_and_episodes(agent):
 
 
 def test_a_narrowly_scoped_corpus_gets_no_profile_row(agent):
-    """§7: "a small or narrowly scoped corpus gets no profile row however the rest of the recall is configured"."""
+    """Contract: profile.row, gate.minimum."""
     profiled(agent, 0)
     agent.load(*(memory(f"row {n}", project_id="p", channel="c") for n in range(50)))
     assert refs(agent.recall("a question")) == ["profile"]
@@ -55,14 +55,14 @@ def test_a_narrowly_scoped_corpus_gets_no_profile_row(agent):
 
 
 def test_a_source_does_not_narrow_the_pool(agent):
-    """contracts.md §5: "source_id does not narrow it"."""
+    """Contract: profile.row, gate.minimum."""
     profiled(agent, 50)
     assert refs(agent.recall("a question", source_id="nobody")) == ["profile"]
 
 
 @pytest.mark.parametrize("set", [{}, ON], ids=["confidence off", "confidence on"])
 def test_the_profile_sorts_last_and_so_stands_at_the_head_of_the_response(agent, set):
-    """§7: "profile rows have no score, sort last"; "Under the default fusion ordering … the profile row sorts last"."""
+    """Contract: profile.row."""
     profiled(agent, 500)
     (row,) = agent.load(memory("found", 0.6))
     assert refs(agent.recall("a question", set)) == ["profile", row]
@@ -70,7 +70,7 @@ def test_the_profile_sorts_last_and_so_stands_at_the_head_of_the_response(agent,
 
 @pytest.mark.parametrize("set", [{}, ON], ids=["confidence off", "confidence on"])
 def test_the_profile_is_cut_by_limit_when_the_scored_results_fill_it(agent, set):
-    """§7: "are cut by limit when the scored results already fill it"."""
+    """Contract: profile.row, recall.limit."""
     profiled(agent, 500)
     agent.load(*(memory(f"found {n}", 0.6) for n in range(3)))
     assert "profile" not in refs(agent.recall("a question", set, limit=3))
@@ -78,7 +78,7 @@ def test_the_profile_is_cut_by_limit_when_the_scored_results_fill_it(agent, set)
 
 
 def test_under_legacy_the_profile_receives_a_high_confidence_and_surfaces_near_the_top(agent):
-    """§7: "profile rows receive a high confidence score and reliably surface near the top"."""
+    """Contract: profile.row."""
     profiled(agent, 500)
     rows = agent.load(*(memory(f"found {n}", 0.4, at=0) for n in range(3)))
     answer = agent.recall("a question", LEGACY, limit=3)
@@ -87,13 +87,13 @@ def test_under_legacy_the_profile_receives_a_high_confidence_and_surfaces_near_t
 
 
 def test_a_query_that_no_row_answers_returns_nothing_from_thirty_rows_and_the_profile_from_fifty(agent, other):
-    """§7: "a confidence-on recall returned no messages at all, while the 50-row control in the same run returned the profile"."""
+    """Contract: profile.row."""
     assert profiled(agent, 30).recall("a question", ON)["messages"] == []
     assert refs(profiled(other, 50).recall("a question", ON)) == ["profile"]
 
 
 def test_the_profile_is_whole_however_long_it_is(agent):
-    """contracts.md §7: "the profile is not" trimmed."""
+    """Contract: preview.prefix."""
     profiled(agent, 50)
     agent.own("update_profile", profile="x" * 1500)
     (row,) = agent.recall("a question")["messages"]

@@ -13,7 +13,7 @@ def hash_lookup(agent):
 
 
 def test_when_every_candidate_is_below_the_gate_the_lexical_matches_come_back_marked(agent):
-    """§8: "every candidate fell below the quality gate, and the below-gate lexical matches were returned instead"."""
+    """Contract: gate.fallback."""
     exact, _ = hash_lookup(agent)
     answer = agent.recall("9f8e7d6c5b", LEGACY)
     assert answer["gate_fallback"] is True
@@ -21,14 +21,14 @@ def test_when_every_candidate_is_below_the_gate_the_lexical_matches_come_back_ma
 
 
 def test_the_rescued_rows_stand_in_confidence_order(agent):
-    """contracts.md §5: "those rows return in confidence order, marked"."""
+    """Contract: gate.fallback."""
     low, high = agent.load(memory("one 9f8e7d6c5b", 0.21), memory("two 9f8e7d6c5b", 0.25))
     answer = agent.recall("9f8e7d6c5b", LEGACY)
     assert (answer["gate_fallback"], refs(answer)) == (True, [low, high])
 
 
 def test_gate_fallback_is_absent_where_some_row_passed(agent):
-    """§8: "A recall response carrying gate_fallback: true (absent otherwise)"."""
+    """Contract: gate.fallback."""
     agent.crowd()
     hash_lookup(agent)
     (found,) = agent.load(memory("a good match", 0.9, at=0))
@@ -38,7 +38,7 @@ def test_gate_fallback_is_absent_where_some_row_passed(agent):
 
 @pytest.mark.parametrize("set", [{}, ON, {"recall_mode": "cascade"}], ids=["defaults", "confidence on", "cascade"])
 def test_without_confidence_ordering_an_all_below_gate_recall_returns_nothing(agent, set):
-    """§8: "gate_fallback can therefore never appear: an all-below-gate recall simply returns nothing"."""
+    """Contract: gate.fallback."""
     hash_lookup(agent)
     agent.own("update_profile", profile="too small a pool for it")
     answer = agent.recall("9f8e7d6c5b", set)
@@ -47,7 +47,7 @@ def test_without_confidence_ordering_an_all_below_gate_recall_returns_nothing(ag
 
 
 def test_the_rescued_rows_come_back_without_the_profile_and_a_trace_accounts_for_both(agent):
-    """contracts.md §5: "nothing but the profile survived … those rows return in confidence order, marked"."""
+    """Contract: gate.fallback, explain.account."""
     agent.crowd(60)
     agent.own("update_profile", profile="likes tea")
     exact, near = agent.load(memory("the fix is in 9f8e7d6c5b", 0.22), memory("something near and useless", 0.24))
@@ -63,14 +63,14 @@ def test_the_rescued_rows_come_back_without_the_profile_and_a_trace_accounts_for
 
 
 def test_only_rows_whose_cosine_was_backfilled_are_rescued(reader):
-    """§8: "The rows it returns are marked by the same backfill"; contracts.md §5 "some lexical row got its cosine backfilled"."""
+    """Contract: gate.fallback."""
     reader.load(memory("the fix is in 9f8e7d6c5b"))
     answer = reader.recall("9f8e7d6c5b", LEGACY | {"decay_floor": 0.0, "decay_ceil": 0.0, "decay_rate": 1000})
     assert answer["messages"] == [] and "gate_fallback" not in answer
 
 
 def test_a_rescued_recall_counts_no_recalls(agent):
-    """contracts.md §6: "only with confidence on, not deep, not gate_fallback"."""
+    """Contract: confidence.counts, gate.fallback."""
     exact, _ = hash_lookup(agent)
     assert agent.recall("9f8e7d6c5b", LEGACY)["gate_fallback"] is True
     assert agent.counted(exact) == (0, None)

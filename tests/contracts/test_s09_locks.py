@@ -8,7 +8,7 @@ def number(ref):
 
 
 def test_a_locked_row_is_protected_from_deletion_and_editing(reader):
-    """§9: "lock_memory protects a row from deletion and editing"."""
+    """Contract: locks.hold."""
     (row,) = reader.load(memory("kept"))
     assert reader.own("lock_memory", memory_id=number(row)) == {"ok": True, "locked_id": number(row)}
     for method, params in (("delete_memory", {}), ("update_memory", {"content": "changed"})):
@@ -18,7 +18,7 @@ def test_a_locked_row_is_protected_from_deletion_and_editing(reader):
 
 
 def test_an_unlocked_row_may_change_again(reader):
-    """§9; contracts.md §2: "lock_memory, unlock_memory (idempotent)"."""
+    """Contract: locks.hold."""
     (row,) = reader.load(memory("kept", locked=1))
     for _ in range(2):
         assert reader.own("unlock_memory", memory_id=number(row)) == {"ok": True, "unlocked_id": number(row)}
@@ -26,14 +26,14 @@ def test_an_unlocked_row_may_change_again(reader):
 
 
 def test_an_update_on_conflict_does_not_change_a_locked_row(reader):
-    """contracts.md §13: "refused on a locked row"."""
+    """Contract: locks.hold, dedup.conflict."""
     (row,) = reader.load(memory("kept", msg_id="m1", locked=1))
     assert reader.own("store", content="changed", id="m1", on_conflict="update")["result"] == "rejected"
     assert reader.own("get_contents", refs=[row])["items"][0]["content"] == "kept"
 
 
 def test_a_lock_does_not_affect_ranking(agent, other):
-    """§9: "It does not affect ranking"."""
+    """Contract: locks.hold."""
     texts = [("far", 0.6), ("near", 0.7), ("nearest", 0.8)]
     plain = agent.load(*(memory(text, cosine) for text, cosine in texts))
     locked = other.load(*(memory(text, cosine, locked=int(text == "far")) for text, cosine in texts))
@@ -47,7 +47,7 @@ def test_a_lock_does_not_affect_ranking(agent, other):
 
 
 def test_a_locked_memory_can_still_lose_a_recall(agent):
-    """§9: "so a locked memory can still lose a recall"."""
+    """Contract: locks.hold."""
     locked, best = agent.load(memory("locked", 0.5, locked=1), memory("better", 0.9))
     assert refs(agent.recall("a question", limit=1)) == [best]
     (hidden,) = agent.load(memory("locked and below the gate", 0.2, locked=1))
@@ -55,14 +55,14 @@ def test_a_locked_memory_can_still_lose_a_recall(agent):
 
 
 def test_deleting_an_agents_data_deletes_locked_rows_too(reader):
-    """contracts.md §2: "delete_agent_data (deletes locked rows too …)"."""
+    """Contract: forget.agent."""
     reader.load(memory("kept", locked=1))
     assert reader.own("delete_agent_data")["deleted_memories"] == 1
     assert reader.own("list_memories")["count"] == 0
 
 
 def test_with_an_agent_given_locked_missing_and_foreign_rows_are_one_refusal(agent, other):
-    """contracts.md §2: "these three are one indistinguishable refusal"."""
+    """Contract: edit.update."""
     (locked,) = agent.load(memory("locked", locked=1))
     (foreign,) = other.load(memory("foreign"))
     texts = set()

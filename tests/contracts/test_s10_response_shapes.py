@@ -9,25 +9,25 @@ from store_kit import opened_store
 
 
 def test_store_reports_its_outcome_in_result(reader):
-    """§10: "store reports its outcome in result — stored / skipped / rejected"."""
+    """Contract: store.answer."""
     outcomes = [reader.own("store", content=text)["result"] for text in ("a text", "a text", "")]
     assert outcomes == ["stored", "skipped", "rejected"]
 
 
 def test_a_rejected_write_does_not_look_like_a_successful_one(reader):
-    """§10: "A rejected write used to look like a successful one"."""
+    """Contract: store.answer."""
     answer = reader.own("store", content="a text", timestamp="x" * 65)
     assert answer["ok"] is False and "id" not in answer and reader.code == "refused"
 
 
 def test_store_puts_its_explanation_in_reason(reader):
-    """§10: "The explanation still travels in error, except on store, which puts it in reason"."""
+    """Contract: store.answer."""
     answer = reader.own("store", content="")
     assert answer["reason"] and "error" not in answer
 
 
 def test_check_health_reports_the_single_status_verdict_without_a_healthy_boolean(reader):
-    """§10: "check_health reports the single status verdict, without the former healthy boolean"."""
+    """Contract: health.checks."""
     answer = reader.own("check_health", checks=["sqlite_integrity"])
     assert answer["status"] == "healthy" and "healthy" not in answer
 
@@ -61,26 +61,26 @@ def test_check_health_reports_the_single_status_verdict_without_a_healthy_boolea
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_every_failure_that_a_handler_returns_carries_ok_false_and_error(reader, method, params):
-    """§10: "Every tool-level failure a handler returns now carries ok: false … The explanation still travels in error"."""
+    """Contract: answer.shape."""
     answer = reader.ask(method, **params)
     assert answer["ok"] is False and isinstance(answer["error"], str) and answer["error"]
     assert reader.code is not None
 
 
 def test_a_failed_recall_has_an_empty_list_of_messages(reader):
-    """contracts.md §7: "errors carry ok:false, error, messages:[]"."""
+    """Contract: answer.shape."""
     for method in ("recall", "recall_with_context"):
         assert reader.own(method, query="x" * 8001)["messages"] == []
 
 
 def test_an_unknown_method_is_answered_with_a_bare_error_and_no_ok(reader):
-    """§10: "answers an unknown tool name … with a bare error and no ok"."""
+    """Contract: answer.shape."""
     assert list(reader.ask("no_such_method")) == ["error"]
     assert reader.code == "unknown_method"
 
 
 def test_an_exception_that_escapes_a_handler_is_answered_with_a_bare_error_and_no_ok():
-    """§10: "or an exception escaping a handler, with a bare error and no ok"."""
+    """Contract: answer.shape."""
     with opened_store() as (store, directory):
         agent = Agent(store.call, directory, None)
         part, store.ctx.embedding = store.ctx.embedding, None  # a part is missing, which no handler expects
@@ -99,12 +99,12 @@ def test_an_exception_that_escapes_a_handler_is_answered_with_a_bare_error_and_n
     ],
 )
 def test_a_successful_read_returns_its_payload_with_no_ok(reader, method, params, keys):
-    """§10: "A successful read (get_contents, list_memories, list_episodes, get_profile) returns its payload with no ok"."""
+    """Contract: answer.shape."""
     assert set(reader.own(method, **params)) == keys
 
 
 def test_a_successful_recall_carries_neither_ok_nor_error(reader):
-    """contracts.md §7: "No ok on success"."""
+    """Contract: answer.shape."""
     reader.load(memory("a heliotrope"))
     for method in ("recall", "recall_with_context", "reconstruct"):
         answer = reader.own(method, query="heliotrope")
@@ -112,7 +112,7 @@ def test_a_successful_recall_carries_neither_ok_nor_error(reader):
 
 
 def test_a_field_named_error_means_a_failure_and_its_absence_success(reader):
-    """§10: "treat any response carrying error as a failure whether or not ok is present"."""
+    """Contract: answer.shape."""
     for method, params in (
         ("recall", {"query": "x"}),
         ("list_memories", {}),

@@ -31,7 +31,7 @@ def claims(answer, head):
 
 
 def test_what_is_declared_changes_no_recall_response(agent):
-    """§11: "What an agent declares — entities, aliases, relations — changes no recall response … byte-identical"."""
+    """Contract: associations.silent."""
     agent.crowd()
     first, second = agent.load(
         memory("Aurora moved to Oslo", 0.7), memory("a note about the north", 0.6), episode("a talk on Aurora", 0.5)
@@ -63,7 +63,7 @@ def test_what_is_declared_changes_no_recall_response(agent):
 
 
 def test_with_nothing_declared_reconstruct_answers_what_it_did_before_anything_was(agent, other):
-    """§11: "with nothing declared it changes no reconstruct response either"."""
+    """Contract: associations.silent."""
     agent.crowd()
     first, second = agent.load(memory("Aurora moved to Oslo", 0.7), memory("a note about the north", 0.6))
     before = json.dumps(agent.reconstruct("where is Aurora"))
@@ -77,7 +77,7 @@ def test_with_nothing_declared_reconstruct_answers_what_it_did_before_anything_w
 
 
 def test_an_alias_adds_a_vote_and_lifts_a_record_that_the_other_search_voted_for(agent):
-    """§11: "What the alias does is lift a record the other search already voted for"."""
+    """Contract: associations.alias."""
     agent.crowd()
     plain, named = agent.load(memory("somebody moved", 0.62), memory("Polaris moved", 0.6))
     assert heads(agent.reconstruct("news of Aurora"))[:2] == [plain, named]
@@ -89,7 +89,7 @@ def test_an_alias_adds_a_vote_and_lifts_a_record_that_the_other_search_voted_for
 
 
 def test_a_record_found_only_through_the_alias_stays_below_the_gate_exactly_as_without_it(agent):
-    """§11: "An alias adds a vote, not a pass … is judged against that query and stays below the gate"."""
+    """Contract: associations.alias."""
     agent.crowd()  # in a pool of this size one vote by words would be enough
     (only,) = agent.load(memory("Polaris moved", 0.05))
     declare(agent, entities=[("Aurora", ["Polaris"])])
@@ -100,7 +100,7 @@ def test_a_record_found_only_through_the_alias_stays_below_the_gate_exactly_as_w
 
 
 def test_without_an_embedder_too_a_record_found_only_through_the_alias_does_not_pass(reader):
-    """§11: "stays below the gate exactly as it would without the alias"."""
+    """Contract: associations.alias."""
     reader.crowd()
     written, only = reader.load(memory("news of Aurora"), memory("Polaris moved"))
     declare(reader, entities=[("Aurora", ["Polaris"])])
@@ -110,7 +110,7 @@ def test_without_an_embedder_too_a_record_found_only_through_the_alias_does_not_
 
 
 def test_the_embedding_search_still_sees_the_query_as_written(agent, embedder):
-    """§11: "the embedding search, the scoring and the quality gate still see the query as written"."""
+    """Contract: associations.alias."""
     (row,) = agent.load(memory("Cassiopeia moved", 0.9))
     declare(agent, entities=[("Aurora", ["Cassiopeia"])])
     agent.reconstruct("any news of Aurora this week")
@@ -119,7 +119,7 @@ def test_the_embedding_search_still_sees_the_query_as_written(agent, embedder):
 
 
 def test_a_relation_between_two_records_bundles_them_into_one_item_when_both_are_candidates(agent):
-    """§11: "A relation between two records bundles them into one item when both are candidates"."""
+    """Contract: associations.bundle."""
     agent.crowd()
     first, second, third = agent.load(
         memory("first", 0.9, at=0), memory("second", 0.6, at=50), memory("third", 0.1, at=90)
@@ -133,7 +133,7 @@ def test_a_relation_between_two_records_bundles_them_into_one_item_when_both_are
 
 
 def test_a_role_word_as_predicate_labels_the_subject_as_that_role(agent):
-    """§11: "and a role word as predicate labels the subject as that role"; contracts.md §9 (roles)."""
+    """Contract: associations.claims."""
     old, new = agent.load(memory("the old plan", 0.6, at=0), memory("the new plan", 0.9, at=50))
     declare(agent, (new, "Supersedes", old))
     found = claims(agent.reconstruct("a question"), new)
@@ -141,14 +141,14 @@ def test_a_role_word_as_predicate_labels_the_subject_as_that_role(agent):
 
 
 def test_a_predicate_that_is_no_role_word_labels_nothing(agent):
-    """contracts.md §9: roles are supports, supersedes, corrects, qualifies, contradicts, temporal_predecessor."""
+    """Contract: associations.claims."""
     old, new = agent.load(memory("the old plan", 0.6, at=0), memory("the new plan", 0.9, at=50))
     declare(agent, (new, "mentions", old))
     assert all("roles" not in claim for claim in claims(agent.reconstruct("a question"), new).values())
 
 
 def test_a_shared_entity_never_bundles(agent):
-    """§11: "A shared entity never bundles"."""
+    """Contract: associations.bundle."""
     first, second = agent.load(memory("first", 0.9, at=0), memory("second", 0.6, at=50))
     for row in (first, second):
         declare(agent, entities=[("Aurora", [])], anchor_ref=row)
@@ -170,7 +170,7 @@ def related(agent):
 
 
 def test_a_relation_between_entities_adds_evidence_inside_the_item_with_its_predicate_and_hops(agent):
-    """§11: "are added inside that item with why: "relation:<predicate>" and hops"."""
+    """Contract: associations.evidence."""
     candidate, of_ben, of_cy, _ = related(agent)
     found = claims(agent.reconstruct("a question"), candidate)
     assert (found[of_ben]["why"], found[of_ben]["hops"]) == ("relation:knows", 1)
@@ -178,7 +178,7 @@ def test_a_relation_between_entities_adds_evidence_inside_the_item_with_its_pred
 
 
 def test_evidence_comes_fewest_hops_first(agent):
-    """§11: "fewest hops first"."""
+    """Contract: associations.evidence."""
     candidate, of_ben, of_cy, _ = related(agent)
     answer = agent.reconstruct("a question", max_evidence=1, trace=True)
     assert set(claims(answer, candidate)) == {candidate, of_ben}
@@ -187,7 +187,7 @@ def test_evidence_comes_fewest_hops_first(agent):
 
 
 def test_evidence_becomes_no_item_and_changes_neither_items_nor_their_order(agent):
-    """§11: "They do not become items, do not change which items are returned or their order"."""
+    """Contract: associations.evidence."""
     candidate, _, _, unrelated = related(agent)
     with_walk, without = agent.reconstruct("a question"), agent.reconstruct("a question", max_hops=0)
     assert heads(with_walk) == heads(without) == [candidate, unrelated]
@@ -195,7 +195,7 @@ def test_evidence_becomes_no_item_and_changes_neither_items_nor_their_order(agen
 
 
 def test_evidence_does_not_appear_twice_in_one_response(agent):
-    """§11: "and do not appear twice in one response"."""
+    """Contract: associations.evidence."""
     _, _, _, unrelated = related(agent)
     declare(agent, entities=[("Ada", [])], anchor_ref=unrelated)
     answer = agent.reconstruct("a question")
@@ -204,14 +204,14 @@ def test_evidence_does_not_appear_twice_in_one_response(agent):
 
 
 def test_a_candidate_is_never_evidence(agent):
-    """contracts.md §9: "the records that mention the entities reached, not already taken"."""
+    """Contract: associations.evidence."""
     candidate, _, _, unrelated = related(agent)
     declare(agent, entities=[("Ben", [])], anchor_ref=unrelated)
     assert unrelated not in claims(agent.reconstruct("a question"), candidate)
 
 
 def test_traverse_shows_the_declared_neighbourhood(reader):
-    """§11 (title): "read by reconstruct and traverse"; contracts.md §9 (traverse)."""
+    """Contract: associations.traverse."""
     declare(reader, ("Ada", "knows", "Ben"), ("Ben", "knows", "Cy"))
     assert [(e["name"], e["hops"]) for e in reader.own("traverse", entity="ada", max_hops=2)["entities"]] == [
         ("Ada", 0),
@@ -224,7 +224,7 @@ def test_traverse_shows_the_declared_neighbourhood(reader):
 
 
 def test_the_server_extracts_nothing_and_infers_nothing(reader):
-    """§11: "Coverage is exactly what was declared: the server extracts nothing and infers nothing"."""
+    """Contract: associations.silent."""
     reader.own("store", content="Ada knows Ben, also called Benjamin; mem:1 supersedes mem:2")
     reader.own("store", content="Ben knows Cy", associations={"entities": [{"name": "Cy"}]})
     listed = reader.own("list_associations")
@@ -232,7 +232,7 @@ def test_the_server_extracts_nothing_and_infers_nothing(reader):
 
 
 def test_a_wrong_declaration_stays_until_it_is_retracted(reader):
-    """§11: "and a wrong declaration stays until it is retracted"."""
+    """Contract: associations.silent."""
     (relation,) = declare(reader, ("Ada", "knows", "Ben"))["relations"]
     declare(reader, ("Ada", "never met", "Ben"))
     assert len(reader.own("traverse", entity="Ada")["relations"]) == 2
@@ -241,7 +241,7 @@ def test_a_wrong_declaration_stays_until_it_is_retracted(reader):
 
 
 def test_count_alone_never_moves_the_candidate_set(agent):
-    """contracts.md §9: "count never moves the candidate set"."""
+    """Contract: associations.reconstruct."""
     agent.crowd()
     rows = agent.load(*(memory(f"row {n}", 0.9 - n / 32, at=n * 10) for n in range(6)))
     declare(agent, (rows[0], "goes with", rows[4]))
@@ -253,7 +253,7 @@ def test_count_alone_never_moves_the_candidate_set(agent):
 
 
 def test_a_quotation_is_always_verbatim_text_of_the_stored_row(agent):
-    """contracts.md §9: "A quotation is always verbatim text of the stored row"."""
+    """Contract: associations.quotes."""
     sentences = [f"Sentence {n} speaks of {'aurora' if n == 40 else 'snow'} and nothing else." for n in range(80)]
     text = " ".join(sentences)
     (row,) = agent.load(memory(text, 0.9))
@@ -264,7 +264,7 @@ def test_a_quotation_is_always_verbatim_text_of_the_stored_row(agent):
 
 
 def test_reasons_of_recall_and_reconstruct_are_drawn_from_one_ranking(agent):
-    """contracts.md §9: "candidates = an ordinary recall with limit top_k"."""
+    """Contract: associations.reconstruct."""
     agent.crowd()
     agent.load(memory("one", 0.6, at=0), memory("two", 0.8, at=50), memory("three", 0.7, at=90))
     answer = agent.recall("a question", limit=20)
@@ -273,7 +273,7 @@ def test_reasons_of_recall_and_reconstruct_are_drawn_from_one_ranking(agent):
 
 @pytest.mark.parametrize("method", ["recall", "recall_with_context"])
 def test_a_declared_name_finds_nothing_for_recall(reader, method):
-    """§11 (title): "read by reconstruct and traverse only"."""
+    """Contract: associations.silent."""
     reader.own(
         "store", content="Polaris moved", associations={"entities": [{"name": "Aurora", "aliases": ["Polaris"]}]}
     )

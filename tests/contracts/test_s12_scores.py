@@ -10,7 +10,7 @@ RSF = {"recall_mode": "rsf"}
 
 
 def test_match_reason_score_is_the_value_that_the_gate_compared(agent):
-    """§12: "match_reason.score is the value the quality gate compared … match_reason.signal names which one it is"."""
+    """Contract: scores.meaning."""
     agent.crowd()
     agent.load(memory("by meaning", 0.6), memory("the word heliotrope"), episode("an episode", 0.5))
     for mode in ("rrf", "rsf", "cascade"):
@@ -22,14 +22,14 @@ def test_match_reason_score_is_the_value_that_the_gate_compared(agent):
 
 
 def test_under_rsf_a_row_that_one_of_two_channels_ranks_first_scores_exactly_one_half(agent):
-    """§12: "a row that one channel ranks first and the other does not find scores exactly 0.5, however weak the match"."""
+    """Contract: scores.rsf."""
     meant, worded = agent.load(memory("by meaning", 0.16), memory("the word heliotrope"))
     found = reasons(agent.recall("heliotrope", RSF))
     assert found[meant]["rsf"] == found[worded]["rsf"] == 0.5
 
 
 def test_under_rsf_a_row_that_both_rank_first_scores_one(agent):
-    """§12: "a row both rank first scores 1.0"."""
+    """Contract: scores.rsf."""
     both, _, _ = agent.load(
         memory("heliotrope heliotrope", 0.9),
         memory("a heliotrope among very many other words", 0.3),
@@ -39,13 +39,13 @@ def test_under_rsf_a_row_that_both_rank_first_scores_one(agent):
 
 
 def test_under_rsf_the_top_row_of_the_only_active_channel_scores_one(agent):
-    """§12: "With one active channel its top row scores 1.0"."""
+    """Contract: scores.rsf."""
     top, _ = agent.load(memory("near", 0.3), memory("far", 0.2))
     assert reasons(agent.recall("a question", RSF))[top]["rsf"] == 1.0
 
 
 def test_under_rsf_a_row_that_one_of_three_channels_ranks_first_scores_a_third(agent):
-    """§12: "with three, a row one channel ranks first scores 0.333"."""
+    """Contract: scores.rsf."""
     agent.crowd()
     rows = agent.load(memory("by meaning", 0.6), memory("the word heliotrope"), episode("an episode of heliotrope"))
     found = reasons(agent.recall("heliotrope", RSF))
@@ -53,7 +53,7 @@ def test_under_rsf_a_row_that_one_of_three_channels_ranks_first_scores_a_third(a
 
 
 def test_under_rsf_scores_are_min_max_normalised_within_the_query(agent):
-    """§12: "each retrieval channel's scores are min-max normalised within the query"."""
+    """Contract: scores.rsf."""
     agent.crowd()
     rows = agent.load(memory("low", 0.25), memory("middle", 0.5), memory("high", 0.75))
     found = reasons(agent.recall("a question", RSF, deep=True))
@@ -62,7 +62,7 @@ def test_under_rsf_scores_are_min_max_normalised_within_the_query(agent):
 
 
 def test_under_rsf_a_question_that_the_store_cannot_answer_scores_as_a_known_hit_does(agent):
-    """§12: "under rsf, queries about topics a store cannot hold return 0.5 just as known hits do"."""
+    """Contract: scores.meaning, scores.rsf."""
     agent.load(memory("a heliotrope grows here", 0.9), memory("something else", 0.16))
     hit = agent.recall("heliotrope", RSF)["messages"][-1]["match_reason"]["score"]
     (strange,) = agent.load(memory("about zinc", 0.151))
@@ -71,7 +71,7 @@ def test_under_rsf_a_question_that_the_store_cannot_answer_scores_as_a_known_hit
 
 
 def test_under_rrf_the_cosine_of_a_row_that_has_one_is_absolute(agent):
-    """§12: "cosine (under rrf, for a row that has one): the raw cosine similarity … This is absolute"."""
+    """Contract: scores.meaning."""
     (row,) = agent.load(memory("a row", 0.625))
     alone = reasons(agent.recall("a question"))[row]
     agent.load(*(memory(f"better {n}", 0.9) for n in range(5)))
@@ -81,7 +81,7 @@ def test_under_rrf_the_cosine_of_a_row_that_has_one_is_absolute(agent):
 
 
 def test_under_rrf_a_row_without_a_cosine_has_a_sum_of_reciprocal_ranks(reader):
-    """§12: "rrf (under rrf, for a row with no cosine): a sum of reciprocal ranks"."""
+    """Contract: fusion.rrf."""
     reader.crowd()
     rows = reader.load(*(memory("heliotrope" + " and more words" * n) for n in range(3)))
     found = reasons(reader.recall("heliotrope"))
@@ -90,7 +90,7 @@ def test_under_rrf_a_row_without_a_cosine_has_a_sum_of_reciprocal_ranks(reader):
 
 
 def test_an_rrf_score_depends_on_positions_and_not_on_how_close_the_match_is(reader):
-    """§12: "which depends on positions, not on how close the match is"."""
+    """Contract: fusion.rrf."""
     reader.crowd()
     (row,) = reader.load(memory("heliotrope"))
     assert (
@@ -101,14 +101,14 @@ def test_an_rrf_score_depends_on_positions_and_not_on_how_close_the_match_is(rea
 
 @pytest.mark.parametrize("mode", ["rrf", "rsf", "cascade"])
 def test_match_reason_cosine_is_the_raw_cosine_whatever_the_signal(agent, mode):
-    """§12: "match_reason.cosine, where present, is that cosine whatever the signal"."""
+    """Contract: scores.meaning."""
     agent.crowd()
     (row,) = agent.load(memory("a row", 0.625))
     assert reasons(agent.recall("a question", {"recall_mode": mode}))[row]["cosine"] == pytest.approx(0.625, abs=1e-6)
 
 
 def test_only_the_episode_penalty_scales_that_cosine(agent):
-    """§12: "unless the episode-boundary penalty is on … by as little as half"."""
+    """Contract: penalty.episode."""
     agent.crowd()
     row, _ = agent.load(memory("a row", 0.625, at=-1000), episode("boundary", at=0))
     assert reasons(agent.recall("a question", {"episode_penalty_enabled": True}))[row]["cosine"] == pytest.approx(
@@ -117,28 +117,28 @@ def test_only_the_episode_penalty_scales_that_cosine(agent):
 
 
 def test_under_the_defaults_a_recall_whose_every_candidate_is_below_the_gate_returns_no_rows(agent):
-    """§12: "a recall whose every candidate falls below the quality gate returns no rows"."""
+    """Contract: gate.signal."""
     agent.load(memory("a row", 0.3), memory("the word heliotrope", 0.2))
     answer = agent.recall("heliotrope")
     assert answer["messages"] == [] and (answer["considered"], answer["gated"]) == (2, 2)
 
 
 def test_under_rsf_a_pool_of_weak_candidates_still_passes(agent):
-    """§12: "Under rsf, the gate compares the relative fused score with an absolute threshold, so a pool of weak candidates still passes"."""
+    """Contract: scores.meaning, scores.rsf."""
     weak, _ = agent.load(memory("a row", 0.17), memory("another", 0.16))
     assert agent.recall("a question")["messages"] == []
     assert refs(agent.recall("a question", RSF)) == [weak]
 
 
 def test_a_reconstruct_with_no_candidates_says_no_relevant_evidence(agent):
-    """§12: "A reconstruct with no candidates carries shortfall_reason: no_relevant_evidence"."""
+    """Contract: associations.reconstruct."""
     agent.load(memory("a row", 0.01))
     answer = agent.reconstruct("a question")
     assert (answer["items"], answer["shortfall_reason"]) == ([], "no_relevant_evidence")
 
 
 def test_a_reconstruct_whose_candidates_are_all_below_the_gate_says_below_quality_threshold(agent):
-    """§12: "or below_quality_threshold when only below-gate rows were found"."""
+    """Contract: associations.reconstruct."""
     agent.load(memory("a row", 0.3))
     answer = agent.reconstruct("a question")
     assert (answer["items"], answer["shortfall_reason"]) == ([], "below_quality_threshold")
