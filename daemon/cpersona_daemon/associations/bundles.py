@@ -1,6 +1,6 @@
 """Which candidates belong together as one item. Pure functions: records in, bundles out.
 
-Contract: contracts.md §9 (reconstruct steps 2 and 3); seeds/behavior-contracts §11 (a shared entity never bundles).
+Contract: associations.bundle.
 """
 
 from __future__ import annotations

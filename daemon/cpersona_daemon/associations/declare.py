@@ -1,6 +1,6 @@
 """Declaring entities, aliases, mentions and relations, and taking them back. A bad item is dropped and reported.
 
-Contract: contracts.md §9 "Associations", §13 (declare_associations); seeds/behavior-contracts §11.
+Contract: associations.declare, associations.names.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The relation walk: records that mention an entity reached from an item's candidates join that item as evidence.
 
-Contract: contracts.md §9 (reconstruct step 4); seeds/behavior-contracts §11 (evidence, never items).
+Contract: associations.evidence.
 """
 
 from __future__ import annotations

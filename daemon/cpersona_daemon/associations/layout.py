@@ -1,6 +1,6 @@
 """What of an item's text an answer can hold: heads first, then excerpts in turn, while the budget lasts. Pure functions.
 
-Contract: contracts.md §9 (reconstruct step 6).
+Contract: associations.quotes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Everything that an agent declared, a page at a time, for a person who wants to see or correct it.
 
-Contract: interface.md ("associate"); contracts.md §9.
+Contract: associations.declare.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ rows always quotes the same text. Terms are those the full-text search would ask
 and common English endings. Every character of a quotation is a character of the row, in the row's order; where
 passages were left out between two that are quoted, GAP stands.
 
-Contract: contracts.md §9 (reconstruct step 6).
+Contract: associations.quotes.
 """
 
 from __future__ import annotations

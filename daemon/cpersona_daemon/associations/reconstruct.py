@@ -1,6 +1,6 @@
 """Reconstruct: what an ordinary recall finds, bundled into items with their claims, evidence and quotations.
 
-Contract: contracts.md §9 (reconstruct); seeds/behavior-contracts §8, §11, §12.
+Contract: associations.reconstruct, associations.silent.
 """
 
 from __future__ import annotations

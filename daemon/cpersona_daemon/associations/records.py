@@ -1,6 +1,6 @@
 """A record as reconstruct works with it: a memory or an episode, reduced to what bundling, claims and quotes need.
 
-Contract: contracts.md §9 (reconstruct); §3 "Displayed text".
+Contract: associations.reconstruct, rows.text.
 """
 
 from __future__ import annotations

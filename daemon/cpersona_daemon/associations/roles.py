@@ -1,6 +1,6 @@
 """What the records of one item are to each other, and the claims that say so. Pure functions.
 
-Contract: contracts.md §9 (reconstruct step 5); seeds/behavior-contracts §11.
+Contract: associations.claims.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The declared neighbourhood of an entity.
 
-Contract: contracts.md §9 (traverse), §13; seeds/behavior-contracts §11.
+Contract: associations.traverse.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Walking relations between entities, breadth first and in both directions. A pure function over a neighbour look-up.
 
-Contract: contracts.md §9 (traverse; reconstruct step 4).
+Contract: associations.traverse, associations.evidence.
 """
 
 from __future__ import annotations
