@@ -3,7 +3,7 @@
 The database is copied page by page within one read snapshot, so that no writer makes the copy begin again and the copy is
 the store of one moment. The file appears under its name whole, checked and durable, or not at all.
 
-Contract: issue "A tool to live in" (backup); quality.md (a restored backup is never empty because only the `.db` was copied).
+Contract: backup.file.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `manifest.json` is `{manifest: {format, created_at, version, schema, rows, files: {name: {bytes, sha256}}}, sha256}`; behind it
 stand the database as one SQLite file, and where there are any the calibration, the earlier calibration and the settings.
 
-Contract: issue "A tool to live in" (backup and restore: one verified file).
+Contract: backup.file, restore.checked.
 """
 
 from __future__ import annotations

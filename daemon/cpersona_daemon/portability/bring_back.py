@@ -5,7 +5,7 @@ sound before anything is replaced, and settings are written only when that is as
 aside, never overwritten; index files are left out, since they follow from the rows: those of another state are built anew.
 It runs in a process of its own (`cpersonad --restore FILE`), which holds the database's lock from before the first change on.
 
-Contract: issue "A tool to live in" (restore); shared/interface.md, "Where things live".
+Contract: restore.checked.
 """
 
 from __future__ import annotations

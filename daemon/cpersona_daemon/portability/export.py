@@ -1,6 +1,6 @@
 """Exporting: one read snapshot, streamed into a private file that takes its name only when it is whole and on disk.
 
-Contract: contracts.md §10, §13 (export).
+Contract: export.file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Erasing an agent: one short transaction after which nobody sees anything of it, then the deletion itself.
 
-Contract: contracts.md §2 (delete_agent_data).
+Contract: forget.agent.
 """
 
 from __future__ import annotations

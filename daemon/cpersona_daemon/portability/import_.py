@@ -3,7 +3,7 @@
 While one batch is written the next one is read. Only the writer thread touches the database, and only the
 outcome of a committed batch is counted, so that an import that ends early says exactly what it stored.
 
-Contract: contracts.md §10, §13 (import).
+Contract: import.lines.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One line of an export file: checked, cleaned and turned into what is stored. Pure functions.
 
-Contract: contracts.md §10 (the file), §13 (content stripped like store, a bad vector imports the row without it).
+Contract: import.lines, store.cleaned.
 """
 
 from __future__ import annotations

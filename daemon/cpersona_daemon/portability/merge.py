@@ -5,7 +5,7 @@ shows all of them at once and, when the rows move, hides the ones that were copi
 merge that ends has done nothing, after it the rest is the deletion of what nobody sees. A row of the source that is
 changed or deleted meanwhile is copied anew or not at all; one that the target gets meanwhile wins over its copy.
 
-Contract: contracts.md §10 and §13 (merge_memories).
+Contract: merge.copies.
 """
 
 from __future__ import annotations

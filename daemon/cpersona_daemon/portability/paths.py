@@ -1,6 +1,6 @@
 """Which files export and import may touch.
 
-Contract: contracts.md §10 (`..` refused, CPERSONA_EXPORT_DIR confines both, CPERSONA_MAX_IMPORT_BYTES).
+Contract: paths.confined.
 """
 
 from __future__ import annotations

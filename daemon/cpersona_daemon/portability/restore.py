@@ -1,6 +1,6 @@
 """Putting the lines of a file back into the database, or counting what that would do.
 
-Contract: contracts.md §10 (exact-axis dedup, what is restored, re-anchored associations).
+Contract: import.lines.
 """
 
 from __future__ import annotations

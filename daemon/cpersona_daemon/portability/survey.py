@@ -3,7 +3,7 @@
 A line that cannot be read counts as a line all the same, so that one damaged line costs itself alone, while a file that
 was cut is told by the lines that are not there.
 
-Contract: contracts.md §10 ("header counts that disagree with the file end it here, nothing changed").
+Contract: import.lines.
 """
 
 from __future__ import annotations
