@@ -3,7 +3,7 @@
 Questions go through the live pipeline a few at a time and count as no recall. A row that is gone is told apart from one that
 recall no longer finds; both are losses.
 
-Contract: issue "Honest recall" 1, 5.
+Contract: canary.run, calibration.rollback.
 """
 
 from __future__ import annotations

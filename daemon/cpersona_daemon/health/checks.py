@@ -3,7 +3,7 @@
 An issue is `{check, severity, message, count?, …}`. Critical: data is damaged or cannot be trusted. Warn: something is
 found less well than it should be, or others could see it. Info: worth knowing, nothing is wrong.
 
-Contract: contracts.md §13 (check_health); seeds/behavior-contracts §10.
+Contract: health.checks.
 """
 
 from __future__ import annotations

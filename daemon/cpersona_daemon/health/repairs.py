@@ -2,7 +2,7 @@
 
 Postings are written in short transactions with other writers between them; recall goes on meanwhile.
 
-Contract: contracts.md §12 (reindex embeds rows of another model anew), §13 (check_health).
+Contract: health.repairs, embedding.identity.
 """
 
 from __future__ import annotations

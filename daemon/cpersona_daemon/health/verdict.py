@@ -1,6 +1,6 @@
 """From checks to a verdict: run them in one snapshot, mend what can be mended, and say what is left.
 
-Contract: contracts.md §13 (check_health); seeds/behavior-contracts §10 (one status, no `healthy` boolean).
+Contract: health.checks.
 """
 
 from __future__ import annotations
