@@ -1,6 +1,6 @@
 """Asking a store: what both kinds of gates are measured on.
 
-Contract: contracts.md §8; issue "Honest recall", item 1.
+Contract: calibration.gates.
 """
 
 from __future__ import annotations

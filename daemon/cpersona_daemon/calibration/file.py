@@ -4,7 +4,7 @@ Readers look at an immutable snapshot; a change writes the whole file anew (0600
 only then replaces the snapshot, so that a failed write changes nothing. A file that is damaged or not ours is
 moved aside and counts as absent.
 
-Contract: contracts.md §8; seeds/behavior-contracts §2 ("the scoring version changed").
+Contract: calibration.file, files.damage.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From similarities and scores to a threshold. Pure functions of numbers.
 
-Contract: contracts.md §8.
+Contract: calibration.sample, calibration.gates.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ the opening words of some memories; what counts is the best row that is unrelate
 within half an hour of it. A store holds good answers to some of its own openings too, so that the lower quartile speaks
 of noise where the median would speak of them.
 
-Contract: issue "Honest recall", item 1; contracts.md §13 "blend".
+Contract: calibration.noise, blend.gate.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A change of an agent keeps that agent's numbers alone, so that measuring one agent never costs another its way back.
 Losing this file loses nothing but that way: one that is missing or damaged counts as empty.
 
-Contract: issue "Honest recall" 1 (`calibrate --rollback`).
+Contract: calibration.rollback.
 """
 
 from __future__ import annotations

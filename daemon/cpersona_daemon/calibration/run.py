@@ -3,7 +3,7 @@
 Reads on reader threads, arithmetic on worker threads, the queries through the live pipeline a few at a time:
 the write lock is never held and other requests are answered meanwhile.
 
-Contract: contracts.md §8, §13.
+Contract: calibration.sample, calibration.gates, calibration.precision.
 """
 
 from __future__ import annotations
