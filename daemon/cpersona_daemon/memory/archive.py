@@ -1,6 +1,6 @@
 """Archiving an episode and keeping a profile.
 
-Contract: contracts.md §2 (archive_episode, update_profile), §13.
+Contract: episode.archive, profile.one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Changing, deleting, locking and unlocking one row.
 
-Contract: contracts.md §2 (update_memory …), §13; seeds/behavior-contracts §9 "lock protects; it does not boost".
+Contract: edit.update, locks.hold.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Notes that follow something outside, such as commits: where that is rewritten, the old note goes and the new one comes.
 
-Contract: issue "A tool to live in" (amend and rebase replace, never pile up); contracts.md §2 (dedup, locks).
+Contract: git.notes, locks.hold.
 """
 
 from __future__ import annotations

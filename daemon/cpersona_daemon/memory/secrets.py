@@ -2,7 +2,7 @@
 
 Every pattern is bounded, so that no text makes it slow. What is found is named and placed, never repeated.
 
-Contract: issue "A tool to live in" (`store --check-secrets`).
+Contract: secrets.checked.
 """
 
 from __future__ import annotations

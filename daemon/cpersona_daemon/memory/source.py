@@ -1,6 +1,6 @@
 """One form for who said something, whatever form the caller used.
 
-Contract: contracts.md §2 "Source", §13 "Source forms"; seeds/behavior-contracts §5.
+Contract: store.source.
 """
 
 from __future__ import annotations

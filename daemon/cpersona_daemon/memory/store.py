@@ -1,6 +1,6 @@
 """Storing a memory: check, probe, embed outside any transaction, write once.
 
-Contract: contracts.md §2 "Writing", §13 (store); seeds/behavior-contracts §5 "skip, not upsert".
+Contract: store.checks, store.answer, store.embeds, dedup.skip, dedup.conflict.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Taking a named batch back, in short transactions with other writers between them.
 
-Contract: interface.md, `undo BATCH` (locked rows excepted).
+Contract: batch.undo.
 """
 
 from __future__ import annotations
