@@ -1,6 +1,8 @@
 """What users of neighbouring tools complain of must not happen here: daemons, git hooks, backups, memory over days.
 
 See test_complaints.py. Most tests here need a daemon of their own, since they harm it.
+
+Contract: daemon.starts, git.notes, backup.file.
 """
 
 from __future__ import annotations

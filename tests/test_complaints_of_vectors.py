@@ -1,6 +1,8 @@
 """What users of neighbouring tools complain of must not happen here: the model, its vectors and their index.
 
 See test_complaints.py. A small http server stands in for the model; a text's vector follows from its first word.
+
+Contract: embedding.identity, embedding.builtin.
 """
 
 from __future__ import annotations

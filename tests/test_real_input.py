@@ -1,4 +1,4 @@
-"""Identifiers are found among 560 real commits and notes by their words alone."""
+"""Identifiers are found among 560 real commits and notes by their words alone. Contract: lexical.terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`git backfill` on a terminal: what it does while there is nothing to count yet."""
+"""`git backfill` on a terminal: what it does while there is nothing to count yet. Contract: git.hooks."""
 
 from __future__ import annotations
 

@@ -288,7 +288,7 @@ def test_the_program_itself_refuses_while_a_daemon_has_the_database(run_cli, hom
 
 
 def test_a_backup_among_writers_holds_what_was_acknowledged_before_and_loses_nothing(run_cli, home, backed_up):
-    """quality.md: "40 parallel hooks, 8 writers and a backup at once lose nothing" in small."""
+    """40 parallel hooks, 8 writers and a backup at once lose nothing, in small."""
     settings, stop, begun, stored = load(home), threading.Event(), threading.Event(), []
 
     def write(number):

@@ -1,4 +1,7 @@
-"""What a command reads from standard input: an empty question is an error, and a person is told that it reads."""
+"""What a command reads from standard input: an empty question is an error, and a person is told that it reads.
+
+Contract: output.streams, exit.status.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After Ctrl-C a number that was printed is what was committed, or says that it is the least."""
+"""After Ctrl-C a number that was printed is what was committed, or says that it is the least. Contract: exit.status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A row has one name in every answer of the command line, `ref`, and the key that its owner gave it has one, `id`."""
+"""A row has one name in every answer of the command line, `ref`, and the key that its owner gave it has one, `id`.
+
+Contract: output.shapes, answer.rows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pause of one session holds for the commands that name it, and for no others."""
+"""A pause of one session holds for the commands that name it, and for no others. Contract: pause.answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`store --jsonl`: the names that its keys may have, rows that were read, cut texts, and what a person sees."""
+"""`store --jsonl`: the names that its keys may have, rows that were read, cut texts, and what a person sees.
+
+Contract: store.lines.
+"""
 
 from __future__ import annotations
 

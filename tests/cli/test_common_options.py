@@ -1,4 +1,7 @@
-"""What a command cannot honour it refuses: every command with every option that commands share, before its words and after them."""
+"""What a command cannot honour it refuses: every command with every option that commands share, before its words and after them.
+
+Contract: commands.same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Options that contradict each other are a usage error that names both, and nothing is asked or started."""
+"""Options that contradict each other are a usage error that names both, and nothing is asked or started.
+
+Contract: commands.same, exit.status.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Ctrl-C in the first milliseconds, at any import of ours: nothing is printed, and the exit status says it."""
+"""Ctrl-C in the first milliseconds, at any import of ours: nothing is printed, and the exit status says it.
+
+Contract: exit.status.
+"""
 
 from __future__ import annotations
 

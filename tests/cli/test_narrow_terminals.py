@@ -1,4 +1,7 @@
-"""What a person reads on a terminal of any width: whole numbers, whole refs, whole flags, and no control sequences of a memory."""
+"""What a person reads on a terminal of any width: whole numbers, whole refs, whole flags, and no control sequences of a memory.
+
+Contract: output.streams.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What is asked of a database that is not there, and what may be its first command."""
+"""What is asked of a database that is not there, and what may be its first command.
+
+Contract: commands.same, exit.status.
+"""
 
 import json
 import os

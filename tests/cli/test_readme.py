@@ -1,4 +1,7 @@
-"""What README shows is what a newcomer sees who types it in its order, beginning with an empty store."""
+"""What README shows is what a newcomer sees who types it in its order, beginning with an empty store.
+
+Contract: commands.same.
+"""
 
 from __future__ import annotations
 

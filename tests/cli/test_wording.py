@@ -1,4 +1,4 @@
-"""Sentences that only their author understood, in words that everybody does."""
+"""Sentences that only their author understood, in words that everybody does. Contract: exit.status."""
 
 from __future__ import annotations
 

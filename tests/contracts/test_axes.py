@@ -1,4 +1,7 @@
-"""Which agents, projects and channels there are, told within the same grants as their rows."""
+"""Which agents, projects and channels there are, told within the same grants as their rows.
+
+Contract: scope.axes, access.denial.
+"""
 
 from contract_kit import episode, memory
 

@@ -1,4 +1,7 @@
-"""Retrieval settings at the ends of their ranges change what is found, and never whether there is an answer."""
+"""Retrieval settings at the ends of their ranges change what is found, and never whether there is an answer.
+
+Contract: settings.values.
+"""
 
 from __future__ import annotations
 

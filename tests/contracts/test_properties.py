@@ -353,7 +353,7 @@ def test_an_rsf_score_lies_between_zero_and_one(place, drawn, query, weight, win
 @modest
 @given(drawn=_rows, query=st.one_of(_queries, st.just("")), chars=st.integers(1, 40))
 def test_a_preview_is_a_pure_prefix_of_the_stored_text_and_says_what_is_missing(place, drawn, query, chars):
-    """recall-preview-tier: "The preview is a pure prefix"."""
+    """Contract: preview.prefix."""
     with place(drawn) as world:
         for row in world.me.recall(query, {"recall_preview_chars": chars}, limit=100, deep=True)["messages"]:
             whole = world.me.own("get_contents", refs=[row["ref"]])["items"][0]["content"]

@@ -1,4 +1,4 @@
-"""Who may do what, from the access file alone."""
+"""Who may do what, from the access file alone. Contract: access.grants, access.denial."""
 
 from __future__ import annotations
 

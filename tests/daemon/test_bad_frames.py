@@ -1,4 +1,7 @@
-"""Whatever arrives at the socket gets a typed answer, and the daemon goes on serving others."""
+"""Whatever arrives at the socket gets a typed answer, and the daemon goes on serving others.
+
+Contract: wire.frames, wire.hello.
+"""
 
 from __future__ import annotations
 

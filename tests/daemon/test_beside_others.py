@@ -1,4 +1,7 @@
-"""What a client with a grant for one agent is answered does not depend on what another agent has in the same store."""
+"""What a client with a grant for one agent is answered does not depend on what another agent has in the same store.
+
+Contract: access.denial, coverage.share.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""An idempotency key belongs to one request: that one may be asked again, and no other is ever answered in its place."""
+"""An idempotency key belongs to one request: that one may be asked again, and no other is ever answered in its place.
+
+Contract: wire.keys.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the client makes of daemons that are older, silent, foreign, or differently set."""
+"""What the client makes of daemons that are older, silent, foreign, or differently set.
+
+Contract: daemon.starts, wire.hello.
+"""
 
 from __future__ import annotations
 

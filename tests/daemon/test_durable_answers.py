@@ -1,4 +1,7 @@
-"""An acknowledged write stays, whatever happens to the daemon; a lost answer can be asked for again."""
+"""An acknowledged write stays, whatever happens to the daemon; a lost answer can be asked for again.
+
+Contract: writes.durable, wire.keys.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files of our own are opened, read and replaced without harm to, or from, what somebody put in their place."""
+"""Files of our own are opened, read and replaced without harm to, or from, what somebody put in their place.
+
+Contract: files.durable, files.private.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files that somebody cuts short under a running daemon: answers stay right, and a daemon that it ends says so."""
+"""Files that somebody cuts short under a running daemon: answers stay right, and a daemon that it ends says so.
+
+Contract: files.damage.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A file that is somebody else's, named as the database, is named as that; neither it nor its directory changes."""
+"""A file that is somebody else's, named as the database, is named as that; neither it nor its directory changes.
+
+Contract: files.damage.
+"""
 
 from __future__ import annotations
 

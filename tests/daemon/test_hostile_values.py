@@ -1,4 +1,7 @@
-"""Values that nobody would send, in every parameter of every method: an answer that can be sent, or a typed refusal."""
+"""Values that nobody would send, in every parameter of every method: an answer that can be sent, or a typed refusal.
+
+Contract: wire.frames, answer.shape.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Whatever was put in the place of a file of ours: nothing hangs, nothing of others is written to, and it is named.
 
 Files that only help (the note, the calibration, the log) never keep a daemon from starting.
+
+Contract: files.damage, paths.confined.
 """
 
 from __future__ import annotations

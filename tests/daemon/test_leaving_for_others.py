@@ -1,4 +1,7 @@
-"""Asked to leave unless others are at work, a daemon names them; its own work and clients that are gone are none."""
+"""Asked to leave unless others are at work, a daemon names them; its own work and clients that are gone are none.
+
+Contract: daemon.life.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Deadlines, bounds and slow readers: busy or timed out instead of growth, and nobody else notices."""
+"""Deadlines, bounds and slow readers: busy or timed out instead of growth, and nobody else notices.
+
+Contract: wire.bounds, wire.requests.
+"""
 
 from __future__ import annotations
 

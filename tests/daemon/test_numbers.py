@@ -1,4 +1,7 @@
-"""Whole numbers of any size in any place of any method: an answer or a typed refusal, never a failure that nobody foresaw."""
+"""Whole numbers of any size in any place of any method: an answer or a typed refusal, never a failure that nobody foresaw.
+
+Contract: wire.frames, answer.shape.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pauses of persistence by session key."""
+"""Pauses of persistence by session key. Contract: pause.answers."""
 
 from __future__ import annotations
 

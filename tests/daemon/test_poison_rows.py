@@ -1,4 +1,7 @@
-"""A row that cannot be read or sent costs itself alone: every answer names it, leaves it out and gives the others."""
+"""A row that cannot be read or sent costs itself alone: every answer names it, leaves it out and gives the others.
+
+Contract: answer.fits.
+"""
 
 from __future__ import annotations
 

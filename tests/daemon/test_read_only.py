@@ -1,4 +1,7 @@
-"""A database that cannot be written to is read all the same, and one that can be again is written to again."""
+"""A database that cannot be written to is read all the same, and one that can be again is written to again.
+
+Contract: reads.free.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The user name, password and query of an embedder's address stay with the daemon that uses them."""
+"""The user name, password and query of an embedder's address stay with the daemon that uses them.
+
+Contract: secrets.checked.
+"""
 
 from __future__ import annotations
 

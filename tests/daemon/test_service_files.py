@@ -1,4 +1,7 @@
-"""What service managers are given says what the daemon understands. (Socket activation itself: test_start_and_stop.py.)"""
+"""What service managers are given says what the daemon understands. (Socket activation itself: test_start_and_stop.py.)
+
+Contract: daemon.starts.
+"""
 
 from __future__ import annotations
 

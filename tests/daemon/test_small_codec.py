@@ -1,4 +1,4 @@
-"""The client's small codec and the msgpack package are the same thing to the wire."""
+"""The client's small codec and the msgpack package are the same thing to the wire. Contract: wire.frames."""
 
 from __future__ import annotations
 

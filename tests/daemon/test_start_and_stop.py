@@ -1,4 +1,7 @@
-"""One daemon per database, started by whoever comes first, and gone without a trace when it leaves."""
+"""One daemon per database, started by whoever comes first, and gone without a trace when it leaves.
+
+Contract: daemon.starts, daemon.life, wire.peer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the daemon tells about itself."""
+"""What the daemon tells about itself. Contract: daemon.tells."""
 
 from __future__ import annotations
 

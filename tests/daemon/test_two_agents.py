@@ -1,4 +1,4 @@
-"""With a grant for one agent, no method tells or changes anything of another."""
+"""With a grant for one agent, no method tells or changes anything of another. Contract: access.denial."""
 
 from __future__ import annotations
 

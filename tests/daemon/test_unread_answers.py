@@ -1,4 +1,7 @@
-"""Answers that nobody reads are bounded over all connections: the one that has most of them is given up."""
+"""Answers that nobody reads are bounded over all connections: the one that has most of them is given up.
+
+Contract: wire.bounds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both sides of the wire are built from one table of names."""
+"""Both sides of the wire are built from one table of names. Contract: wire.frames, wire.requests."""
 
 from __future__ import annotations
 

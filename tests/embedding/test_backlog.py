@@ -1,4 +1,4 @@
-"""The backlog worker over a real database and a real http service."""
+"""The backlog worker over a real database and a real http service. Contract: backlog.order, store.embeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The builtin embedder as it is installed: loaded once for this module, because loading takes two seconds."""
+"""The builtin embedder as it is installed: loaded once for this module, because loading takes two seconds.
+
+Contract: embedding.builtin, embedding.identity.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""An embedder that answers otherwise each time, too little, or nonsense: what is stored and what is searched stay the same."""
+"""An embedder that answers otherwise each time, too little, or nonsense: what is stored and what is searched stay the same.
+
+Contract: embedding.http, embedding.identity.
+"""
 
 from __future__ import annotations
 

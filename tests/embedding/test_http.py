@@ -1,4 +1,4 @@
-"""The http embedder against a real server that answers well and badly."""
+"""The http embedder against a real server that answers well and badly. Contract: embedding.http."""
 
 from __future__ import annotations
 

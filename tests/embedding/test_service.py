@@ -1,4 +1,7 @@
-"""The embedding service: states, cache, advisory, lanes, against a real http service."""
+"""The embedding service: states, cache, advisory, lanes, against a real http service.
+
+Contract: embedding.waits, advisory.says.
+"""
 
 from __future__ import annotations
 

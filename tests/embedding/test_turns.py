@@ -1,4 +1,7 @@
-"""Who goes first: a question before a row being stored, both before the background, which starves all the same never."""
+"""Who goes first: a question before a row being stored, both before the background, which starves all the same never.
+
+Contract: embedding.waits.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text to token ids, against ids that the published tokenizer gives."""
+"""Text to token ids, against ids that the published tokenizer gives. Contract: embedding.builtin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every way in which a commit comes about here leaves one note of it, and what others made leaves none."""
+"""Every way in which a commit comes about here leaves one note of it, and what others made leaves none.
+
+Contract: git.notes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every answer and its whole account are those that were recorded. How to record anew: see golden_kit."""
+"""Every answer and its whole account are those that were recorded. How to record anew: see golden_kit.
+
+Contract: recall.stages, explain.account.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that cannot be written to is not called healthy."""
+"""A store that cannot be written to is not called healthy. Contract: health.checks, writes.durable."""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""A text that is cut is said to be, by how much, and stays another memory than one that only begins alike."""
+"""A text that is cut is said to be, by how much, and stays another memory than one that only begins alike.
+
+Contract: store.cleaned.
+"""
 
 from __future__ import annotations
 

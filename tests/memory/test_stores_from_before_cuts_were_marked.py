@@ -1,4 +1,7 @@
-"""A store that was written before cut texts were marked opens, keeps its rows, and marks what comes."""
+"""A store that was written before cut texts were marked opens, keeps its rows, and marks what comes.
+
+Contract: store.cleaned.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many clients that store at once: nobody waits long for a vector, and every row gets one."""
+"""Many clients that store at once: nobody waits long for a vector, and every row gets one. Contract: store.embeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A file whose header is true and of which a line is damaged, a file that was cut, and the agent that a header names."""
+"""A file whose header is true and of which a line is damaged, a file that was cut, and the agent that a header names.
+
+Contract: import.lines.
+"""
 
 import json
 

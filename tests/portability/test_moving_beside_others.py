@@ -1,4 +1,7 @@
-"""A merge and a deletion of an agent take many transactions: what others see and do meanwhile, and what a kill leaves."""
+"""A merge and a deletion of an agent take many transactions: what others see and do meanwhile, and what a kill leaves.
+
+Contract: merge.copies, forget.agent.
+"""
 
 import base64
 import shutil

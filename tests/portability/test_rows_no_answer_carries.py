@@ -1,4 +1,7 @@
-"""Rows that no answer can carry: a merge leaves them where they are and names them, and no import brings one in."""
+"""Rows that no answer can carry: a merge leaves them where they are and names them, and no import brings one in.
+
+Contract: merge.copies, import.lines.
+"""
 
 import json
 

@@ -1,4 +1,7 @@
-"""A backup that somebody made or changed: everything is checked before anything is replaced, and no check fills the disk."""
+"""A backup that somebody made or changed: everything is checked before anything is replaced, and no check fills the disk.
+
+Contract: restore.checked.
+"""
 
 import gzip
 import json

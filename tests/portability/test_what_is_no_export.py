@@ -1,4 +1,4 @@
-"""A file that is no export: one line says what it seems to be and which command takes it."""
+"""A file that is no export: one line says what it seems to be and which command takes it. Contract: import.lines."""
 
 import gzip
 import io

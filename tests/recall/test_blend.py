@@ -1,4 +1,4 @@
-"""The blend's arithmetic and its gate: pure functions of numbers."""
+"""The blend's arithmetic and its gate: pure functions of numbers. Contract: blend.score, blend.gate."""
 
 from dataclasses import replace
 

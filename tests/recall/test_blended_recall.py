@@ -1,4 +1,7 @@
-"""A blend in a real store with hand-made vectors: what comes back, what does not, and what is said about it."""
+"""A blend in a real store with hand-made vectors: what comes back, what does not, and what is said about it.
+
+Contract: blend.score, blend.gate, missed.best.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row holds of a question, by the same reading as the full-text index."""
+"""What a row holds of a question, by the same reading as the full-text index. Contract: coverage.share."""
 
 import apsw
 import pytest

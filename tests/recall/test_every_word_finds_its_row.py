@@ -1,4 +1,7 @@
-"""A word that stands in a row finds the row: in every script, in every mode, without an embedder and with the builtin one."""
+"""A word that stands in a row finds the row: in every script, in every mode, without an embedder and with the builtin one.
+
+Contract: lexical.terms, lexical.index.
+"""
 
 from __future__ import annotations
 

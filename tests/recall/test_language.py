@@ -1,4 +1,4 @@
-"""Whether a question counts as English."""
+"""Whether a question counts as English. Contract: blend.language."""
 
 import pytest
 

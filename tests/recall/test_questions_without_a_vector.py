@@ -1,4 +1,7 @@
-"""A question that could not be embedded: the answer says so, each time and in every kind of recall."""
+"""A question that could not be embedded: the answer says so, each time and in every kind of recall.
+
+Contract: advisory.says.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A recall says how many rows of its scope it could not compare by meaning: without a vector, of another model, of another width."""
+"""A recall says how many rows of its scope it could not compare by meaning: without a vector, of another model, of another width.
+
+Contract: advisory.says, embedding.identity.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One spelling of words for index, question and reading: what it leaves of a text, and that the index takes it as it is."""
+"""One spelling of words for index, question and reading: what it leaves of a text, and that the index takes it as it is.
+
+Contract: lexical.index.
+"""
 
 from __future__ import annotations
 

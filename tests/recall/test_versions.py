@@ -1,4 +1,4 @@
-"""Two notes about one thing: which of them comes first, and that nothing else moves."""
+"""Two notes about one thing: which of them comes first, and that nothing else moves. Contract: versions.order."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A question of punctuation alone: there is nothing to look for, and the answer says so."""
+"""A question of punctuation alone: there is nothing to look for, and the answer says so. Contract: recall.blank."""
 
 from __future__ import annotations
 

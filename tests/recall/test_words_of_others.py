@@ -1,4 +1,7 @@
-"""What other agents store moves nothing in an agent's answers: neither what a word weighs nor which rows are found."""
+"""What other agents store moves nothing in an agent's answers: neither what a word weighs nor which rows are found.
+
+Contract: coverage.share, scope.axes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer says of its own weakness, and how a person reads it."""
+"""What an answer says of its own weakness, and how a person reads it. Contract: advisory.says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the blend reads of rows: their texts and instants, their neighbours, and in how many rows a term stands."""
+"""What the blend reads of rows: their texts and instants, their neighbours, and in how many rows a term stands.
+
+Contract: blend.score, coverage.share.
+"""
 
 import apsw
 import pytest

@@ -1,4 +1,7 @@
-"""A store whose words an earlier version indexed: every row is found before, while and after its words are written anew."""
+"""A store whose words an earlier version indexed: every row is found before, while and after its words are written anew.
+
+Contract: lexical.index.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A database whose files are taken away while it is open: nothing is acknowledged that is not kept, and nobody waits for ever."""
+"""A database whose files are taken away while it is open: nothing is acknowledged that is not kept, and nobody waits for ever.
+
+Contract: writes.durable.
+"""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What a store keeps of the changes and deletions of its rows, and what it costs."""
+"""What a store keeps of the changes and deletions of its rows, and what it costs. Contract: time.asof."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database that an earlier version wrote is brought to this schema with all that it holds."""
+"""A database that an earlier version wrote is brought to this schema with all that it holds. Contract: rows.shape."""
 
 from __future__ import annotations
 

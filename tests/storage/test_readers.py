@@ -1,4 +1,7 @@
-"""Reads that are given up: they end, and who reads next on the same connection notices nothing."""
+"""Reads that are given up: they end, and who reads next on the same connection notices nothing.
+
+Contract: reads.free.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,7 @@
-"""A database that another program cuts short while it is open: an error that says so, and no signal."""
+"""A database that another program cuts short while it is open: an error that says so, and no signal.
+
+Contract: files.damage.
+"""
 
 import subprocess
 import sys

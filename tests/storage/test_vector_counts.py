@@ -1,4 +1,7 @@
-"""The counts of rows without a usable vector: equal to what the tables hold, whatever was written, and cheap to ask."""
+"""The counts of rows without a usable vector: equal to what the tables hold, whatever was written, and cheap to ask.
+
+Contract: advisory.says, speed.plans.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Many processes at once: one daemon, an answer for each, and nothing lost, also while an export runs."""
+"""Many processes at once: one daemon, an answer for each, and nothing lost, also while an export runs.
+
+Contract: daemon.starts, writes.durable.
+"""
 
 from __future__ import annotations
 

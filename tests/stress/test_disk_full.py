@@ -1,6 +1,8 @@
 """A full disk is a typed failure that leaves nothing half-written; reads go on, and writes resume by themselves.
 
 Two kinds of full disk: a file system of three megabytes (needs root), and a limit on the size of the daemon's files.
+
+Contract: writes.durable.
 """
 
 from __future__ import annotations

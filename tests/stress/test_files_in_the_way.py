@@ -2,6 +2,8 @@
 
 An answer may be refused with a reason that names what is in the way; what was acknowledged stands once that is gone.
 The full form tries every file with every replacement, the short one a few by chance.
+
+Contract: files.damage.
 """
 
 from __future__ import annotations

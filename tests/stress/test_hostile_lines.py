@@ -1,4 +1,7 @@
-"""Whatever a program writes into `call --stdin`, each line is answered, and the daemon lives on."""
+"""Whatever a program writes into `call --stdin`, each line is answered, and the daemon lives on.
+
+Contract: call.lines.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The short form notes 100 commits and finds three by their words; the long one notes 1,000 and finds three by paraphrase, with
 the built-in model. `-s` shows the screens.
+
+Contract: commands.same, git.notes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Daemons killed while sixteen clients write in every way: what was acknowledged stands, once, and nothing else does.
 
 The full form kills five hundred times, the short one a dozen.
+
+Contract: writes.durable, wire.keys.
 """
 
 from __future__ import annotations

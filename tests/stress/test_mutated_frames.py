@@ -1,6 +1,8 @@
 """Frames with changed bytes, beside a client that works: each is answered or ends its own connection, and nobody else's.
 
 The full form sends a million of them, the short one four thousand.
+
+Contract: wire.frames.
 """
 
 from __future__ import annotations

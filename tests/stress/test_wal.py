@@ -1,4 +1,7 @@
-"""The write-ahead log grows only while another program keeps a read open, and is cut back when it ends."""
+"""The write-ahead log grows only while another program keeps a read open, and is cut back when it ends.
+
+Contract: reads.free.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What somebody does to index files that a store has open: an answer may be slow, none is wrong, the process lives."""
+"""What somebody does to index files that a store has open: an answer may be slow, none is wrong, the process lives.
+
+Contract: files.damage, vectors.exact.
+"""
 
 import os
 

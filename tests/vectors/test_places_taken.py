@@ -1,4 +1,7 @@
-"""Things that are no index file where one belongs: there is an index all the same, nothing is lost, and it is said."""
+"""Things that are no index file where one belongs: there is an index all the same, nothing is lost, and it is said.
+
+Contract: files.damage.
+"""
 
 import errno
 import os
