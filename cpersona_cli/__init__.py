@@ -1,1 +1,1 @@
-"""The cpersona command line: parse, ask the daemon, print."""
+"""The cpersona command line: parse, ask the daemon, print. Contract: house.layers, speed.client."""

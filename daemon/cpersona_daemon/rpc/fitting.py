@@ -1,6 +1,8 @@
 """An answer that no frame carries is given without the rows that keep it from that; each of them is named.
 
 Only an answer that could not be sent comes here, so what it costs is paid by no other.
+
+Contract: answer.fits.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A merge, and a deletion of many rows, take many short transactions, so that othe
 hidden meanwhile, and one short transaction changes what is seen: readers find all of it or nothing. Whoever writes
 what a hidden row stands in the way of, removes that row. What a start finds hidden was left by a daemon that was
 killed, and is deleted.
+
+Contract: merge.copies, forget.agent.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A look at an earlier instant shows the rows of today that were stored by then. These statements say how many of them
 had another text then and how many rows are gone since, so that the answer can say what it does not know. Of a deleted
 row only its kind, its axes and its two instants are kept, and only of the newest DELETIONS_KEPT of the store.
+
+Contract: time.asof.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The isolation axes of a read as SQL conditions, in one place."""
+"""The isolation axes of a read as SQL conditions, in one place. Contract: scope.axes, scope.source."""
 
 from __future__ import annotations
 
