@@ -1,8 +1,7 @@
 """What users of neighbouring tools complain of must not happen here: what is written, asked and printed.
 
-One test for each complaint, named after it and as
-short as it can be through the command line; the rooms' own tests go deeper. The daemon's life stands in
-test_complaints_of_daemons.py, vectors and the model in test_complaints_of_vectors.py.
+One test for each complaint, named after it and as short as it can be through the command line; the rooms' own tests go
+deeper. The daemon's life stands in test_complaints_of_daemons.py, vectors and the model in test_complaints_of_vectors.py.
 
 Contract: dedup.skip, store.lines, output.streams.
 """

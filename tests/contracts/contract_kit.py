@@ -116,14 +116,14 @@ class Agent:
                 line.setdefault("timestamp", stamp(place / 60))
             line.setdefault("created_at", created(place / 60))
             lines.append(line)
-        self._import(lines)
+        self.import_lines(lines)
         known = {_key("memory", row): row["ref"] for row in self.own("list_memories", limit=500)["memories"]}
         known |= {_key("episode", row): row["ref"] for row in self.own("list_episodes", limit=200)["episodes"]}
         return [known[_key(line["_type"], line)] for line in lines]
 
     def crowd(self, rows: int = 500) -> None:
         """Fill the pool with old undated memories that no test asks for; from 499 rows on the gate stands at its lowest."""
-        self._import(
+        self.import_lines(
             [
                 {
                     "_type": "memory",
@@ -136,7 +136,7 @@ class Agent:
             ]
         )
 
-    def _import(self, lines: list[dict]) -> None:
+    def import_lines(self, lines: list[dict]) -> None:
         if not lines:
             return  # a file without a line is no export
         path = self._directory / f"{self.name}-{next(_numbers)}.jsonl"

@@ -1,6 +1,6 @@
 """Every statement on memories.
 
-Contract: rows.shape, dedup.skip.
+Contract: rows.shape, dedup.skip, speed.plans.
 """
 
 from __future__ import annotations
