@@ -77,15 +77,13 @@ def _restore(backup, check, with_settings):
 
     os.umask(0o077)
     from .errors import CPersonaError
-    from .portability import bring_back
+    from .portability.backup import restore
     from .shared.paths import places
     from .shared.settings import load
 
     settings = load()
     try:
-        told = (
-            bring_back.check(backup) if check else bring_back.restore(backup, settings, places(settings), with_settings)
-        )
+        told = restore.check(backup) if check else restore.restore(backup, settings, places(settings), with_settings)
         status = 0
     except CPersonaError as error:
         told, status = {"ok": False, "error": str(error), "code": error.code}, error.exit_status

@@ -28,9 +28,9 @@ from cpersona_cli.wire import client
 from cpersona_daemon.embedding.builtin.embedder import BuiltinEmbedder
 from cpersona_daemon.life import lifecycle
 from cpersona_daemon.model.clock import SystemClock
-from cpersona_daemon.portability.import_ import Outcome
-from cpersona_daemon.portability.lines import Row
-from cpersona_daemon.portability.restore import Ids, Restore
+from cpersona_daemon.portability.imports.lines import Row
+from cpersona_daemon.portability.imports.run import Outcome
+from cpersona_daemon.portability.imports.writing import Ids, Restore
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import schema

@@ -18,7 +18,7 @@ import pytest
 
 from cpersona_cli.wire import client
 from cpersona_daemon.errors import Refused
-from cpersona_daemon.portability import backup_file, bring_back
+from cpersona_daemon.portability.backup import restore, shape
 from cpersona_daemon.shared.settings import load
 
 
@@ -156,7 +156,7 @@ def rebuilt(source, target, change):
         paths[name] = f"{target}.{name}"
         Path(paths[name]).write_bytes(data)
     with open(target, "wb") as handle:
-        backup_file.pack(handle, False, facts, paths, 0, lambda done, total: None)
+        shape.pack(handle, False, facts, paths, 0, lambda done, total: None)
 
 
 def test_what_is_no_sound_backup_is_refused_and_nothing_changes(run_cli, home, backed_up):
@@ -194,7 +194,7 @@ def test_what_is_no_sound_backup_is_refused_and_nothing_changes(run_cli, home, b
     said = {}
     for name in [*wrong, "newer", "hollow", "other"]:
         with pytest.raises(Refused) as refused:
-            bring_back.check(str(root / name))
+            restore.check(str(root / name))
         said[name] = str(refused.value)
     done = run_cli(["restore", "cut"])
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1) and "damaged" in done.stderr

@@ -332,7 +332,7 @@ def test_a_byte_order_mark_blank_lines_and_crlf_do_no_harm(house):
 
 
 def test_a_line_longer_than_any_is_passed_over(house, monkeypatch):
-    monkeypatch.setattr("cpersona_daemon.portability.survey.MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr("cpersona_daemon.portability.imports.survey.MAX_LINE_BYTES", 1000)
     answer = load(house, memory("x" * 5000), memory("y"))
     assert answer["errors"][0].startswith("Line 1: longer") and contents(house) == ["y"]
 

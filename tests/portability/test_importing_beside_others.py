@@ -6,7 +6,7 @@ import pytest
 from house_kit import memory
 
 from cpersona_daemon.errors import StorageFailure
-from cpersona_daemon.portability import import_
+from cpersona_daemon.portability.imports import run
 
 
 def rows(house):
@@ -15,9 +15,9 @@ def rows(house):
 
 @pytest.fixture
 def short_transactions(monkeypatch):
-    monkeypatch.setattr(import_, "TRANSACTION_SECONDS", 0.0)
-    monkeypatch.setattr(import_, "BATCH_LINES", 50)
-    monkeypatch.setattr(import_, "ROWS_TOGETHER", 1)
+    monkeypatch.setattr(run, "TRANSACTION_SECONDS", 0.0)
+    monkeypatch.setattr(run, "BATCH_LINES", 50)
+    monkeypatch.setattr(run, "ROWS_TOGETHER", 1)
 
 
 def test_other_writers_come_in_between(house, short_transactions):
@@ -84,6 +84,6 @@ def test_a_failure_of_the_disk_is_the_imports_own_answer_not_an_exception(house,
     def full(*args):
         raise StorageFailure("the disk is full, nothing was written")
 
-    monkeypatch.setattr(import_, "apply", full)
+    monkeypatch.setattr(run, "apply", full)
     answer = house.ask("import_memories", input_path=house.write("in.jsonl", memory("x")))
     assert answer["ok"] is False and "disk is full" in answer["error"] and answer["imported_memories"] == 0

@@ -12,7 +12,8 @@ import pytest
 from house_kit import House, memory
 
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.portability import merge, sweep
+from cpersona_daemon.portability import sweep
+from cpersona_daemon.portability.merging import run as merge
 from cpersona_daemon.storage import axes, hidden, memories, transfer
 
 ROWS = 60

@@ -20,7 +20,7 @@ from house_kit import House, memory
 
 from cpersona_daemon.errors import Refused, StorageFailure
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.portability import backup, backup_file, bring_back
+from cpersona_daemon.portability.backup import make, restore, shape
 from cpersona_daemon.shared import paths
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import former, schema
@@ -76,7 +76,7 @@ def rebuilt(backed_up, tmp_path):
             listed[part] = str(tmp_path / f"part-{part}")
             (tmp_path / f"part-{part}").write_bytes(data)
         with open(tmp_path / name, "wb") as handle:
-            backup_file.pack(handle, name.endswith("gz"), facts, listed, 0, lambda done, total: None)
+            shape.pack(handle, name.endswith("gz"), facts, listed, 0, lambda done, total: None)
         return str(tmp_path / name)
 
     return rebuild
@@ -100,7 +100,7 @@ def place(tmp_path, monkeypatch):
         root=root,
         settings=settings,
         places=places,
-        restore=lambda path, **more: bring_back.restore(path, settings, places, **more),
+        restore=lambda path, **more: restore.restore(path, settings, places, **more),
     )
 
 
@@ -113,7 +113,7 @@ def untouched(place):
 
 
 def refused(place, path, *words):
-    for attempt in (lambda: bring_back.check(path), lambda: place.restore(path)):
+    for attempt in (lambda: restore.check(path), lambda: place.restore(path)):
         with pytest.raises(Refused) as why:
             attempt()
         assert all(word in str(why.value) for word in words), why.value
@@ -121,7 +121,7 @@ def refused(place, path, *words):
 
 
 def test_a_sound_backup_passes_and_is_put_in_place(place, backed_up):
-    assert bring_back.check(backed_up)["memories"] == 2
+    assert restore.check(backed_up)["memories"] == 2
     untouched(place)
     told = place.restore(backed_up)
     assert told["memories"] == 2 and sqlite3.connect(place.places.db).execute(
@@ -215,7 +215,7 @@ def test_rows_that_no_answer_carries_come_back_and_are_named(place, rebuilt):
     path = rebuilt(
         f"UPDATE memories SET source = '{deep}' WHERE id = 1; UPDATE memories SET content = CAST(x'ff20' AS TEXT) WHERE id = 2"
     )
-    for told in (bring_back.check(path), place.restore(path)):
+    for told in (restore.check(path), place.restore(path)):
         assert [row["ref"] for row in told["unfit"]] == ["mem:1", "mem:2"] and all(
             row["reason"] for row in told["unfit"]
         )
@@ -329,18 +329,18 @@ def test_a_backup_that_is_larger_than_the_room_there_is_is_refused_before_a_byte
 
 
 def test_a_database_that_hardly_takes_room_when_packed_is_taken_for_a_bomb(place, rebuilt, monkeypatch):
-    monkeypatch.setattr(backup_file, "BOMB_BYTES", 1_000_000)
+    monkeypatch.setattr(shape, "BOMB_BYTES", 1_000_000)
 
     def bomb(files, facts):
         files["database.sqlite"] = files["database.sqlite"][:100] + bytes(50_000_000)
 
     refused(place, rebuilt(change=bomb, name="bomb.tgz"), "packed")
-    assert bring_back.check(rebuilt(name="sound.tgz"))["memories"] == 2
+    assert restore.check(rebuilt(name="sound.tgz"))["memories"] == 2
 
 
 @pytest.mark.parametrize("name", ["settings.json", "calibration.json"])
 def test_a_small_part_that_is_huge_is_refused(place, rebuilt, name, monkeypatch):
-    monkeypatch.setitem(backup_file.LARGEST, name, 1000)
+    monkeypatch.setitem(shape.LARGEST, name, 1000)
     refused(place, rebuilt(change=lambda files, facts: files.update({name: b" " * 2000})), name)
 
 
@@ -367,7 +367,7 @@ def test_a_manifest_of_another_shape_is_refused(place, backed_up, tmp_path, mani
     with tarfile.open(backed_up) as tar:
         sound = json.loads(tar.extractfile("manifest.json").read())["manifest"]
     body = {**sound, **manifest} if isinstance(manifest, dict) and manifest and manifest not in MANIFESTS else manifest
-    head = json.dumps({"manifest": body, "sha256": backup_file._digest(body)}).encode()
+    head = json.dumps({"manifest": body, "sha256": shape._digest(body)}).encode()
     files, _ = parts_of(backed_up)
     path = tmp_path / "odd.tar"
     path.write_bytes(
@@ -387,7 +387,7 @@ def test_a_manifest_that_nests_without_end_is_refused(place, tmp_path):
 def test_a_named_pipe_is_not_waited_for(place, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(Refused):
-        bring_back.check(str(tmp_path / "pipe"))
+        restore.check(str(tmp_path / "pipe"))
 
 
 # -- settings
@@ -426,7 +426,7 @@ def test_settings_of_another_shape_are_found_before_anything_is_replaced(place, 
     assert "settings" in str(why.value)
     untouched(place)
     with pytest.raises(Refused):
-        bring_back.check(path)
+        restore.check(path)
 
 
 KEPT = {
@@ -528,7 +528,7 @@ def test_a_check_that_was_killed_leaves_nothing_for_long(place, backed_up):
     stale.mkdir()
     (stale / "lock").touch()
     (stale / "database.sqlite").write_bytes(b"a copy")
-    bring_back.check(backed_up)
+    restore.check(backed_up)
     assert list((place.root / "tmp").iterdir()) == []
 
 
@@ -573,8 +573,8 @@ def test_a_backup_while_words_are_written_anew_keeps_the_index_that_finds_the_ot
     schema.migrate(conn, 0.0)
     conn.close()
     where = paths.Places(path, str(tmp_path / "s"), str(tmp_path / "log"))
-    backup.make(where, place.settings, str(tmp_path / "b.tar"), 0.0, None, threading.Event())
-    assert bring_back.restore(str(tmp_path / "b.tar"), place.settings, place.places)["memories"] == 1
+    make.make(where, place.settings, str(tmp_path / "b.tar"), 0.0, None, threading.Event())
+    assert restore.restore(str(tmp_path / "b.tar"), place.settings, place.places)["memories"] == 1
     with closing(apsw.Connection(place.places.db)) as restored:
         assert (
             former.present(restored)

@@ -24,7 +24,7 @@ from ..shared import fields, files
 from ..storage import transfer
 from ..storage.damaged import NOT_UTF8, Unreadable, nests_deeper, readable
 from ..storage.memories import Whole
-from .lines import VERSION
+from .imports.lines import VERSION
 
 PROGRESS_EVERY = 1000
 _encode = msgspec.json.Encoder().encode

@@ -1,4 +1,4 @@
-"""Handler of backup_database. Restoring is no method: it happens while no daemon has the database (``portability.bring_back``).
+"""Handler of backup_database. Restoring is no method: it happens while no daemon has the database (``portability.backup.restore``).
 
 Contract: backup.file, paths.confined.
 """
@@ -10,7 +10,8 @@ import threading
 
 import msgspec
 
-from ...portability import backup, paths
+from ...portability import paths
+from ...portability.backup import make
 from ..registry import Call, Method
 from .transfer import from_any_thread
 
@@ -27,7 +28,7 @@ async def backup_database(call: Call) -> dict:
     with ctx.status.at_work("backup"):
         work = asyncio.create_task(
             asyncio.to_thread(
-                backup.make, ctx.places, ctx.settings, target, ctx.clock.now(), from_any_thread(call.progress), stop
+                make.make, ctx.places, ctx.settings, target, ctx.clock.now(), from_any_thread(call.progress), stop
             )
         )
         try:

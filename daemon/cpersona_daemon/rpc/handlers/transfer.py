@@ -13,7 +13,9 @@ import msgspec
 from ...health.canaries import run_after
 from ...memory import undo
 from ...memory.cleaning import check_axes
-from ...portability import export, forget, import_, merge, paths
+from ...portability import export, forget, paths
+from ...portability.imports.run import import_file
+from ...portability.merging.run import check, dry_run, merge
 from ...shared import fields
 from ..common import paused
 from ..registry import Call, Method
@@ -74,7 +76,7 @@ async def export_memories(call: Call) -> dict:
 
 async def import_memories(call: Call) -> dict:
     p = call.params
-    answer = await import_.import_file(
+    answer = await import_file(
         call.ctx,
         call.settings,
         p.input_path,
@@ -92,13 +94,11 @@ async def import_memories(call: Call) -> dict:
 
 async def merge_memories(call: Call) -> dict:
     p = call.params
-    merge.check(p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
+    check(p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
     check_axes(target_agent_id=p.target_agent_id)
     if p.dry_run:
-        return await call.ctx.db.read(merge.dry_run, p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
-    return await merge.merge(
-        call.ctx, p.source_agent_id, p.target_agent_id, p.mode, p.strategy, call.key, call.progress
-    )
+        return await call.ctx.db.read(dry_run, p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
+    return await merge(call.ctx, p.source_agent_id, p.target_agent_id, p.mode, p.strategy, call.key, call.progress)
 
 
 async def undo_batch(call: Call) -> dict:

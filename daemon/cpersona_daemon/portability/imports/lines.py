@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ..memory.cleaning import fit, sanitise
-from ..model.instants import normal_created
-from ..model.kinds import parse_ref
-from ..shared import fields
-from ..shared.settings import Settings
-from ..storage.damaged import nests_deeper
-from ..storage.episodes import NewEpisode
-from ..storage.memories import NewMemory, Prepared, Whole, read_mark
+from ...memory.cleaning import fit, sanitise
+from ...model.instants import normal_created
+from ...model.kinds import parse_ref
+from ...shared import fields
+from ...shared.settings import Settings
+from ...storage.damaged import nests_deeper
+from ...storage.episodes import NewEpisode
+from ...storage.memories import NewMemory, Prepared, Whole, read_mark
 
 VERSION = "cpersona-export/1.1"
 MAX_AXIS_LENGTH = 256

@@ -10,12 +10,12 @@ from typing import Any
 
 import apsw
 
-from ..model.instants import created_text
-from ..model.kinds import MEMORY
-from ..storage import backlog, batches, episodes, history, memories, transfer
-from ..storage.calibration import Fit
-from ..storage.transaction import Transaction
-from ..text.names import normalise
+from ...model.instants import created_text
+from ...model.kinds import MEMORY
+from ...storage import backlog, batches, episodes, history, memories, transfer
+from ...storage.calibration import Fit
+from ...storage.transaction import Transaction
+from ...text.names import normalise
 from .lines import BadLine, EntityLine, MentionLine, ProfileLine, RelationLine, Row
 
 ENTITY = "entity"

@@ -7,8 +7,8 @@ import re
 import zlib
 from typing import BinaryIO
 
-from ..shared.header import APPLICATION_ID
-from .backup_file import MANIFEST
+from ...shared.header import APPLICATION_ID
+from ..backup.shape import MANIFEST
 
 LOOKED_AT = 65_536
 _AS_LINES = "`cpersona store --jsonl -`"

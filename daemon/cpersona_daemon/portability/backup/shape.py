@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
-from ..calibration.previous import LARGEST_FILE
-from ..errors import Refused
-from ..model.instants import parse_instant
-from ..shared import files
+from ...calibration.previous import LARGEST_FILE
+from ...errors import Refused
+from ...model.instants import parse_instant
+from ...shared import files
 
 FORMAT = "cpersona-backup/1"
 MANIFEST, DATABASE, CALIBRATION, EARLIER, SETTINGS = (

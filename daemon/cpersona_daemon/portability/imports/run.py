@@ -17,18 +17,19 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..context import Context
-from ..errors import CPersonaError, Refused
-from ..model.kinds import MEMORY
-from ..shared.settings import Settings
-from ..storage.calibration import Fit
-from ..storage.memories import Prepared
-from ..storage.transaction import Transaction
-from . import lines, paths
+from ...context import Context
+from ...errors import CPersonaError, Refused
+from ...model.kinds import MEMORY
+from ...shared.settings import Settings
+from ...storage.calibration import Fit
+from ...storage.memories import Prepared
+from ...storage.transaction import Transaction
+from .. import paths
+from . import lines
 from .lines import BadLine, HeaderLine, Row
-from .restore import DryRun, Ids, Restore
 from .seems import seems
 from .survey import Survey, read_lines, survey
+from .writing import DryRun, Ids, Restore
 
 BATCH_LINES = 1000
 # A statement writes so many rows at once: the next batch is read meanwhile, on the other processor.

@@ -18,17 +18,16 @@ from collections.abc import Callable
 
 import apsw
 
-from ..errors import Refused, StorageFailure
-from ..life import ownership
-from ..shared import files
-from ..shared.paths import Places, make_private_directory
-from ..shared.settings import Settings, config_path
-from ..storage import sound
-from ..storage.migrations import SCHEMA_VERSION
-from ..storage.sound import Found
-from . import backup_file as shape
-from . import travelling
-from .backup import settings_of
+from ...errors import Refused, StorageFailure
+from ...life import ownership
+from ...shared import files
+from ...shared.paths import Places, make_private_directory
+from ...shared.settings import Settings, config_path
+from ...storage import sound
+from ...storage.migrations import SCHEMA_VERSION
+from ...storage.sound import Found
+from . import shape, travelling
+from .make import settings_of
 from .workspace import Workspace
 
 BESIDE = ("-wal", "-shm")

@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ..shared import files
-from ..shared.settings import BY_NAME, CLIENT, CONFIG, DAEMON, RETRIEVAL, TABLE, BadValue, Settings, parse
+from ...shared import files
+from ...shared.settings import BY_NAME, CLIENT, CONFIG, DAEMON, RETRIEVAL, TABLE, BadValue, Settings, parse
 
 MOST_BYTES = 1 << 20
 MOST_NAME = 100

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from ..errors import Refused, ShuttingDown
-from ..model.kinds import parse_ref
+from ...errors import Refused, ShuttingDown
+from ...model.kinds import parse_ref
 from .lines import RECORD_KINDS, VERSION
 
 MAX_LINE_BYTES = 32 * 1024 * 1024

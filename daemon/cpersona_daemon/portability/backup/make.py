@@ -16,15 +16,15 @@ from collections.abc import Callable
 
 import apsw
 
-from .. import __version__
-from ..calibration.previous import LARGEST_FILE
-from ..errors import CorruptDatabase, Refused, TimedOut, of_file, translate
-from ..model.instants import iso_now
-from ..shared import files
-from ..shared.paths import Places
-from ..shared.settings import CLIENT, DAEMON, RETRIEVAL, TABLE, Settings
-from ..storage import connection, sound
-from . import backup_file as shape
+from ... import __version__
+from ...calibration.previous import LARGEST_FILE
+from ...errors import CorruptDatabase, Refused, TimedOut, of_file, translate
+from ...model.instants import iso_now
+from ...shared import files
+from ...shared.paths import Places
+from ...shared.settings import CLIENT, DAEMON, RETRIEVAL, TABLE, Settings
+from ...storage import connection, sound
+from . import shape
 from .workspace import Workspace
 
 PAGES = 2_000  # what one step copies: about 8 MB, so that a stop is noticed soon

@@ -23,18 +23,18 @@ from typing import Any
 import apsw
 import numpy as np
 
-from ..context import Context
-from ..errors import Busy, CPersonaError, Refused, StorageFailure
-from ..model.changes import Hidden
-from ..model.kinds import EPISODE, MEMORY
-from ..storage import associations, backlog, copying, episodes, hidden, history, idempotency, memories, transfer
-from ..storage.associations import ENTITY
-from ..storage.copying import Copyable
-from ..storage.damaged import Unreadable
-from ..storage.idempotency import Key
-from ..storage.transaction import Transaction
-from .lines import unit_vector
-from .sweep import TRANSACTION_SECONDS, Progress, leftovers, sweep
+from ...context import Context
+from ...errors import Busy, CPersonaError, Refused, StorageFailure
+from ...model.changes import Hidden
+from ...model.kinds import EPISODE, MEMORY
+from ...storage import associations, backlog, copying, episodes, hidden, history, idempotency, memories, transfer
+from ...storage.associations import ENTITY
+from ...storage.copying import Copyable
+from ...storage.damaged import Unreadable
+from ...storage.idempotency import Key
+from ...storage.transaction import Transaction
+from ..imports.lines import unit_vector
+from ..sweep import TRANSACTION_SECONDS, Progress, leftovers, sweep
 
 MODES = ("copy", "move")
 STRATEGIES = ("skip",)

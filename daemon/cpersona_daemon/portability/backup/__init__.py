@@ -1,0 +1,1 @@
+"""One verified file with everything of a store, and the way back from it."""

@@ -1,0 +1,1 @@
+"""Taking a file in: surveyed whole, then read again and written."""

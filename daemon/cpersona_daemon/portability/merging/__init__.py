@@ -1,0 +1,1 @@
+"""Copying one agent's memory to another agent, or moving it there."""
