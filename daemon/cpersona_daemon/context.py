@@ -30,7 +30,7 @@ class Context:
     access: Any  # boundary.access.AccessList
     pauses: Any  # boundary.pause.Pauses
     status: Any  # status.Status: counters, latencies, last errors
-    vectors: Any = None  # vectors.store.VectorStore
+    vectors: Any = None  # vectors.backend.VectorBackend
     embedding: Any = None  # embedding.service.EmbeddingService
     backlog: Any = None  # embedding.backlog.BacklogWorker
     calibration: Any = None  # calibration.file.CalibrationFile

@@ -28,10 +28,13 @@ from common import Report, anonymous_mb, measure, numbers, once, parser
 
 from cpersona_daemon.model.changes import VectorPut
 from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.generations import Generation
-from cpersona_daemon.vectors.store import VectorStore
+from cpersona_daemon.vectors.backend import QueryVectors, Window
+from cpersona_daemon.vectors.fallback import WithFallback
+from cpersona_daemon.vectors.local.engine import LocalEngine
 
 AGENT, FLOOR, K, WINDOW, REACH = "a", 0.15, 10, 10_000, 200_000
 PROJECTS = ("", "", "web", "infra", "home", "research")
@@ -85,10 +88,12 @@ def fill(path: str, vectors: np.ndarray) -> None:
     conn.close()
 
 
-def opened(path: str) -> tuple[Database, VectorStore]:
+def opened(path: str) -> tuple[Database, WithFallback]:
     db, store = (
         Database(path, SystemClock()),
-        VectorStore(SimpleNamespace(memory_vectors=path + ".memories.vec", episode_vectors=path + ".episodes.vec")),
+        WithFallback(
+            LocalEngine(SimpleNamespace(memory_vectors=path + ".memories.vec", episode_vectors=path + ".episodes.vec"))
+        ),
     )
     db.open()
     store.open(db)
@@ -147,9 +152,8 @@ def run(report: Report, count: int, dim: int, checks: int, directory: Path) -> N
     scan = iter(range(10**9))
 
     def search(start: int, stop: int, scope: Scope | None = None):
-        return store.search(
-            queries[next(scan) % len(queries)], "mem", scope or Scope(AGENT), start, stop, FLOOR, K, "bench"
-        )
+        asked = QueryVectors.one(queries[next(scan) % len(queries)], "bench")
+        return store.search(asked, MEMORY, scope or Scope(AGENT), Window(start, stop), FLOOR, K)[0]
 
     def recall(stop: int):
         return search(0, WINDOW), search(WINDOW, stop)
@@ -186,14 +190,16 @@ def run(report: Report, count: int, dim: int, checks: int, directory: Path) -> N
     for project, start, stop in ((None, 0, WINDOW), (None, WINDOW, REACH), (None, 0, EVERYTHING), ("web", 0, WINDOW)):
         expected = plain_best(vectors, queries[:checks], start, stop, in_scan_order(count, project))
         for query, answer in zip(queries[:checks], expected, strict=True):
-            found = store.search(query, "mem", Scope(AGENT, project), start, stop, FLOOR, K, "bench")
+            found = store.search(
+                QueryVectors.one(query, "bench"), MEMORY, Scope(AGENT, project), Window(start, stop), FLOOR, K
+            )[0]
             wrong += [hit.id for hit in found] != [row for row, _ in answer] or not np.allclose(
                 [hit.score for hit in found], [s for _, s in answer], rtol=0, atol=1e-12
             )
     report.add(f"{label}: answers unlike plain, of {4 * checks}", float(wrong), "answers", target=0)
 
     fresh = made.some(300)
-    reached = store._parts["mem"].index.generation
+    reached = store.engine._parts["mem"].index.generation
     step = iter(range(300))
 
     def append() -> None:
@@ -213,9 +219,9 @@ def only_open(path: str) -> None:
     """Print, as JSON, the anonymous memory of a process before it opens an index and after it has searched all of it."""
     before = anonymous_mb()
     db, store = opened(path)
-    query = store._parts["mem"].index.view.rows(np.array([0]))[0]
+    query = store.engine._parts["mem"].index.view.rows(np.array([0]))[0]
     for stop in (WINDOW, EVERYTHING):
-        store.search(query, "mem", Scope(AGENT), 0, stop, FLOOR, K, "bench")
+        store.search(QueryVectors.one(query, "bench"), MEMORY, Scope(AGENT), Window(0, stop), FLOOR, K)[0]
     print(json.dumps([before, anonymous_mb()]))
     db.close()
     store.close()

@@ -22,7 +22,8 @@ from cpersona_daemon.shared.settings import Settings
 from cpersona_daemon.storage import backlog, memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.vectors.store import VectorStore
+from cpersona_daemon.vectors.fallback import WithFallback
+from cpersona_daemon.vectors.local.engine import LocalEngine
 
 START = 1_750_000_000.0
 WIDTH = 16
@@ -43,7 +44,7 @@ class HeldClock:
 async def opened(settings: Settings, places: Places) -> AsyncIterator[Context]:
     """Open the parts that a calibration works with, and close them in the daemon's order."""
     clock = HeldClock()
-    vectors = VectorStore(places, clock)
+    vectors = WithFallback(LocalEngine(places, clock))
     db = Database(places.db, clock, vectors.apply)
     db.open()
     try:

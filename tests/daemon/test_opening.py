@@ -171,7 +171,7 @@ def test_a_damaged_index_found_after_the_first_answer_is_built_anew(house):
         await ask(ctx, "store", agent_id="a", content="kettle")
         row = "INSERT INTO memory_vectors VALUES (1, 'm', ?)"
         await ctx.db.write(lambda tx: tx.execute(row, (bytes(4) * 7 + b"\0\0\x80\x3f",)))
-        await asyncio.to_thread(ctx.vectors.rebuild, ctx.db)
+        await asyncio.to_thread(ctx.vectors.rebuild)
 
     living(house, fill)
     with open(house[1].memory_vectors, "r+b") as file:
@@ -182,6 +182,6 @@ def test_a_damaged_index_found_after_the_first_answer_is_built_anew(house):
         await ctx.opening.wanted()
         await asyncio.to_thread(ctx.vectors.wait)
         status = ctx.vectors.status()["mem"]
-        assert status["origin"] == "rebuilt" and ctx.vectors.count("mem") == 1
+        assert status["origin"] == "rebuilt" and ctx.vectors.status()["mem"]["rows"] == 1
 
     living(house, later)

@@ -84,7 +84,7 @@ def assert_index_holds_what_is_stored(store: Store) -> None:
         assert {rid[1]: vector.tobytes() for rid, vector in zip(found, block, strict=True)} == {
             i: data for i, (_, data) in known.items()
         }
-        assert store.ctx.vectors.count(kind) == len(known)
+        assert store.ctx.vectors.status()[kind]["rows"] == len(known)
 
 
 def test_a_vector_is_filed_under_the_model_that_made_it_while_the_service_changes_its_model(erratic, store):
@@ -184,7 +184,7 @@ def test_rows_embedded_by_stores_updates_and_the_background_at_once_have_one_vec
 
     def indexes_again() -> None:
         for _ in range(rounds // 3):
-            store.ctx.vectors.rebuild(store.ctx.db)
+            store.ctx.vectors.rebuild()
 
     together(*(lambda seed=seed: edits(seed) for seed in range(4)), embeds_again, indexes_again, indexes_again)
     store.run(store.ctx.backlog.stop())

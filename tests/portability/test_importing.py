@@ -190,7 +190,7 @@ def test_vectors_are_stored_with_unit_length_and_their_model(house):
     assert [model for model, _ in rows] == ["kit", ""]
     for _, data in rows:
         assert struct.unpack("<2f", data) == pytest.approx((0.6, 0.8))
-    assert house.ctx.vectors.count("mem") == 2
+    assert house.ctx.vectors.status()["mem"]["rows"] == 2
 
 
 def test_a_header_that_disagrees_ends_the_import_before_it_begins(house):

@@ -71,7 +71,7 @@ def test_a_copy_takes_age_lock_counters_and_vector_along(filled):
     assert filled.sql(
         "SELECT content, msg_id, locked, recall_count, created_at, model FROM memories m JOIN memory_vectors v ON v.id = m.id WHERE agent_id = 'dst'"
     ) == [("one", "m1", 1, 4, "2026-01-05 00:01:00", "kit")]
-    assert filled.ctx.vectors.count("mem") == 2
+    assert filled.ctx.vectors.status()["mem"]["rows"] == 2
     assert counts(filled, "src") == (2, 1, 1, 1, 1) and counts(filled, "dst") == (2, 1, 1, 1, 1)
 
 
@@ -102,7 +102,7 @@ def test_a_move_deletes_what_was_copied_and_nothing_else(filled):
     assert filled.sql("SELECT content FROM memories WHERE agent_id = 'src'") == [("two",)] and counts(filled, "src")[
         1:3
     ] == (0, 0)
-    assert filled.ctx.vectors.count("mem") == 1
+    assert filled.ctx.vectors.status()["mem"]["rows"] == 1
 
 
 def test_two_episodes_of_one_summary_become_one_at_the_target(house):
@@ -152,7 +152,7 @@ def test_deleting_an_agent_takes_locked_rows_and_everything_it_declared_but_nobo
     assert filled.sql(
         "SELECT (SELECT count(*) FROM entity_aliases), (SELECT count(*) FROM entity_mentions), (SELECT count(*) FROM memory_vectors)"
     ) == [(0, 0, 0)]
-    assert filled.ctx.vectors.count("mem") == 0 and filled.ask("check_health")["status"] == "healthy"
+    assert filled.ctx.vectors.status()["mem"]["rows"] == 0 and filled.ask("check_health")["status"] == "healthy"
     assert filled.ask("get_recall_precision", agent_id="src")["overridden"] is False
 
 

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from house_kit import House, memory
 
+from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.portability import sweep
 from cpersona_daemon.portability.merging import run as merge
 from cpersona_daemon.storage import axes, hidden, memories, transfer
+from cpersona_daemon.vectors.backend import QueryVectors, Window
 
 ROWS = 60
 QUERY = np.array([0.6, 0.8], np.float32)
@@ -95,7 +97,7 @@ def seen_of(house, agent):
             memories.span(conn, scope),
         )
 
-    near = house.ctx.vectors.search(QUERY, "mem", Scope(agent), 0, 1000, 0.5, 500, "kit")
+    near = house.ctx.vectors.search(QueryVectors.one(QUERY, "kit"), MEMORY, Scope(agent), Window(0, 1000), 0.5, 500)[0]
     return (
         *house.ctx.db.read_now(look),
         len(near),
@@ -281,7 +283,7 @@ def test_a_merge_that_is_killed_before_it_is_seen_leaves_nothing_and_can_be_run_
     try:
         wait_for_leftovers(house)
         assert seen_of(house, "src")[0] == ROWS and seen_of(house, "dst")[0] == 1 and hidden_rows(house) == 0
-        assert house.sql("SELECT count(*) FROM memories") == [(ROWS + 1,)] and house.ctx.vectors.count("mem") == ROWS
+        assert house.sql("SELECT count(*) FROM memories") == [(ROWS + 1,)] and house.ctx.vectors.status()["mem"]["rows"] == ROWS
         again = house.ask("merge_memories", source_agent_id="src", target_agent_id="dst", mode="move")
         assert (
             again["merged_memories"] == ROWS

@@ -23,7 +23,8 @@ from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import backlog, memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.vectors.store import VectorStore
+from cpersona_daemon.vectors.fallback import WithFallback
+from cpersona_daemon.vectors.local.engine import LocalEngine
 
 WIDTH = 24
 START = 1_750_000_000.0
@@ -48,7 +49,7 @@ class House:
             {"HOME": str(directory)}, {"db_path": str(directory / "t.db"), "recall_mode": "blend", **options}
         )
         places = paths.places(self.settings, {"HOME": str(directory)})
-        self.vectors = VectorStore(places)
+        self.vectors = WithFallback(LocalEngine(places))
         self.db = Database(places.db, SystemClock(), self.vectors.apply)
         self.db.open()
         self.vectors.open(self.db)

@@ -12,7 +12,8 @@ from cpersona_daemon.storage import episodes, memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.episodes import NewEpisode
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.vectors.store import VectorStore
+from cpersona_daemon.vectors.fallback import WithFallback
+from cpersona_daemon.vectors.local.engine import LocalEngine
 
 MODES = ("blend", "rrf", "rsf", "cascade")
 POOL = 100  # a cascade returns rows without a score only from a pool of so many
@@ -24,7 +25,7 @@ class WordStore:
     def __init__(self, directory):
         self.settings = load({"HOME": str(directory)}, {"db_path": str(directory / "t.db"), "embedding_mode": "none"})
         places = paths.places(self.settings, {"HOME": str(directory)})
-        self.vectors = VectorStore(places)
+        self.vectors = WithFallback(LocalEngine(places))
         self.db = Database(places.db, SystemClock(), self.vectors.apply)
         self.db.open()
         self.vectors.open(self.db)

@@ -16,11 +16,13 @@ from embed_kit import EmbedServer
 
 from cpersona_cli.wire import client
 from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage.database import Database
-from cpersona_daemon.vectors.plain import plain_search
-from cpersona_daemon.vectors.store import VectorStore
+from cpersona_daemon.vectors import plain
+from cpersona_daemon.vectors.backend import QueryVectors, Window
+from cpersona_daemon.vectors.local.engine import LocalEngine
 
 FULL = os.environ.get("CPERSONA_STRESS") == "full"
 WIDTH = 64
@@ -111,25 +113,23 @@ def pending(connection: client.Connection) -> int:
 
 def assert_index_equals_plain_scan(database: str, questions: int = 20) -> int:
     """Open the index of a stopped daemon and ask it and the plain scan the same; return how many rows it holds."""
-    store = VectorStore(
-        SimpleNamespace(memory_vectors=database + ".memories.vec", episode_vectors=database + ".episodes.vec"),
-        SystemClock(),
-    )
+    places = SimpleNamespace(memory_vectors=database + ".memories.vec", episode_vectors=database + ".episodes.vec")
+    store = LocalEngine(places, SystemClock())
     db = Database(database, SystemClock())
     db.open()
     try:
         store.open(db)
-        held = store.count("mem")
+        held = store.status()["mem"]["rows"]
         ((stored,),) = db.read_now(lambda conn: conn.execute("SELECT count(*) FROM memory_vectors").fetchall())
         assert held == stored
         ((model,),) = db.read_now(lambda conn: conn.execute("SELECT DISTINCT model FROM memory_vectors").fetchall())
         for number in range(questions):
             query = np.array(vector(f"question {number}"), np.float32)
             query /= np.linalg.norm(query)
-            asked = (query, "mem", Scope("a"), 0, 1_000_000, -1.0, 25, model)
-            found = [(hit.id, hit.score) for hit in store.search(*asked)]
+            asked = (QueryVectors.one(query, model), MEMORY, Scope("a"), Window(0, 1_000_000), -1.0, 25)
+            found = store.search(*asked)
             with closing(apsw.Connection(database)) as conn:
-                expected = plain_search(conn, *asked)
+                expected = plain.search(conn, *asked)
             assert found == expected and len(found) == min(25, held)
         return held
     finally:

@@ -22,7 +22,7 @@ from stress_kit import FULL, StressModel, pending
 from cpersona_cli.wire import client
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
-from cpersona_daemon.vectors.local.files import SUFFIXES
+from cpersona_daemon.vectors.local.names import SUFFIXES
 
 pytestmark = pytest.mark.stress
 

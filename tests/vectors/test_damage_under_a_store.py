@@ -10,9 +10,9 @@ import pytest
 from vector_kit import House, Row, unit
 
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.vectors.local import files, held
+from cpersona_daemon.vectors import plain
+from cpersona_daemon.vectors.local import files, held, names
 from cpersona_daemon.vectors.local.topk import float32_scan
-from cpersona_daemon.vectors.plain import plain_background, plain_cosines, plain_rows
 
 RNG = np.random.default_rng(8)
 WIDTH, COUNT = 200, 300
@@ -59,21 +59,21 @@ def by_search(house):
 def by_cosines(house):
     ids = [row_id for kind, row_id in house.rows if kind == "mem"][::7]
     with house.db_reader() as conn:
-        expected = {("mem", row_id): score for row_id, score in plain_cosines(conn, QUERIES[0], "mem", ids, "m")}
+        expected = plain.cosines(conn, QUERIES[0], [("mem", row_id) for row_id in ids], "m")
     assert house.store.cosines(QUERIES[0], [("mem", row_id) for row_id in ids], "m") == expected
 
 
 def by_rows(house):
     ids = [row_id for kind, row_id in house.rows if kind == "mem"][::7]
     with house.db_reader() as conn:
-        expected, block = plain_rows(conn, "mem", ids, WIDTH, "m")
+        expected, block = plain.rows_of(conn, [("mem", row_id) for row_id in ids], WIDTH, "m")
     found, rows = house.store.rows_of([("mem", row_id) for row_id in ids], WIDTH, "m")
-    assert [row_id for _, row_id in found] == expected and np.array_equal(rows, block)
+    assert found == expected and np.array_equal(rows, block)
 
 
 def by_background(house):
     with house.db_reader() as conn:
-        count, total, mean = plain_background(conn, Scope("a"), 10_000, WIDTH, "m", 64)
+        count, total, mean = plain.background(conn, Scope("a"), 10_000, WIDTH, "m", 64)
     found = house.store.background(Scope("a"), 10_000, WIDTH, "m", 64)
     assert found[:2] == (count, total) and np.array_equal(found[2], mean)
 
@@ -82,7 +82,7 @@ QUESTIONS = {"search": by_search, "cosines": by_cosines, "rows": by_rows, "backg
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("form", [files.MATRIX, files.SKETCHES])
+@pytest.mark.parametrize("form", [names.MATRIX, names.SKETCHES])
 @pytest.mark.parametrize("origin", ["checked before", "opened anew"])
 def test_no_answer_is_wrong_after_damage_to_files_in_use(house, origin, form, question):
     for damage in DAMAGES.values():
@@ -131,7 +131,7 @@ REPLACEMENTS = {
 
 @pytest.mark.parametrize("replacement", REPLACEMENTS)
 def test_no_answer_is_wrong_after_a_file_in_use_was_replaced(house, replacement):
-    for suffix in files.SUFFIXES:
+    for suffix in names.SUFFIXES:
         path = house.places.memory_vectors + suffix
         with open(path, "rb") as file:
             older = file.read()
@@ -162,11 +162,11 @@ def test_no_index_file_is_mapped(house):
         assert house.places.memory_vectors not in maps.read()
 
 
-@pytest.mark.parametrize("form", [files.MATRIX, files.SKETCHES])
+@pytest.mark.parametrize("form", [names.MATRIX, names.SKETCHES])
 def test_the_scan_for_machines_without_the_quick_one_is_never_wrong_either(house, form):
-    house.store._first_pass = float32_scan
+    house.store.engine._first_pass = float32_scan
     house.restart()
-    house.store._first_pass = float32_scan
+    house.store.engine._first_pass = float32_scan
     DAMAGES["cut short"](house.places.memory_vectors + form)
     by_search(house)
 
@@ -177,12 +177,12 @@ def test_more_codes_than_memory_may_take_give_the_same_answers(house, monkeypatc
     house.restart()
     for _ in range(2):
         by_search(house)
-    index = house.store._parts["mem"].index
+    index = house.store.engine._parts["mem"].index
     assert 0 < house.store.status()["mem"]["memory_bytes"] <= 300 * 256
     assert max(index.view.sketches._segments) == COUNT // 100 - 1, "the newest rows are the ones that are held"
     house.add(*some(150))
     by_search(house)
-    DAMAGES["flipped bytes"](house.places.memory_vectors + files.SKETCHES)
+    DAMAGES["flipped bytes"](house.places.memory_vectors + names.SKETCHES)
     by_search(house)
     house.store.wait()
     by_search(house)
@@ -191,6 +191,6 @@ def test_more_codes_than_memory_may_take_give_the_same_answers(house, monkeypatc
 def test_rows_stored_while_their_segment_is_held_are_found_without_reading_it_again(house, monkeypatch):
     by_search(house)
     house.add(*some(5))
-    DAMAGES["empty"](house.places.memory_vectors + files.SKETCHES)
+    DAMAGES["empty"](house.places.memory_vectors + names.SKETCHES)
     by_search(house)
     assert house.store.status()["mem"]["origin"] != "rebuilt"

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from vector_kit import House, Row, unit
 
-from cpersona_daemon.vectors import store as store_module
-from cpersona_daemon.vectors.local import files
-from cpersona_daemon.vectors.local.files import FRESH, MATRIX, ROWS, SKETCHES
+from cpersona_daemon.vectors.local import files, part
+from cpersona_daemon.vectors.local.names import FRESH, MATRIX, ROWS, SKETCHES
 
 RNG = np.random.default_rng(5)
 QUERY = unit(RNG.normal(size=20))
@@ -84,7 +83,7 @@ def test_what_stands_in_the_place_of_a_file_is_moved_aside_at_the_start(house, t
         take(path, thing)
         house.start()
         check(house)
-        house.store.rebuild(house.db)
+        house.store.rebuild()
         house.add(*some(1))
         check(house)
         status = house.store.status()["mem"]
@@ -122,14 +121,14 @@ def test_an_index_whose_place_cannot_be_cleared_is_used_and_the_way_out_is_said(
             raise OSError(16, "Device or resource busy", path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(store_module, "make_way", held)
+        patched.setattr(part, "make_way", held)
         house.start()
         check(house)
         house.add(*some(5))
         check(house)
         said = house.store.status()["mem"]["reason"]
         assert path in said and "move it away" in said and "cpersona health --fix" in said
-    house.store.rebuild(house.db)  # which is what that command does
+    house.store.rebuild()  # which is what that command does
     check(house)
     assert "reason" not in house.store.status()["mem"]
     house.restart()
@@ -143,9 +142,9 @@ def test_where_the_index_cannot_be_built_it_is_said_and_tried_again_without_a_co
     directory(house.places.memory_vectors + FRESH)
     now = [time.monotonic()]
     with monkeypatch.context() as patched:
-        patched.setattr(store_module, "make_way", lambda path: None)
+        patched.setattr(part, "make_way", lambda path: None)
         house.start()
-        house.store._monotonic = lambda: now[0]
+        house.store.engine._monotonic = lambda: now[0]
         house.check(QUERY)
         status = house.store.status()["mem"]
         assert status["state"] == "scanning" and house.places.memory_vectors + FRESH in status["reason"]

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from vector_kit import House, Row, unit
 
-from cpersona_daemon.vectors.local import files, index
+from cpersona_daemon.storage import vectors
+from cpersona_daemon.vectors.local import files, index, names
 from cpersona_daemon.vectors.local.files import Unusable
-from cpersona_daemon.vectors.store import VectorStore
 
 RNG = np.random.default_rng(3)
 POOL = [unit(v) for v in RNG.normal(size=(30, 20))]
@@ -40,7 +40,7 @@ def origin(house, kind="mem"):
 
 def put_back(house, contents):
     for path in (house.places.memory_vectors, house.places.episode_vectors):
-        for name in (path + suffix for suffix in files.SUFFIXES):
+        for name in (path + suffix for suffix in names.SUFFIXES):
             if os.path.exists(name):
                 os.unlink(name)
     for path, data in contents.items():
@@ -66,7 +66,7 @@ def test_files_are_closed_to_others_from_the_first_byte(house, monkeypatch):
     try:
         monkeypatch.setattr(os, "open", watched)
         house.add(*some(5), *some(5, kind="ep"))
-        house.store.rebuild(house.db)
+        house.store.rebuild()
     finally:
         os.umask(before)
     assert len(made) == 12 and {mode for _, mode in made} == {0o600}
@@ -119,7 +119,7 @@ def test_a_journal_of_many_commits_is_rewritten_as_one(house, monkeypatch):
         house.add(*some(1))
         if len(house.rows) > 20:
             house.delete(min(house.rows))
-    assert house.store._parts["mem"].index._rows.batches <= 11
+    assert house.store.engine._parts["mem"].index._rows.batches <= 11
     contents = house.files()
     check(house)
     house.stop()
@@ -164,7 +164,7 @@ def test_files_one_commit_behind_catch_up_with_what_that_commit_touched(house):
             house.start()
             assert origin(house) == "file"
             check(house)
-            assert house.store.count("mem") == sum(
+            assert house.store.status()["mem"]["rows"] == sum(
                 kind == "mem" and bool(row.vector.any()) for (kind, _), row in house.rows.items()
             )
 
@@ -172,7 +172,7 @@ def test_files_one_commit_behind_catch_up_with_what_that_commit_touched(house):
 def test_a_matrix_and_a_journal_of_different_moments_are_noticed(house):
     house.add(*some(30))
     before = house.files()
-    house.store.rebuild(house.db)
+    house.store.rebuild()
     after = house.files()
     house.stop()
     put_back(house, {path: (before if path.endswith(".rows") else after)[path] for path in after})
@@ -215,7 +215,7 @@ def test_flipped_bytes_give_right_answers_and_a_fresh_index(house):
     house.start()
 
 
-@pytest.mark.parametrize(("form", "row_bytes"), [(files.MATRIX, 128), (files.SKETCHES, 64)])
+@pytest.mark.parametrize(("form", "row_bytes"), [(names.MATRIX, 128), (names.SKETCHES, 64)])
 def test_a_damaged_row_is_noticed_when_it_is_read_and_the_index_is_rebuilt(house, form, row_bytes):
     house.add(*some(40))
     house.stop()
@@ -230,7 +230,7 @@ def test_a_damaged_row_is_noticed_when_it_is_read_and_the_index_is_rebuilt(house
     check(house)
 
 
-@pytest.mark.parametrize(("form", "page"), [(files.MATRIX, 3), (files.SKETCHES, 2)])
+@pytest.mark.parametrize(("form", "page"), [(names.MATRIX, 3), (names.SKETCHES, 2)])
 def test_zeroed_pages_after_a_power_loss_are_noticed(house, form, page):
     house.add(*some(200))
     house.stop()
@@ -245,7 +245,7 @@ def test_zeroed_pages_after_a_power_loss_are_noticed(house, form, page):
 
 def test_an_index_built_before_the_first_commit_with_vectors_is_used_again(house):
     house.db.write_now(lambda tx: house._insert(tx, Row(POOL[0])) and tx.changes.clear())
-    house.store.rebuild(house.db)
+    house.store.rebuild()
     assert house.store.status()["mem"]["rows"] == 1 and house.store.status()["mem"]["generation"] == 0
     house.restart()
     assert origin(house) == "file"
@@ -322,7 +322,7 @@ def test_the_index_of_a_copy_that_went_another_way_is_not_used(house, here, ther
         and "another copy" in house.store.status()["mem"]["rebuilt_because"]
     )
     check(house)
-    assert house.store.count("mem") == sum(kind == "mem" for kind, _ in house.rows)
+    assert house.store.status()["mem"]["rows"] == sum(kind == "mem" for kind, _ in house.rows)
 
 
 def test_a_database_of_the_schema_before_stamps_gets_one_and_its_index_is_built_anew(house):
@@ -383,8 +383,8 @@ def test_an_index_that_cannot_be_written_is_replaced_by_plain_scans_until_it_can
         house.store.wait()
         assert house.store.status()["mem"]["state"] == "scanning"
         check(house)
-        assert house.store.count("mem") == 15
-    house.store.rebuild(house.db)
+        assert len(house.search(QUERY, k=100)) == 15
+    house.store.rebuild()
     assert house.store.status()["mem"]["state"] == "ready"
     check(house)
 
@@ -414,7 +414,7 @@ def test_many_late_rows_are_put_in_order_by_a_rebuild(house, monkeypatch):
 def test_commits_during_a_rebuild_are_not_lost(house, monkeypatch):
     house.add(*some(1200))
     halfway, go_on = threading.Event(), threading.Event()
-    read = VectorStore._built.__globals__["rows"].in_bulk
+    read = vectors.in_bulk
     reads = []
 
     def slow(*arguments):
@@ -424,8 +424,8 @@ def test_commits_during_a_rebuild_are_not_lost(house, monkeypatch):
             go_on.wait(60)
         return read(*arguments)
 
-    monkeypatch.setattr(VectorStore._built.__globals__["rows"], "in_bulk", slow)
-    rebuilding = threading.Thread(target=house.store.rebuild, args=(house.db,))
+    monkeypatch.setattr(vectors, "in_bulk", slow)
+    rebuilding = threading.Thread(target=house.store.rebuild)
     rebuilding.start()
     assert halfway.wait(60)
     assert house.store.status()["mem"]["state"] == "rebuilding"
@@ -446,21 +446,21 @@ def test_commits_during_a_rebuild_are_not_lost(house, monkeypatch):
 def test_a_rebuild_asked_for_while_one_runs_loses_no_commit_between_the_two(house, monkeypatch):
     house.add(*some(1200))
     halfway, go_on = threading.Event(), threading.Event()
-    read = VectorStore._built.__globals__["rows"].in_bulk
+    read = vectors.in_bulk
 
     def slow(*arguments):
         halfway.set()
         go_on.wait(60)
         return read(*arguments)
 
-    monkeypatch.setattr(VectorStore._built.__globals__["rows"], "in_bulk", slow)
-    first, *others = [threading.Thread(target=house.store.rebuild, args=(house.db,)) for _ in range(3)]
+    monkeypatch.setattr(vectors, "in_bulk", slow)
+    first, *others = [threading.Thread(target=house.store.rebuild) for _ in range(3)]
     first.start()
     assert halfway.wait(60)
     house.update(("mem", 1), POOL[4])
     for other in others:
         other.start()
-    while house.store._worker._work_queue.qsize() < 2:
+    while house.store.engine._worker._work_queue.qsize() < 2:
         time.sleep(0.001)
     go_on.set()
     first.join()

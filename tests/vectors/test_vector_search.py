@@ -14,7 +14,7 @@ from vector_kit import House, Row, created, unit
 
 from cpersona_daemon.model.instants import created_seconds
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.vectors.local.codes import created_column
+from cpersona_daemon.storage.vectors import created_column
 from cpersona_daemon.vectors.local.topk import exact, float32_scan, scored
 
 E0 = np.array([1, 0, 0, 0], np.float32)
@@ -76,9 +76,9 @@ def test_vectors_that_are_not_finite_or_are_zero_take_no_place(house):
         Row(np.full(4, np.inf, np.float32), 4),
     )
     assert house.search(E0, stop=1) == [(wanted, 0.5)]
-    assert house.store.count("mem") == 1
+    assert house.store.status()["mem"]["rows"] == 1
     house.update(("mem", wanted), np.zeros(4, np.float32))
-    assert house.search(E0) == [] and house.store.count("mem") == 0
+    assert house.search(E0) == [] and house.store.status()["mem"]["rows"] == 0
 
 
 def test_a_query_that_is_not_finite_or_is_zero_finds_nothing(house):
@@ -152,7 +152,7 @@ def test_the_first_pass_keeps_its_promised_margin(house, width):
             for second, vector in enumerate((rng.normal(size=(400, width)) * scales).astype(np.float32))
         )
     )
-    view, slots = house.store._parts["mem"].index.view, np.flatnonzero(rng.random(400) < 0.4)
+    view, slots = house.store.engine._parts["mem"].index.view, np.flatnonzero(rng.random(400) < 0.4)
     for _ in range(20):
         query = rng.normal(size=width).astype(np.float32)
         scores, margin = float32_scan(view, slots, query)
@@ -253,7 +253,7 @@ def test_every_search_equals_the_contract_read_row_by_row(steps, questions):
                 elif name == "restart":
                     house.restart()
                 elif name == "rebuild":
-                    house.store.rebuild(house.db)
+                    house.store.rebuild()
                 for query, question in questions[:3]:
                     house.check(query, **question)
             for query, question in questions:
@@ -286,7 +286,7 @@ def test_a_large_store_with_gaps_equals_the_contract_too(house, monotone):
         for start, stop in ((0, 100), (0, 10_000), (100, 200), (10_000, 200_000), (9_000, 9_001)):
             house.check(pool[3], scope=scope, start=start, stop=stop, k=60, floor=0.1)
     before = [house.search(pool[5], k=50)]
-    house.store.rebuild(house.db)
+    house.store.rebuild()
     assert [house.search(pool[5], k=50)] == before
 
 
@@ -327,7 +327,7 @@ def test_without_an_index_vectors_and_background_are_read_from_the_database(hous
     ids = house.add(*(Row(unit(rng.normal(size=len(E0))), second // 3) for second in range(40)))
     asked = [("mem", i) for i in ids[::7]]
     whole = house.store.rows_of(asked, len(E0), "m"), house.store.background(Scope("a"), 30, len(E0), "m", 7)
-    part = house.store._parts["mem"]
+    part = house.store.engine._parts["mem"]
     index, part.index = part.index, None
     try:
         bare = house.store.rows_of(asked, len(E0), "m"), house.store.background(Scope("a"), 30, len(E0), "m", 7)

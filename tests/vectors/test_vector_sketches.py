@@ -17,7 +17,7 @@ from vector_kit import House, Row, created, following, unit
 
 from cpersona_daemon.model.changes import VectorPut
 from cpersona_daemon.storage.generations import NOTHING
-from cpersona_daemon.vectors.local import files, simd
+from cpersona_daemon.vectors.local import names, simd
 from cpersona_daemon.vectors.local.files import MatrixFile
 from cpersona_daemon.vectors.local.index import Index
 from cpersona_daemon.vectors.local.rows import as_slice
@@ -188,17 +188,19 @@ def test_only_rows_that_the_bound_cannot_exclude_are_read_as_float32(tmp_path, m
         rng = np.random.default_rng(2)
         house.add(*(Row(unit(rng.normal(size=256)), second) for second in range(2000)))
         house.restart()
-        read, really_read = {files.MATRIX: 0, files.SKETCHES: 0}, MatrixFile.read
+        read, really_read = {names.MATRIX: 0, names.SKETCHES: 0}, MatrixFile.read
 
         def counted(self, slots, sums):
-            read[files.MATRIX if self is house.store._parts["mem"].index.view.matrix else files.SKETCHES] += len(slots)
+            read[names.MATRIX if self is house.store.engine._parts["mem"].index.view.matrix else names.SKETCHES] += len(
+                slots
+            )
             return really_read(self, slots, sums)
 
         monkeypatch.setattr(MatrixFile, "read", counted)
         house.check(unit(rng.normal(size=256)), stop=1500, k=5)
-        assert read[files.SKETCHES] == 1500 and 5 <= read[files.MATRIX] < 500
+        assert read[names.SKETCHES] == 1500 and 5 <= read[names.MATRIX] < 500
         house.check(unit(rng.normal(size=256)), stop=1500, k=5)
-        assert read[files.SKETCHES] == 1500, "codes are read once"
+        assert read[names.SKETCHES] == 1500, "codes are read once"
     finally:
         house.stop()
 

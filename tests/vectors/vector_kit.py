@@ -14,8 +14,10 @@ from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.generations import Generation
 from cpersona_daemon.storage.vectors import reader
-from cpersona_daemon.vectors.local.files import SUFFIXES
-from cpersona_daemon.vectors.store import VectorStore
+from cpersona_daemon.vectors.backend import QueryVectors, Window
+from cpersona_daemon.vectors.fallback import WithFallback
+from cpersona_daemon.vectors.local.engine import LocalEngine
+from cpersona_daemon.vectors.local.names import SUFFIXES
 
 TABLES = {"mem": ("memories", "memory_vectors"), "ep": ("episodes", "episode_vectors")}
 
@@ -63,7 +65,7 @@ class House:
     def start(self, background=False):
         self.db = Database(self.path, SystemClock())
         self.db.open()
-        self.store = VectorStore(self.places)
+        self.store = WithFallback(LocalEngine(self.places))
         self.store.open(self.db, background)
         self.db.on_commit = self.store.apply
         return self
@@ -160,7 +162,9 @@ class House:
     def search(self, query, kind=MEMORY, scope=None, start=0, stop=10_000, floor=-2.0, k=10, model="m"):
         return [
             (hit.id, hit.score)
-            for hit in self.store.search(query, kind, scope or Scope("a"), start, stop, floor, k, model)
+            for hit in self.store.search(
+                QueryVectors.one(query, model), kind, scope or Scope("a"), Window(start, stop), floor, k
+            )[0]
         ]
 
     def expected(self, query, kind=MEMORY, scope=None, start=0, stop=10_000, floor=-2.0, k=10, model="m"):

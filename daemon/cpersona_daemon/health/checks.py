@@ -26,7 +26,7 @@ from ..shared.holders import holders
 from ..storage import backlog, connection, generations, health
 from ..storage import canaries as saved
 from ..storage.database import WAL_KEPT_BYTES
-from ..vectors.local.files import SUFFIXES
+from ..vectors.choice import files_of
 
 CRITICAL, WARN, INFO = "critical", "warn", "info"
 SEVERITIES = (CRITICAL, WARN, INFO)
@@ -311,8 +311,7 @@ def permissions(view: View) -> list[Issue]:
 def open_to_others(ctx: Context) -> list[tuple[str, int]]:
     """Return the store's own files that have bits for others, with their modes."""
     places, out = ctx.places, []
-    indexes = (path + suffix for path in (places.memory_vectors, places.episode_vectors) for suffix in SUFFIXES)
-    beside = (places.lock, places.daemon_json, places.calibration, places.calibration + ".previous", *indexes)
+    beside = (places.lock, places.daemon_json, places.calibration, places.calibration + ".previous", *files_of(places))
     for path in (places.db, places.db + "-wal", places.db + "-shm", *beside):
         try:
             info = os.lstat(path)

@@ -48,7 +48,7 @@ async def _lexical_index(ctx: Context, agent_id: str) -> list[str]:
 
 
 async def _vector_index(ctx: Context, agent_id: str) -> list[str]:
-    await asyncio.to_thread(ctx.vectors.rebuild, ctx.db)
+    await asyncio.to_thread(ctx.vectors.rebuild)
     return ["the vector indexes were rebuilt"]
 
 
@@ -189,7 +189,7 @@ async def reindex(ctx: Context, progress: Progress | None = None) -> dict:
         more = await ctx.db.write(lambda tx, kind=kind: health.merge_postings(tx, kind, True))
         while more:
             more = await ctx.db.write(lambda tx, kind=kind: health.merge_postings(tx, kind, False))
-    await asyncio.to_thread(ctx.vectors.rebuild, ctx.db)
+    await asyncio.to_thread(ctx.vectors.rebuild)
     answer["vectors"] = {name: await ctx.db.read(health.usable_vectors, kind) for kind, name in KINDS}
     answer["listed_for_embedding"] = 0
     if ctx.embedding.mode != "none":

@@ -189,6 +189,8 @@ def _existing(directory: str) -> str:
 
 def permissions(settings: Settings, where: Places) -> Iterator[Finding]:
     """The store's files are ours and closed to others."""
+    from ..vectors.choice import files_of
+
     found = False
     for path in (
         where.db,
@@ -196,8 +198,7 @@ def permissions(settings: Settings, where: Places) -> Iterator[Finding]:
         where.lock,
         where.daemon_json,
         where.calibration,
-        where.memory_vectors,
-        where.episode_vectors,
+        *files_of(where),
         where.spool,
         where.log,
     ):

@@ -160,9 +160,9 @@ class Opening:
         """Load numpy and the index's files, and everything that is imported next, beside the event loop."""
         from ..calibration import file  # noqa: F401
         from ..embedding import backlog, service  # noqa: F401
-        from ..vectors.store import VectorStore
+        from ..vectors import choice
 
-        vectors = VectorStore(self._ctx.places, self._ctx.clock)
+        vectors = choice.backend(self._ctx.settings.vector_search_mode, self._ctx.places, self._ctx.clock)
         self._ctx.db.on_commit = (
             vectors.apply
         )  # nothing is written before all parts are open: no writing method is an early one

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..model.kinds import ref_of
+from ..vectors.backend import QueryVectors, Window
 from .types import Candidate, Query
 
 if TYPE_CHECKING:
@@ -34,12 +35,11 @@ def best_missed(
         return {"ref": ref_of(candidate.rid), "signal": name, "score": score, "threshold": limit}
     if vector is None or query.blank:
         return None
+    asked, window = QueryVectors.one(vector.vector, vector.model), Window(0, bench.settings.max_memories)
     hits = [
         ((kind, hit.id), hit.score)
         for kind in query.scope.kinds
-        for hit in bench.vectors.search(
-            vector.vector, kind, query.scope, 0, bench.settings.max_memories, -1.0, 1, vector.model
-        )
+        for hit in bench.vectors.search(asked, kind, query.scope, window, -1.0, 1)[0]
     ]
     if not hits:
         return None

@@ -15,6 +15,7 @@ from ...model.kinds import EPISODE, MEMORY, Rid
 from ...shared.settings import Settings
 from ...storage import candidates, lexical
 from ...text.terms import parse_query
+from ...vectors.backend import QueryVectors, Window
 from ..exclusion import matcher
 from ..scoring.blend import DEPTH
 from ..types import EPISODE_FTS, FAR, KEYWORD, MEMORY_FTS, NEAR, PART, RECENT, Query, Ranked
@@ -106,10 +107,11 @@ def _vector_lists(
 
 def scan(vectors: Any, query: Query, vector: VectorQuery, start: int, stop: int, k: int) -> list[tuple[Rid, float]]:
     """Scan memories and episodes each over their own window and merge them by similarity, a memory first on ties."""
+    asked, window = QueryVectors.one(vector.vector, vector.model), Window(start, stop)
     found = [
         ((kind, hit.id), hit.score)
         for kind in query.scope.kinds
-        for hit in vectors.search(vector.vector, kind, query.scope, start, stop, vector.floor, k, vector.model)
+        for hit in vectors.search(asked, kind, query.scope, window, vector.floor, k)[0]
     ]
     found.sort(key=lambda pair: -pair[1])
     return found[:k]

@@ -7,8 +7,6 @@ from collections import OrderedDict
 
 import numpy as np
 
-from ...model.instants import created_seconds
-
 NO_VALUE = 0  # the code of None: no text ever gets it
 _PREFIXES_KEPT = 32
 _PAGE_BITS = 12
@@ -92,13 +90,3 @@ class SlotMap:
         if page is None:
             page = self._pages[number] = np.full(_PAGE, -1, np.int32)
         return page
-
-
-def created_column(texts: list[str]) -> np.ndarray:
-    """Return many created_at texts as epoch seconds, int64: ``created_seconds`` of each, quick for the usual form."""
-    if len(texts) > 8 and all(len(text) == 19 and text[10] == " " for text in texts):
-        try:
-            return np.array(texts, "datetime64[s]").astype(np.int64)
-        except ValueError:
-            pass  # one of them only looks like a stamp
-    return np.array([created_seconds(text) for text in texts], np.int64)

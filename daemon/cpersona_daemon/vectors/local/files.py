@@ -30,6 +30,7 @@ import numpy as np
 
 from ...shared.files import opened
 from ...storage.generations import NOTHING, Generation
+from .names import MATRIX, SKETCHES
 from .rows import DamagedRows, row_sums, stretches
 
 VERSION = 3
@@ -61,9 +62,6 @@ ROW = np.dtype(
     ]
 )
 ROW_PACKING = struct.Struct("<qqQQffiiiiii")  # the same, of one row
-MATRIX, SKETCHES, ROWS = "", ".int8", ".rows"  # what each file's name adds to the path of the index
-SUFFIXES = (MATRIX, SKETCHES, ROWS)
-FRESH = ".new"  # what is added to a name by what is to take that name
 _FORMS = {MATRIX: (b"CPSVEC\r\n", np.dtype("<f4")), SKETCHES: (b"CPSCOD\r\n", np.dtype("i1"))}
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -23,25 +23,15 @@ import numpy as np
 from ...model.changes import VectorPut, VectorRows
 from ...model.instants import created_seconds
 from ...storage.generations import NOTHING, Generation
-from .codes import Codes, SlotMap, created_column
-from .files import (
-    FRESH,
-    MATRIX,
-    ROW,
-    ROW_PACKING,
-    ROWS,
-    SKETCHES,
-    SUFFIXES,
-    Batch,
-    Identity,
-    MatrixFile,
-    RowsFile,
-    Unusable,
-)
+from ...storage.vectors import created_column
+from ..cosine import is_usable
+from .codes import Codes, SlotMap
+from .files import ROW, ROW_PACKING, Batch, Identity, MatrixFile, RowsFile, Unusable
 from .held import HeldRows
+from .names import FRESH, MATRIX, ROWS, SKETCHES, SUFFIXES
 from .rows import row_sum, row_sums
 from .sketch import sketch, sketch_one
-from .view import ALIVE, Columns, View, is_usable
+from .view import ALIVE, Columns, View
 
 WRITE_CHUNK = 1024
 _FEW = 4  # changes up to this many are cheaper one by one than as arrays
@@ -233,6 +223,14 @@ class Index:
                 expected = np.frombuffer(b"".join(vectors), "<f4").reshape(len(same), -1)
                 found += compress(ids, (self.view.rows(np.array(slots)) != expected).any(axis=1))
         return found
+
+    def living(self, ids: list[int]) -> tuple[View, np.ndarray] | None:
+        """Return a view and the living slots of ``ids`` in it; None when a commit came in between."""
+        slots = np.array([slot for slot in map(self.slots.get, dict.fromkeys(ids)) if slot >= 0], np.int64)
+        view = self.view
+        if len(slots) and (slots.max() >= view.count or not (view.columns.died[slots] > view.change).all()):
+            return None
+        return view, slots
 
     def verify(self) -> None:
         """Read every living row of both files. Raises DamagedRows."""

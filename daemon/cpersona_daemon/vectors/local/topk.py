@@ -1,9 +1,6 @@
 """Exact top-k: a quick pass with a proven bound, then float64 over what the bound cannot exclude.
 
-A score is the float64 sum of the exact products of two float32 vectors, added in an order that depends on
-the width alone. It is therefore the same whatever the slot, the chunk, the threads or the BLAS.
-
-Contract: contracts.md §3 (floor, order, ties by scan position); quality.md (results equal to the plain exact scan).
+Contract: window.near, vectors.exact.
 """
 
 from __future__ import annotations
@@ -12,10 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..cosine import EXACT_CHUNK, exact
 from .view import View
 
 _READ_BYTES = 1 << 20  # rows read at a time: they stay in the processor's cache until they are multiplied
-_EXACT_CHUNK = 64
 _GROUP = 64
 _UNIT = 2.0**-24
 
@@ -69,8 +66,8 @@ def _leading(scores: np.ndarray, k: int) -> np.ndarray:
 def scored(view: View, slots: np.ndarray, query: np.ndarray) -> np.ndarray:
     """Return the exact scores of the rows at ``slots``, float64, shape (len(slots),). Raises DamagedRows."""
     scores = np.empty(len(slots), np.float64)
-    for at in range(0, len(slots), _EXACT_CHUNK):
-        scores[at : at + _EXACT_CHUNK] = exact(view.rows(slots[at : at + _EXACT_CHUNK]), query)
+    for at in range(0, len(slots), EXACT_CHUNK):
+        scores[at : at + EXACT_CHUNK] = exact(view.rows(slots[at : at + EXACT_CHUNK]), query)
     return scores
 
 
@@ -87,14 +84,3 @@ def float32_scan(view: View, slots: np.ndarray, query: np.ndarray) -> tuple[np.n
     reach = (width + 2) * _UNIT
     norm = float(np.sqrt(np.dot(query.astype(np.float64), query.astype(np.float64)))) * view.max_norm
     return scores, reach / (1 - reach) * norm * 1.001 + 1e-30
-
-
-def exact(rows: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """Return the exact scores of rows of shape (n, len(query)), float64, shape (n,)."""
-    wide = query.astype(np.float64)
-    scores = np.empty(len(rows), np.float64)
-    for at in range(0, len(rows), _EXACT_CHUNK):
-        part = rows[at : at + _EXACT_CHUNK].astype(np.float64, order="C")
-        part *= wide
-        scores[at : at + _EXACT_CHUNK] = part.sum(axis=1)
-    return scores

@@ -12,6 +12,7 @@ import numpy as np
 from .codes import Codes
 from .files import ROW, MatrixFile
 from .held import HeldRows
+from .rows import as_slice
 
 ALIVE = np.uint32(0xFFFFFFFF)
 
@@ -66,7 +67,15 @@ class View:
         """Return the float32 rows at ``slots``, (n, width), read anew and found to have their sums. Raises DamagedRows."""
         return self.matrix.read(slots, self.columns.sum[slots])[:, : self.width]
 
-
-def is_usable(vector: np.ndarray) -> bool:
-    """Say whether a stored vector counts: finite and not zero."""
-    return bool(np.isfinite(vector).all() and vector.any())
+    def comparable(self, slots: np.ndarray, model: str) -> np.ndarray:
+        """Return those of the slots that have the matrix's width, and a model that is the same or unknown on either side."""
+        if len(self.widths) > 1:
+            slots = slots[self.columns.width[as_slice(slots)] == self.width]
+        known = (
+            {code for code in map(self.codes.find, (model, "")) if code is not None} if model else self.models.keys()
+        )
+        if self.models.keys() <= known:
+            return slots
+        allowed = np.zeros(len(self.codes), bool)
+        allowed[list(known)] = True
+        return slots[allowed[self.columns.model[as_slice(slots)]]]

@@ -1,0 +1,89 @@
+"""The plain scan of the database as a decorator: whatever an engine cannot answer is answered all the same.
+
+It is slower and never different. Engines therefore may be missing, behind, damaged or down without anyone who asks
+having to know.
+
+Contract: vectors.exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..model.changes import Change
+from ..model.kinds import Kind, Rid
+from ..model.scope import Scope
+from ..storage import vectors as rows
+from ..storage.database import Database
+from ..storage.generations import Generation
+from . import plain
+from .backend import Background, Capabilities, Hit, NoAnswer, QueryVectors, VectorBackend, Window
+
+
+class WithFallback:
+    """A VectorBackend that asks another one, and the database where that one has no answer."""
+
+    def __init__(self, engine: VectorBackend):
+        self.engine = engine
+        self._db_path = ""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.engine.capabilities
+
+    def open(self, db: Database, background: bool = False) -> None:
+        self._db_path = db.path
+        self.engine.open(db, background)
+
+    def close(self) -> None:
+        self.engine.close()
+
+    def search(
+        self, queries: QueryVectors, kind: Kind, scope: Scope, window: Window, floor: float, k: int
+    ) -> list[list[Hit]]:
+        try:
+            return self.engine.search(queries, kind, scope, window, floor, k)
+        except NoAnswer:
+            with rows.reader(self._db_path) as conn:
+                return plain.search(conn, queries, kind, scope, window, floor, k)
+
+    def cosines(self, query: np.ndarray, rids: Iterable[Rid], model: str) -> dict[Rid, float]:
+        wanted = list(rids)
+        try:
+            return self.engine.cosines(query, wanted, model)
+        except NoAnswer:
+            with rows.reader(self._db_path) as conn:
+                return plain.cosines(conn, query, wanted, model)
+
+    def rows_of(self, rids: Iterable[Rid], width: int, model: str) -> tuple[list[Rid], np.ndarray]:
+        wanted = list(rids)
+        try:
+            return self.engine.rows_of(wanted, width, model)
+        except NoAnswer:
+            with rows.reader(self._db_path) as conn:
+                return plain.rows_of(conn, wanted, width, model)
+
+    def background(self, scope: Scope, window_rows: int, width: int, model: str, size: int = 256) -> Background | None:
+        try:
+            return self.engine.background(scope, window_rows, width, model, size)
+        except NoAnswer:
+            with rows.reader(self._db_path) as conn:
+                return plain.background(conn, scope, window_rows, width, model, size)
+
+    def apply(self, changes: list[Change], reached: Generation) -> None:
+        self.engine.apply(changes, reached)
+
+    def rebuild(self) -> None:
+        self.engine.rebuild()
+
+    def wait(self) -> None:
+        self.engine.wait()
+
+    def differing(self, kind: Kind) -> list[int] | None:
+        return self.engine.differing(kind)
+
+    def status(self) -> dict[Kind, dict[str, Any]]:
+        return self.engine.status()
