@@ -14,6 +14,7 @@ from cpersona_daemon.associations.traverse import traverse
 from cpersona_daemon.context import Context
 from cpersona_daemon.life import lifecycle
 from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall.pipeline import recall
@@ -59,7 +60,7 @@ class World:
         def job(tx) -> int:
             memory_id = memories.insert(tx, memories.NewMemory(agent, content, **fields))
             if vector is not None:
-                backlog.attach_vector(tx, MEMORY, memory_id, "", np.array(vector, np.float32))
+                backlog.attach_vector(tx, MEMORY, memory_id, Embedded(np.array(vector, np.float32), ""))
             return memory_id
 
         return await self.ctx.db.write(job)

@@ -13,6 +13,7 @@ from cpersona_daemon.context import Context
 from cpersona_daemon.embedding.backlog import BacklogWorker
 from cpersona_daemon.embedding.service import EmbeddingService
 from cpersona_daemon.life.status import Status
+from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.instants import iso_now
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.rpc.access import AccessList
@@ -97,7 +98,7 @@ def insert(ctx: Context, agent: str, rows: list[tuple[str, float, np.ndarray | N
         for text, instant, vector in rows:
             ids.append(memories.insert(tx, NewMemory(agent, text, timestamp=iso_now(instant))))
             if vector is not None:
-                backlog.attach_vector(tx, MEMORY, ids[-1], model, vector)
+                backlog.attach_vector(tx, MEMORY, ids[-1], Embedded(vector, model))
         return ids
 
     return ctx.db.write_now(job)

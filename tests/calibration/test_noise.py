@@ -13,8 +13,9 @@ from measured_store import START, WIDTH, bursts, insert
 
 from cpersona_daemon.calibration import noise
 from cpersona_daemon.calibration.run import Plan, _recalibrate, calibrate, set_precision
-from cpersona_daemon.embedding.values import Embedded, Profile, Questions
+from cpersona_daemon.embedding.values import Profile, Questions
 from cpersona_daemon.errors import Refused
+from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall import pipeline
 from cpersona_daemon.recall.scoring import blend
@@ -133,7 +134,7 @@ async def sizes_by_precision(ctx, questions):
         await set_precision(ctx, ctx.settings, "kit", precision)
         for n, vector in enumerate(questions):
             query = Query(f"harbour lantern {n}", Scope("kit"), 1000, count_recalls=False)
-            asked = pipeline._vector_query(ctx, ctx.settings, query, Embedded(vector, ctx.embedding.identity))
+            asked = pipeline._vector_query(ctx, ctx.settings, query, Embedded(vector, ctx.embedding.model.identity))
             result = await ctx.db.read(pipeline._run, pipeline._bench(ctx, ctx.settings, query), asked, query)
             admitted.setdefault(n, []).append({row.ref for row in result.rows})
     assert all(strict <= balanced <= lenient for strict, balanced, lenient in admitted.values())

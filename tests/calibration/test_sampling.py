@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 from measured_store import WIDTH, bursts, insert
 
+from cpersona_daemon.model.identity import VectorModel
 from cpersona_daemon.storage import calibration as rows
-from cpersona_daemon.storage.calibration import Fit
 
-ANY = Fit("", None)
+ANY = VectorModel("", None)
 
 
-def drawn(ctx, agent: str, size: int, fit: Fit = ANY, *seed: object) -> list[int]:
+def drawn(ctx, agent: str, size: int, fit: VectorModel = ANY, *seed: object) -> list[int]:
     return [
         r.id for r in ctx.db.read_now(lambda conn: rows.sample(conn, rows.memory_ids(conn, agent), size, fit, *seed))
     ]
@@ -49,9 +49,9 @@ def test_rows_of_another_model_are_left_out_and_an_unknown_model_fits_any(in_sto
         first = insert(ctx, "kit", bursts(2, 10), model="m1")
         insert(ctx, "kit", [(t + " again", i, v) for t, i, v in bursts(2, 10, seed=9)], model="m2")
         unknown = insert(ctx, "kit", [(t + " once more", i, v) for t, i, v in bursts(1, 10, seed=10)], model="")
-        assert sorted(drawn(ctx, "kit", 500, Fit("m1", WIDTH))) == first + unknown
-        assert len(drawn(ctx, "kit", 500, Fit("", WIDTH))) == 50
-        assert drawn(ctx, "kit", 500, Fit("m1", WIDTH + 1)) == []
+        assert sorted(drawn(ctx, "kit", 500, VectorModel("m1", WIDTH))) == first + unknown
+        assert len(drawn(ctx, "kit", 500, VectorModel("", WIDTH))) == 50
+        assert drawn(ctx, "kit", 500, VectorModel("m1", WIDTH + 1)) == []
 
     in_store(body)
 

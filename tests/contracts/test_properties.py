@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_kit import Store, opened_store
 
+from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.storage import backlog, episodes, memories
 
@@ -97,7 +98,7 @@ class World:
                 tx, episodes.NewEpisode(agent, text, start_time=timestamp or None, end_time=timestamp or None, **axes)
             )
         if row.cosine is not None:
-            backlog.attach_vector(tx, row.kind, row_id, "kit", np.array(at_cosine(row.cosine), np.float32))
+            backlog.attach_vector(tx, row.kind, row_id, Embedded(np.array(at_cosine(row.cosine), np.float32), "kit"))
         return f"{row.kind}:{row_id}"
 
     def visible(self, ref: str, project_id: str | None = None, channel: str = "", source_id: str = "") -> bool:

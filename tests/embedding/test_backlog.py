@@ -13,6 +13,7 @@ from cpersona_daemon.embedding.service import EmbeddingService
 from cpersona_daemon.embedding.turns import QUESTION
 from cpersona_daemon.model.changes import VectorPut
 from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.storage import backlog, episodes, memories
 from cpersona_daemon.storage.database import Database
@@ -323,7 +324,9 @@ def test_the_remembered_width_follows_a_model_that_is_surely_another(db):
     row = put_memory(db, "text")
 
     def attach(model, width):
-        db.write_now(lambda tx: backlog.attach_vector(tx, MEMORY, row, model, np.ones(width, dtype=np.float32)))
+        db.write_now(
+            lambda tx: backlog.attach_vector(tx, MEMORY, row, Embedded(np.ones(width, dtype=np.float32), model))
+        )
         return db.read_now(backlog.known_width)
 
     assert attach("builtin:x:1", 896) == ("builtin:x:1", 896)

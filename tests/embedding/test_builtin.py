@@ -233,7 +233,7 @@ def test_an_idle_model_is_dropped_and_the_next_query_brings_it_back(make_setting
     async def run():
         service = EmbeddingService(make_settings("builtin"), SystemClock(), idle_seconds=0.01)
         service.start()
-        assert (service.state, service.dimension, service.profile.admission) == ("loading", 896, 0.26)
+        assert (service.state, service.model.dimension, service.profile.admission) == ("loading", 896, 0.26)
         first = await service.embed_query("hello", 30.0)
         assert service.state == "ready"
         async with asyncio.timeout(30):

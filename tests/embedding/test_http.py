@@ -26,7 +26,7 @@ def test_vectors_arrive_as_float32_rows_of_unit_length(embedder, embed_service):
     batch = embedder.embed(["a", "b"])
     assert batch.vectors.dtype == np.float32
     assert np.allclose(batch.vectors, [[0.6, 0.8], [0, -1]])
-    assert embedder.dimension == 2
+    assert embedder.model.dimension == 2
 
 
 def test_at_most_32_texts_travel_in_one_request(embedder, embed_service):
@@ -60,11 +60,11 @@ def test_text_of_any_kind_arrives_as_it_was(embedder, embed_service):
 
 
 def test_the_identity_is_the_model_that_the_service_names(embedder, embed_service):
-    assert embedder.identity == ""
+    assert embedder.model.identity == ""
     assert embedder.embed(["a"]).model == ""
     embed_service.model = "e5-small"
     assert embedder.embed(["a"]).model == "e5-small"
-    assert embedder.identity == "e5-small"
+    assert embedder.model.identity == "e5-small"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_an_answer_that_is_not_two_vectors_is_refused_whole(embedder, embed_serv
     embed_service.say(body)
     with pytest.raises(EmbeddingFailure):
         embedder.embed(["a", "b"])
-    assert embedder.dimension is None
+    assert embedder.model.dimension is None
 
 
 def test_very_large_and_very_small_numbers_still_make_unit_vectors(embedder, embed_service):

@@ -53,15 +53,9 @@ def test_without_an_embedder_a_query_has_no_vector_and_the_advisory_is_a_hint(ma
     async def run():
         service = EmbeddingService(make_settings("none"), held_clock)
         service.start()
-        assert (service.mode, service.state, service.identity, service.dimension, service.profile) == (
-            "none",
-            "off",
-            "",
-            None,
-            None,
-        )
+        assert (service.mode, service.state, *service.model, service.profile) == ("none", "off", "", None, None)
         assert await service.embed_query("a", 1.0) is None
-        await fails(service.embed_texts(["a"]))
+        await fails(service.embed_documents(["a"]))
         assert service.advice().severity == "hint"
         await service.close()
 
@@ -78,9 +72,9 @@ def test_a_query_and_documents_become_unit_rows(make_settings, embed_service, he
         assert (service.mode, service.state) == ("http", "ready")
         query = (await service.embed_query("a", 1.0)).vector
         assert query.dtype == np.float32 and query.shape == (8,)
-        rows = await service.embed_texts(["a"] * 70)
+        rows, _ = await service.embed_documents(["a"] * 70)
         assert rows.shape == (70, 8) and np.array_equal(rows[69], query)
-        assert (await service.embed_texts([])).shape == (0, 8)
+        assert (await service.embed_documents([])).vectors.shape == (0, 8)
 
     served(make_settings, embed_service, held_clock, test)
 
@@ -157,7 +151,7 @@ def test_failed_documents_are_no_failed_queries(make_settings, embed_service, he
     async def test(service):
         embed_service.say(b"", 500)
         for _ in range(3):
-            await fails(service.embed_texts(["a"]))
+            await fails(service.embed_documents(["a"]))
         assert service.advice(await failure_of(service.embed_query("a", 1.0))).severity == "hint"
 
     served(make_settings, embed_service, held_clock, test)
@@ -166,14 +160,14 @@ def test_failed_documents_are_no_failed_queries(make_settings, embed_service, he
 def test_a_query_is_answered_while_documents_wait_for_theirs(make_settings, embed_service, held_clock):
     async def test(service):
         embed_service.gate.clear()
-        documents = asyncio.ensure_future(service.embed_texts(["slow"]))
+        documents = asyncio.ensure_future(service.embed_documents(["slow"]))
         await asyncio.get_running_loop().run_in_executor(None, embed_service.entered.wait, 20)
         query = asyncio.ensure_future(service.embed_query("quick", 1.0))
         while len(embed_service.asked) < 2:
             await asyncio.sleep(0.001)
         assert not documents.done()
         embed_service.gate.set()
-        assert (await query).vector.shape == (8,) and (await documents).shape == (1, 8)
+        assert (await query).vector.shape == (8,) and (await documents).vectors.shape == (1, 8)
 
     served(make_settings, embed_service, held_clock, test)
 
@@ -251,9 +245,9 @@ def test_where_rows_being_stored_would_wait_for_each_other_it_is_said(make_setti
             return embed_service.good(texts)
 
         embed_service.answer = slow
-        await service.embed_texts(["one"])
+        await service.embed_documents(["one"])
         assert not service.crowded
-        stored = [asyncio.ensure_future(service.embed_texts([f"{n}"])) for n in range(6)]
+        stored = [asyncio.ensure_future(service.embed_documents([f"{n}"])) for n in range(6)]
         await asyncio.sleep(0)
         assert service.crowded
         await asyncio.gather(*stored)
@@ -290,14 +284,14 @@ def test_a_model_that_cannot_be_loaded_is_a_fault_at_once_and_is_tried_again_aft
         gone = Parts(*(str(tmp_path / name) for name in ("model", "vocabulary", "weights", "pieces")))
         service = EmbeddingService(make_settings("builtin"), held_clock, BuiltinEmbedder(gone))
         service.start()
-        assert service.state == "loading" and service.dimension == 896
+        assert service.state == "loading" and service.model.dimension == 896
         early = await failure_of(service.embed_query("a", 0.0))
         assert "still loading" in str(early) and service.advice(early).severity == "hint"
         late = await failure_of(service.embed_query("a", 20.0))
         assert "is missing" in str(late) and service.state == "failed" and "is missing" in service.problem
         advice = service.advice(late)
         assert advice.severity == "fault" and "model" in advice.evidence
-        await fails(service.embed_texts(["a"]))
+        await fails(service.embed_documents(["a"]))
         assert service.state == "failed"
         held_clock.seconds += RETRY_LOAD_SECONDS
         assert "still loading" in await fails(service.embed_query("a", 0.0))

@@ -153,7 +153,7 @@ def test_vectors_of_another_width_or_model_are_found_and_listed_again(make_house
         memory("x", embedding_b64=b64(1, 0), embedding_model=""),
         memory("y", embedding_b64=b64(0, 1, 0), embedding_model=""),
     )
-    if house.ctx.embedding.dimension is None:
+    if house.ctx.embedding.model.dimension is None:
         assert found(house, "foreign_vectors") == ("healthy", [])
         return
     assert found(house, "foreign_vectors") == ("degraded", [("warn", 1)])

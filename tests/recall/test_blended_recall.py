@@ -12,6 +12,7 @@ import pytest
 
 from cpersona_daemon.embedding.values import Part, Profile
 from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.instants import iso_now
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
@@ -70,7 +71,7 @@ class House:
                     )
                 )
                 if vector is not None:
-                    backlog.attach_vector(tx, MEMORY, ids[-1], "m", vector)
+                    backlog.attach_vector(tx, MEMORY, ids[-1], Embedded(vector, "m"))
             return ids
 
         return [f"mem:{i}" for i in self.db.write_now(job)]

@@ -13,6 +13,7 @@ from words_kit import MODES, WordStore
 
 from cpersona_daemon.life.lifecycle import close_context, open_context
 from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall import pipeline
@@ -254,12 +255,12 @@ def test_with_the_builtin_embedder_names_with_j_come_first_as_names_without_do(t
         ctx = await open_context(settings, places(settings, {"HOME": str(tmp_path)}), SystemClock())
         try:
             texts = {name: f"{name} {DEEDS[n % len(DEEDS)]}" for n, name in enumerate(WITH_J + WITHOUT_J)}
-            vectors = await ctx.embedding.embed_texts(list(texts.values()), 60.0)
-            identity = ctx.embedding.identity
+            vectors, model = await ctx.embedding.embed_documents(list(texts.values()), 60.0)
 
             def write(tx):
                 for text, vector in zip(texts.values(), vectors, strict=True):
-                    backlog.attach_vector(tx, MEMORY, memories.insert(tx, NewMemory("kit", text)), identity, vector)
+                    row = memories.insert(tx, NewMemory("kit", text))
+                    backlog.attach_vector(tx, MEMORY, row, Embedded(vector, model))
 
             await ctx.db.write(write)
             found = {

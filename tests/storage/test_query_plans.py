@@ -14,6 +14,7 @@ import apsw
 import numpy as np
 import pytest
 
+from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import (
@@ -258,7 +259,7 @@ def test_writing_a_row_with_its_vector_and_postings_costs_the_row_alone(store):
     def write(tx):
         row = memories.insert(tx, NewMemory("kit", "a fresh text", msg_id="fresh"))
         backlog.enqueue(tx, MEMORY, row)
-        backlog.attach_vector(tx, MEMORY, row, "m", np.ones(4, "<f4") / 2)
+        backlog.attach_vector(tx, MEMORY, row, Embedded(np.ones(4, "<f4") / 2, "m"))
         memories.replace_content(tx, row, "another text")
         memories.set_locked(tx, row, True)
         memories.bump_recalls(tx, [row, 5, 6])

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import backlog, episodes, memories, schema, vector_counts
@@ -94,7 +95,7 @@ def test_the_counts_equal_what_the_tables_hold_after_any_writes(steps):
                 episodes.insert(tx, NewEpisode(agent, f"text {number}", "", project, channel))
         elif what == "embed":
             kind, row_id, width, model = given
-            backlog.attach_vector(tx, kind, row_id, model, np.ones(width, np.float32))
+            backlog.attach_vector(tx, kind, row_id, Embedded(np.ones(width, np.float32), model))
         elif (
             what == "list"
             and conn.execute(
@@ -156,6 +157,6 @@ def test_an_earlier_database_is_counted_when_it_is_migrated(old):
     tx = Transaction(old, 0.0)
     backlog.forget_missing(tx)
     for row_id in range(1, 20):
-        backlog.attach_vector(tx, MEMORY, row_id, "m", np.ones(2, np.float32))
+        backlog.attach_vector(tx, MEMORY, row_id, Embedded(np.ones(2, np.float32), "m"))
         memories.delete(tx, row_id + 20)
     assert_counts_are_true(old)

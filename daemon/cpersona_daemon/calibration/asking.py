@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-import numpy as np
-
 from ..context import Context
+from ..model.identity import Embedded
 from ..model.kinds import Rid
 from ..recall import pipeline
 from ..recall.types import Candidate, Query
@@ -21,14 +20,14 @@ QUERIES_AT_ONCE = 2  # of four readers: the others stay free for requests
 
 
 async def ask(
-    ctx: Context, settings: Settings, queries: Sequence[tuple[Query, np.ndarray | None]]
+    ctx: Context, settings: Settings, queries: Sequence[tuple[Query, Embedded | None]]
 ) -> list[list[Candidate]]:
     """Put queries, each with its vector, to the live pipeline and return the rows that each found."""
     free = asyncio.Semaphore(QUERIES_AT_ONCE)
 
-    async def one(query: Query, vector: np.ndarray | None) -> list[Candidate]:
+    async def one(query: Query, made: Embedded | None) -> list[Candidate]:
         async with free:
-            return [c for c in await pipeline.candidates(ctx, settings, query, vector=vector) if not c.is_profile]
+            return [c for c in await pipeline.candidates(ctx, settings, query, made) if not c.is_profile]
 
     try:
         async with asyncio.TaskGroup() as group:

@@ -18,6 +18,7 @@ import numpy as np
 from ..context import Context
 from ..embedding.values import Questions
 from ..errors import EmbeddingFailure
+from ..model.identity import Embedded
 from ..model.kinds import MEMORY, Rid
 from ..model.scope import Scope
 from ..recall.scoring import blend
@@ -75,25 +76,29 @@ def best_unrelated(
 
 
 async def gate_of(
-    ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]], rows: int
+    ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]], rows: int, model: str
 ) -> float | None:
-    """Return the gate measured on an agent's store of ``rows`` memories; ``openings`` are some of them with their first words."""
+    """Return the gate measured on an agent's store of ``rows`` memories; ``openings`` are some of them with their first words.
+
+    ``model`` is the one at work when the store was read: the embedder's questions and the memories' vectors are of it.
+    """
     profile = ctx.embedding.profile
     if profile is not None and profile.questions is not None:
-        return gate_from(await _asked(ctx, settings, agent, profile.questions), rows, True)
-    return gate_from(await _openings(ctx, settings, agent, openings), rows, False)
+        return gate_from(await _asked(ctx, settings, agent, profile.questions, model), rows, True)
+    return gate_from(await _openings(ctx, settings, agent, openings, model), rows, False)
 
 
-async def _asked(ctx: Context, settings: Settings, agent: str, questions: Questions) -> float:
-    return noise_of_questions(await ask(ctx, settings, _queries(agent, questions.texts, questions.vectors)))
+async def _asked(ctx: Context, settings: Settings, agent: str, questions: Questions, model: str) -> float:
+    vectors = [Embedded(vector, model) for vector in questions.vectors]
+    return noise_of_questions(await ask(ctx, settings, _queries(agent, questions.texts, vectors)))
 
 
 async def _openings(
-    ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]]
+    ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]], model: str
 ) -> float | None:
     asked = [row for row, text in openings if text]
     texts = [text for _, text in openings if text]
-    vectors = await _embedded(ctx, texts, asked)
+    vectors = await _embedded(ctx, texts, asked, model)
     found = await ask(ctx, settings, _queries(agent, texts, vectors))
     instants = await instants_of(ctx, found)
     window = settings.calibrate_temporal_window_min * 60
@@ -101,18 +106,19 @@ async def _openings(
 
 
 def _queries(
-    agent: str, texts: Sequence[str], vectors: Sequence[np.ndarray | None]
-) -> list[tuple[Query, np.ndarray | None]]:
+    agent: str, texts: Sequence[str], vectors: Sequence[Embedded | None]
+) -> list[tuple[Query, Embedded | None]]:
     return [
         (Query(text, Scope(agent), 1, count_recalls=False), vector) for text, vector in zip(texts, vectors, strict=True)
     ]
 
 
-async def _embedded(ctx: Context, texts: list[str], rows: Sequence[Sampled]) -> list[np.ndarray | None]:
+async def _embedded(ctx: Context, texts: list[str], rows: Sequence[Sampled], model: str) -> Sequence[Embedded | None]:
     """Return a vector for each text; that of its whole memory while the embedder does not answer."""
-    if ctx.embedding.mode == "none":
+    if not ctx.embedding.enabled:
         return [None] * len(texts)
     try:
-        return list(await ctx.embedding.embed_texts(texts))
+        made = await ctx.embedding.embed_documents(texts)
     except EmbeddingFailure:
-        return [row.vector for row in rows]
+        return [Embedded(row.vector, model) for row in rows]
+    return [Embedded(vector, made.model) for vector in made.vectors]

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..context import Context
 from ..errors import CPersonaError, EmbeddingFailure, Refused
+from ..model.identity import Embedded, VectorModel
 from ..model.kinds import MEMORY, Rid
 from ..model.scope import Scope
 from ..recall.scoring import blend
@@ -25,7 +26,7 @@ from ..recall.types import Candidate, Query
 from ..shared.settings import Settings
 from ..storage import calibration as rows
 from ..storage import memories
-from ..storage.calibration import Fit, Sampled
+from ..storage.calibration import Sampled
 from . import measure, noise
 from .asking import ask, instants_of, near
 from .file import BALANCED, BETAS, EVERY_AGENT, Measured, Threshold, scoring_version
@@ -107,14 +108,16 @@ async def _calibrate(
 ) -> dict:
     agent, book = plan.agent_id, ctx.calibration
     forgets = book.forgets(agent)
-    drawn = await ctx.db.read(_draw, plan, Fit(ctx.embedding.identity, ctx.embedding.dimension), settings)
+    # Told once: a service may be another model by the time that its former vectors are measured.
+    at_work = ctx.embedding.model
+    drawn = await ctx.db.read(_draw, plan, at_work, settings)
     if len(drawn.sample) < LEAST_SAMPLE:
         whose = f"agent {agent!r} has" if agent else "the store has"
         raise Refused(f"{whose} {len(drawn.sample)} embedded memories to sample; a calibration needs {LEAST_SAMPLE}")
     value, proxy = await asyncio.to_thread(_threshold, drawn, plan, settings)
     threshold = Threshold(value, plan.method, plan.sample_size, plan.percentile, plan.z_factor)
-    model, version = ctx.embedding.identity, scoring_version(ctx.settings)
-    dimension = ctx.embedding.dimension or len(drawn.sample[0].vector)
+    model, version = at_work.identity, scoring_version(ctx.settings)
+    dimension = at_work.dimension or len(drawn.sample[0].vector)
 
     def measured(held: Measured) -> Measured:
         return beta(held.for_model(model, dimension, version)).with_threshold(agent, threshold, drawn.rows)
@@ -122,7 +125,7 @@ async def _calibrate(
     # The queries run against the threshold just measured, not the one in force: the same store then gives the same gates.
     trial = measured(book.current)
     signals = LEGACY_SIGNALS if _legacy(settings) else SIGNALS[settings.recall_mode]
-    gates = await _gates(replace(ctx, calibration=trial), settings, agent, signals, drawn) if agent else {}
+    gates = await _gates(replace(ctx, calibration=trial), settings, agent, signals, drawn, model) if agent else {}
 
     def keep(held: Measured) -> Measured:
         if book.forgets(agent) != forgets:
@@ -158,7 +161,7 @@ def _legacy(settings: Settings) -> bool:
 
 def in_force(ctx: Context, settings: Settings, agent: str) -> float:
     """Return the threshold measured so far, else the one declared by the embedder, else the setting."""
-    found = ctx.calibration.threshold(agent, ctx.embedding.identity)
+    found = ctx.calibration.threshold(agent, ctx.embedding.model.identity)
     if found is not None:
         return found
     profile = ctx.embedding.profile
@@ -174,12 +177,13 @@ def gates_in_force(ctx: Context, settings: Settings, agent: str) -> dict[str, fl
     mode, book = settings.recall_mode, ctx.calibration
     shipped = {"blend": blend.GATE} if agent and mode == "blend" and not _legacy(settings) else {}
     found = {
-        signal: book.gate(agent, mode, signal, ctx.embedding.identity) for signal in (*SIGNALS[mode], *LEGACY_SIGNALS)
+        signal: book.gate(agent, mode, signal, ctx.embedding.model.identity)
+        for signal in (*SIGNALS[mode], *LEGACY_SIGNALS)
     }
     return shipped | {signal: value for signal, value in found.items() if value is not None}
 
 
-def _draw(conn: apsw.Connection, plan: Plan, fit: Fit, settings: Settings) -> _Drawn:
+def _draw(conn: apsw.Connection, plan: Plan, fit: VectorModel, settings: Settings) -> _Drawn:
     """Read everything that a calibration looks at in one snapshot. The seed follows from the agent and its row count."""
     agent = plan.agent_id
     ids = rows.memory_ids(conn, agent)
@@ -187,10 +191,10 @@ def _draw(conn: apsw.Connection, plan: Plan, fit: Fit, settings: Settings) -> _D
     if len(sample) < LEAST_SAMPLE:
         return _Drawn(sample, [], [], {}, len(ids))
     # The first draw settles the width where the embedder does not know it yet.
-    fit = Fit(fit.model, len(sample[0].vector))
+    fit = VectorModel(fit.identity, len(sample[0].vector))
     window = settings.calibrate_temporal_window_min * 60
     pairs = rows.next_in_time(conn, sample, window) if plan.method == SEPARATION else []
-    pairs = [(a, b) for a, b in pairs if fit.takes(b)]
+    pairs = [(a, b) for a, b in pairs if fit.fits(b.model, len(b.vector))]
     draws: list[list[Sampled]] = []
     if agent:
         queries = settings.fused_gate_sample_queries
@@ -227,12 +231,12 @@ def _threshold(drawn: _Drawn, plan: Plan, settings: Settings) -> tuple[float, st
 
 
 async def _gates(
-    ctx: Context, settings: Settings, agent: str, signals: tuple[str, ...], drawn: _Drawn
+    ctx: Context, settings: Settings, agent: str, signals: tuple[str, ...], drawn: _Drawn, model: str
 ) -> dict[str, float]:
     """Return the gate of each signal that has scores enough, by running the drawn memories as queries."""
     if signals == SIGNALS["blend"]:
         openings = [(row, opening_words(drawn.texts.get(row.id, ""))) for row in drawn.draws[0]]
-        measured = await noise.gate_of(ctx, settings, agent, openings, drawn.rows)
+        measured = await noise.gate_of(ctx, settings, agent, openings, drawn.rows, model)
         return {} if measured is None else {"blend": measured}
     asked = {row.id: row for draw in drawn.draws for row in draw if drawn.texts.get(row.id, "").strip()}
     # The vector that the row was stored with is the query's vector, so nothing is embedded again.
@@ -240,7 +244,7 @@ async def _gates(
     queries = [
         (
             Query(opening_words(drawn.texts[row.id]), Scope(agent), QUERY_DEPTH, count_recalls=False),
-            None if ctx.embedding.mode == "none" else row.vector,
+            Embedded(row.vector, model) if ctx.embedding.enabled else None,
         )
         for row in asked.values()
     ]
@@ -377,12 +381,12 @@ async def recalibrate_if_stale(ctx: Context) -> None:
     settings = ctx.settings
     if ctx.calibration.problem:
         ctx.status.warn(ctx.calibration.problem)
-    if not settings.calibrate_on_model_change or ctx.embedding.mode == "none":
+    if not settings.calibrate_on_model_change or not ctx.embedding.enabled:
         return
     try:
-        if ctx.embedding.dimension is None and (ctx.calibration.exists or await ctx.db.read(rows.agents)):
+        if ctx.embedding.model.dimension is None and (ctx.calibration.exists or await ctx.db.read(rows.agents)):
             # A service tells its model only with an answer.
-            await ctx.embedding.embed_texts(["calibration"])
+            await ctx.embedding.embed_documents(["calibration"])
         await _recalibrate(ctx, settings)
     except EmbeddingFailure as error:
         ctx.status.warn(f"calibration at start was left out, the embedder does not answer: {error}")
@@ -391,7 +395,7 @@ async def recalibrate_if_stale(ctx: Context) -> None:
 
 
 async def _recalibrate(ctx: Context, settings: Settings) -> None:
-    model, dimension, version = ctx.embedding.identity, ctx.embedding.dimension, scoring_version(settings)
+    (model, dimension), version = ctx.embedding.model, scoring_version(settings)
     before = ctx.calibration.current
     agents = await ctx.db.read(rows.agents)
     if ctx.calibration.stale(model, dimension, version):

@@ -15,6 +15,7 @@ from typing import Any
 
 import apsw
 
+from ..model.identity import Embedded
 from ..storage import backlog as rows
 from ..storage.backlog import Waiting
 from ..storage.database import Database
@@ -55,7 +56,7 @@ class BacklogWorker:
 
     def start(self) -> None:
         """Begin work on what is listed; under mode none, and where nothing can be written, there is nothing to do, ever."""
-        if self._service.mode == "none" or self._db.read_only:
+        if not self._service.enabled or self._db.read_only:
             self._drained.set()
             return
         known = self._db.read_now(rows.known_width)
@@ -153,7 +154,7 @@ class BacklogWorker:
 
         def attach(tx: Transaction) -> int:
             return sum(
-                rows.attach_vector(tx, row.kind, row.id, answer.model, vector, row.origin)
+                rows.attach_vector(tx, row.kind, row.id, Embedded(vector, answer.model), row.origin)
                 for row, vector in zip(batch, answer.vectors, strict=True)
             )
 

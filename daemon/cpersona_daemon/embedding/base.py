@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import EmbeddingFailure
+from ..model.identity import VectorModel
 from .turns import Piece, at_once
 from .values import Batch, Profile
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 class Embedder(Protocol):
     """Turns texts into unit vectors. Calls block, and several threads may call ``embed`` at once.
 
-    ``identity`` names the model and its version, '' when unknown. ``dimension`` is None until known.
     ``resident`` says whether there is a model in memory that takes time to load. ``slice_size`` is the
     number of texts of one call that answers soon; ``query_threads`` how many queries may be under way.
     """
@@ -30,10 +30,8 @@ class Embedder(Protocol):
     query_threads: int
 
     @property
-    def identity(self) -> str: ...
-
-    @property
-    def dimension(self) -> int | None: ...
+    def model(self) -> VectorModel:
+        """Which model answers, and how wide its vectors are; of a service, those of its latest answer."""
 
     def expect(self, model: str, dimension: int) -> None:
         """Learn what the database's vectors are, so that an answer of another width can be refused."""

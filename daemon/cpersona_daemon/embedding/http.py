@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 
 from ..errors import EmbeddingFailure
-from ..model.identity import may_change_width
+from ..model.identity import VectorModel, may_change_width
 from .address import checked
 from .base import unit_rows
 from .turns import Piece, at_once
@@ -72,15 +72,11 @@ class HttpEmbedder:
         self._busy: set[http.client.HTTPConnection] = set()
         self._generation = 0
         self._known: tuple[str, int] | None = None
-        self._identity, self._dimension = "", None
+        self._model = VectorModel("", None)
 
     @property
-    def identity(self) -> str:
-        return self._identity
-
-    @property
-    def dimension(self) -> int | None:
-        return self._dimension
+    def model(self) -> VectorModel:
+        return self._model
 
     def expect(self, model: str, dimension: int) -> None:
         """Refuse from now on answers of another width, unless they are certainly another model's."""
@@ -118,7 +114,8 @@ class HttpEmbedder:
             rows.append(part)
             model = answered
         if not rows:
-            return Batch(np.empty((0, self._dimension or 0), dtype=np.float32), self._identity)
+            identity, width = self._model
+            return Batch(np.empty((0, width or 0), dtype=np.float32), identity)
         return Batch(np.concatenate(rows), model or "")
 
     # -- one request
@@ -154,7 +151,7 @@ class HttpEmbedder:
             # A service that leaves its name out once is still the model that it named before.
             same = known is not None and not model and not may_change_width(known[0], model)
             self._known = (known[0] if same else model, width)
-            self._identity, self._dimension = model, width
+            self._model = VectorModel(model, width)
         return vectors, model
 
     def _refused(self, why: str) -> EmbeddingFailure:

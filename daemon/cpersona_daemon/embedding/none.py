@@ -6,6 +6,7 @@ Contract: contracts.md §12 (mode none).
 from __future__ import annotations
 
 from ..errors import EmbeddingFailure
+from ..model.identity import VectorModel
 from .turns import Piece, at_once
 from .values import Batch
 
@@ -18,8 +19,7 @@ class NoneEmbedder:
     resident = False
     slice_size = 1
     query_threads = 1
-    identity = ""
-    dimension = None
+    model = VectorModel("", None)
 
     def expect(self, model: str, dimension: int) -> None:
         """Nothing is ever answered, so nothing is compared."""

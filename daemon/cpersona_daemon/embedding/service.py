@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbeddingFailure
+from ..model.identity import Embedded, VectorModel
 from .base import Embedder
 from .turns import QUESTION, STORED, Aside, Stop, Turns
-from .values import Advice, Batch, Embedded, Profile
+from .values import Advice, Batch, Profile
 
 CACHE_ENTRIES = 256
 CACHE_SECONDS = 300.0
@@ -36,6 +37,7 @@ _ASKED_LATELY_SECONDS = 2.0
 # Where the rows being stored would wait longer than this for each other, those that come on top are left to the background.
 CROWDED_SECONDS = 0.25
 _LONGEST_CACHED_TEXT = 20_000
+PATIENCE_SECONDS = 5.0  # what a store waits for its vector before the background takes over
 
 OFF, LOADING, READY, FAILED = "off", "loading", "ready", "failed"
 
@@ -91,12 +93,14 @@ class EmbeddingService:
     # -- what it is
 
     @property
-    def identity(self) -> str:
-        return self._embedder.identity
+    def enabled(self) -> bool:
+        """Whether there is an embedder at all."""
+        return self.mode != "none"
 
     @property
-    def dimension(self) -> int | None:
-        return self._embedder.dimension
+    def model(self) -> VectorModel:
+        """Which model is at work: of a service, the one of its latest answer. What made a vector is told by the vector."""
+        return self._embedder.model
 
     @property
     def profile(self) -> Profile | None:
@@ -158,12 +162,13 @@ class EmbeddingService:
 
     def status(self) -> dict[str, Any]:
         """Return the embedder's part of `daemon status`."""
+        identity, dimension = self.model
         return {
             "mode": self.mode,
             "state": self.state,
             "problem": self.problem,
-            "identity": self.identity,
-            "dimension": self.dimension,
+            "identity": identity,
+            "dimension": dimension,
             "consecutive_failures": self._failures,
             **self._counts,
         }
@@ -172,7 +177,7 @@ class EmbeddingService:
 
     def start(self) -> None:
         """Begin loading in the background."""
-        if self.mode == "none":
+        if not self.enabled:
             return
         if self._embedder.resident:
             self._begin_loading()
@@ -253,11 +258,11 @@ class EmbeddingService:
 
         Waits so long at most; an embedder that does not answer leaves ``identity`` and ``dimension`` unknown.
         """
-        if self.mode == "none" or self.dimension is not None:
+        if not self.enabled or self.model.dimension is not None:
             return
         try:
             async with asyncio.timeout(wait_seconds):
-                await self.embed_texts(["which model is this"], wait_seconds)
+                await self.embed_documents(["which model is this"], wait_seconds)
         except (EmbeddingFailure, TimeoutError):
             pass
 
@@ -269,7 +274,7 @@ class EmbeddingService:
         Waits up to ``wait_seconds`` for a model that is loading, and up to ``limit_seconds`` in all for the
         vector. Raises EmbeddingFailure; failures in a row are counted for ``advice``.
         """
-        if self.mode == "none":
+        if not self.enabled:
             return None
         self._touch()
         self._asked = self._used
@@ -299,9 +304,25 @@ class EmbeddingService:
         self._remember(text, made)
         return made
 
-    async def embed_texts(self, texts: list[str], wait_seconds: float = 0.0) -> np.ndarray:
-        """Return one unit row a text, float32 of shape (len(texts), dimension). Raises EmbeddingFailure, also while loading."""
-        return (await self.embed_documents(texts, wait_seconds)).vectors
+    @property
+    def at_hand(self) -> bool:
+        """Whether a text that is being stored gets its vector soon: the model is loaded, and no crowd waits for it."""
+        return self.enabled and self.state == READY and not self.crowded
+
+    async def try_now(self, text: str) -> Embedded | None:
+        """Return the vector of a text that is being stored, or None where the background is to make it, or nobody.
+
+        None without an embedder, while the model loads or cannot be loaded, after a failure, after ``PATIENCE_SECONDS``
+        and where a crowd waits already. The one place where a write decides between now and later.
+        """
+        if not self.at_hand:
+            return None
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                made = await self.embed_documents([text])
+        except (EmbeddingFailure, TimeoutError):
+            return None
+        return Embedded(made.vectors[0], made.model)
 
     @property
     def crowded(self) -> bool:
@@ -309,8 +330,12 @@ class EmbeddingService:
         return self._storing * self._storing_seconds > CROWDED_SECONDS
 
     async def embed_documents(self, texts: list[str], wait_seconds: float = 0.0, background: bool = False) -> Batch:
-        """The same together with the identity of the model that made the rows. In the ``background`` everybody else goes first."""
-        if self.mode == "none":
+        """Return one unit row a text, float32 of shape (len(texts), dimension), with the model that made them.
+
+        In the ``background`` everybody else goes first. Raises EmbeddingFailure, also while loading and where the
+        service changes its model between two requests of one call.
+        """
+        if not self.enabled:
             raise EmbeddingFailure("no embedder is configured (CPERSONA_EMBEDDING_MODE=none)")
         self._touch()
         await self._ready(wait_seconds)
@@ -321,7 +346,8 @@ class EmbeddingService:
             parts.append(await (self._in_background(some) if background else self._for_store(some)))
             start += len(some)
         if not parts:
-            return Batch(np.empty((0, self.dimension or 0), dtype=np.float32), self.identity)
+            identity, dimension = self.model
+            return Batch(np.empty((0, dimension or 0), dtype=np.float32), identity)
         model, width = parts[0].model, parts[0].vectors.shape[1]
         if any(part.model != model or part.vectors.shape[1] != width for part in parts):
             raise EmbeddingFailure("the embedding service changed its model in the middle of a batch")
@@ -388,7 +414,7 @@ class EmbeddingService:
     # -- the query cache
 
     def _cached(self, text: str) -> Embedded | None:
-        key = (text, self.identity)
+        key = (text, self.model.identity)
         found = self._cache.get(key)
         if found is None:
             return None

@@ -60,13 +60,6 @@ class Advice(NamedTuple):
     runbook: str
 
 
-class Embedded(NamedTuple):
-    """One vector, float32 of unit length, and the identity of the model that made it, '' when unknown."""
-
-    vector: np.ndarray
-    model: str
-
-
 class Batch(NamedTuple):
     """Vectors and the identity of the model that made them, which belong together even while a service changes its model.
 

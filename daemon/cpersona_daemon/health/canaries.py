@@ -145,8 +145,10 @@ async def run_if_changed(ctx: Context) -> None:
     try:
         if not await ctx.db.read(rows.listed):
             return
-        if ctx.embedding.mode != "none" and not ctx.embedding.identity:
-            await ctx.embedding.embed_texts(["canary"], WAIT_SECONDS)  # a service tells its model only with an answer
+        if ctx.embedding.enabled and not ctx.embedding.model.identity:
+            await ctx.embedding.embed_documents(
+                ["canary"], WAIT_SECONDS
+            )  # a service tells its model only with an answer
         if await ctx.db.read(rows.ran_with) == stamp(ctx):
             return
     except CPersonaError as error:
@@ -157,4 +159,4 @@ async def run_if_changed(ctx: Context) -> None:
 
 def stamp(ctx: Context) -> str:
     """Return what recall's answers depend on besides the rows."""
-    return f"{__version__} {ctx.embedding.identity} {scoring_version(ctx.settings)} {ctx.settings.recall_mode}"
+    return f"{__version__} {ctx.embedding.model.identity} {scoring_version(ctx.settings)} {ctx.settings.recall_mode}"

@@ -186,7 +186,7 @@ def vector_index(view: View) -> list[Issue]:
 def missing_vectors(view: View) -> list[Issue]:
     """Every row has a vector or waits for one, where there is an embedder."""
     out = []
-    if view.ctx.embedding.mode == "none":
+    if not view.ctx.embedding.enabled:
         return out
     for kind, name in KINDS:
         listed, forgotten = health.without_vector(view.conn, kind, view.agent_id)
@@ -202,10 +202,11 @@ def missing_vectors(view: View) -> list[Issue]:
 def foreign_vectors(view: View) -> list[Issue]:
     """Every vector is of the present model, so that vector search can see it."""
     embedding, out = view.ctx.embedding, []
-    if embedding.mode == "none" or embedding.dimension is None:
+    model, dimension = embedding.model
+    if not embedding.enabled or dimension is None:
         return out
     for kind, name in KINDS:
-        listed, others = health.foreign_vectors(view.conn, kind, embedding.identity, embedding.dimension, view.agent_id)
+        listed, others = health.foreign_vectors(view.conn, kind, model, dimension, view.agent_id)
         if others:
             out.append(
                 _issue(
@@ -434,9 +435,9 @@ def calibration(view: View) -> list[Issue]:
     book, embedding = view.ctx.calibration, view.ctx.embedding
     if book.problem:
         return [_issue(WARN, book.problem)]
-    if embedding.mode == "none" or not book.exists:
+    if not embedding.enabled or not book.exists:
         return []
-    if book.current.stale(embedding.identity, embedding.dimension, scoring_version(view.ctx.settings)):
+    if book.current.stale(*embedding.model, scoring_version(view.ctx.settings)):
         return [
             _issue(
                 WARN,

@@ -64,7 +64,7 @@ async def _foreign_vectors(ctx: Context, agent_id: str) -> list[str]:
 
 
 async def _enqueue_foreign(ctx: Context, agent_id: str = "") -> int:
-    model, dimension = ctx.embedding.identity, ctx.embedding.dimension
+    model, dimension = ctx.embedding.model
     if dimension is None:
         return 0
     count = await ctx.db.write(
@@ -75,7 +75,7 @@ async def _enqueue_foreign(ctx: Context, agent_id: str = "") -> int:
 
 
 async def _damaged_vectors(ctx: Context, agent_id: str) -> list[str]:
-    embeds, removed = ctx.embedding.mode != "none", 0
+    embeds, removed = ctx.embedding.enabled, 0
     for kind, _ in KINDS:
         found = await ctx.db.read(damaged, kind, True, agent_id)
 
@@ -101,7 +101,7 @@ async def _permissions(ctx: Context, agent_id: str) -> list[str]:
 
 
 async def _contamination(ctx: Context, agent_id: str) -> list[str]:
-    embeds, cleaned = ctx.embedding.mode != "none", 0
+    embeds, cleaned = ctx.embedding.enabled, 0
     found = [(row_id, text) for row_id, locked, text in await ctx.db.read(echoed, agent_id) if not locked]
 
     def job(tx: Transaction, part: list[tuple[int, str]]) -> int:
@@ -192,7 +192,7 @@ async def reindex(ctx: Context, progress: Progress | None = None) -> dict:
     await asyncio.to_thread(ctx.vectors.rebuild)
     answer["vectors"] = {name: await ctx.db.read(health.usable_vectors, kind) for kind, name in KINDS}
     answer["listed_for_embedding"] = 0
-    if ctx.embedding.mode != "none":
+    if ctx.embedding.enabled:
         # Where it does not answer, what is missing is listed all the same, and the backlog goes on when it is back.
         await ctx.embedding.learn(LOAD_WAIT_SECONDS)
         answer["listed_for_embedding"] = await ctx.db.write(

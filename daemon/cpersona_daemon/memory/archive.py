@@ -18,7 +18,7 @@ from ..storage.memories import Whole
 from ..storage.transaction import Transaction
 from ..text.embedded import episode_text
 from .cleaning import check_axes, check_text, fit, remarks, sanitise
-from .store import MAX_TIMESTAMP_LENGTH, embed_or_none
+from .store import MAX_TIMESTAMP_LENGTH
 
 
 def history_bounds(history: Any) -> tuple[str | None, str | None]:
@@ -47,10 +47,7 @@ async def archive(
         check_text(new.keywords, "keywords").strip(), settings.max_content_length, "the list of keywords", fail_if_cut
     )
     said = remarks(cut) | ({} if keywords_cut is None else {"truncated": True, "keywords_cut": keywords_cut})
-    made = None
-    if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
-        made = await embed_or_none(ctx, episode_text(summary, keywords))
-    later = ctx.embedding.mode != "none"
+    made = await ctx.embedding.try_now(episode_text(summary, keywords))
 
     def job(tx: Transaction) -> dict:
         episode_id = episodes.insert(
@@ -67,14 +64,11 @@ async def archive(
                 whole=Whole.of(cleaned, summary),
             ),
         )
-        if made is not None:
-            backlog.attach_vector(tx, EPISODE, episode_id, made.model, made.vector)
-        elif later:
-            backlog.enqueue(tx, EPISODE, episode_id)
+        backlog.attach_or_enqueue(tx, EPISODE, episode_id, made, ctx.embedding.enabled)
         return {"ok": True, "episode_id": episode_id, **said}
 
     answer = await ctx.db.write(job, key)
-    if made is None and later:
+    if made is None:
         ctx.backlog.wake()
     return answer
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from ..context import Context
 from ..errors import Refused
+from ..model.kinds import MEMORY
 from ..shared import fields
 from ..shared.settings import Settings
-from ..storage import episodes, memories
+from ..storage import backlog, episodes, memories
 from ..storage.idempotency import Key
 from ..storage.transaction import Transaction
 from ..text.embedded import memory_text
 from .cleaning import check_text, fit, remarks, sanitise
-from .store import attach, check_unlocked, embed_or_none, held_by
+from .store import check_unlocked, held_by
 
 
 def _owned(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existing:
@@ -55,10 +56,7 @@ async def update(
     text, cut = fit(cleaned, settings.max_content_length, "the text", fail_if_cut)
     whole = memories.Whole.of(cleaned, text)
     known_by = memories.content_key(cleaned)
-    made = None
-    if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
-        made = await embed_or_none(ctx, memory_text(text))
-    later = ctx.embedding.mode != "none"
+    made = await ctx.embedding.try_now(memory_text(text))
 
     def job(tx: Transaction) -> dict:
         row = _editable(tx, memory_id, agent_id)
@@ -66,11 +64,11 @@ async def update(
         if other is not None and other.id != memory_id:
             raise Refused(held_by(other))
         memories.replace_content(tx, memory_id, text, whole)
-        attach(tx, memory_id, made, later)
+        backlog.attach_or_enqueue(tx, MEMORY, memory_id, made, ctx.embedding.enabled)
         return {"ok": True, "updated_id": memory_id, **remarks(cut)}
 
     answer = await ctx.db.write(job, key)
-    if made is None and later:
+    if made is None:
         ctx.backlog.wake()
     return answer
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..context import Context
-from ..storage import memories
+from ..model.kinds import MEMORY
+from ..storage import backlog, memories
 from ..storage.idempotency import Key
 from ..storage.transaction import Transaction
-from .store import Draft, attach
+from .store import Draft
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,6 @@ async def replace(ctx: Context, agent_id: str, project_id: str, notes: list[Note
 
     A locked note stays beside the new one. What a refused note was to replace stays too. Vectors come from the background.
     """
-    later = ctx.embedding.mode != "none"
     coming = {note.msg_id for note in notes}
 
     def job(tx: Transaction) -> dict:
@@ -45,15 +45,14 @@ async def replace(ctx: Context, agent_id: str, project_id: str, notes: list[Note
                 elif row is not None:
                     memories.delete(tx, row.id)
                     deleted += 1
-            outcomes.append({"note": note.msg_id, **_put(tx, note.draft, later)})
+            outcomes.append({"note": note.msg_id, **_put(tx, note.draft, ctx.embedding.enabled)})
         answer = {"ok": True, "deleted": deleted, "notes": outcomes}
         if kept:
             answer["kept_locked"] = kept
         return answer
 
     answer = await ctx.db.write(job, key)
-    if later:
-        ctx.backlog.wake()
+    ctx.backlog.wake()
     return answer
 
 
@@ -63,5 +62,5 @@ def _put(tx: Transaction, draft: Draft, later: bool) -> dict:
     if found is not None:
         return {"result": "skipped", "reason": reason, "id": found.id}
     memory_id = memories.insert(tx, new)
-    attach(tx, memory_id, None, later)
+    backlog.attach_or_enqueue(tx, MEMORY, memory_id, None, later)
     return {"result": "stored", "id": memory_id, **draft.remarks()}

@@ -5,7 +5,6 @@ Contract: store.checks, store.answer, store.embeds, dedup.skip, dedup.conflict.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,8 @@ import apsw
 
 from ..associations import declare
 from ..context import Context
-from ..embedding.values import Embedded
-from ..errors import EmbeddingFailure, Refused
+from ..errors import Refused
+from ..model.identity import Embedded
 from ..model.instants import iso_now, parse_instant
 from ..model.kinds import MEMORY
 from ..shared import fields
@@ -30,7 +29,6 @@ from .source import normalise_source
 
 MAX_TIMESTAMP_LENGTH = 64
 CLOCK_ALLOWANCE_SECONDS = 300
-PATIENCE_SECONDS = 5.0  # what a store waits for its vector before the background takes over
 _as_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 ON_CONFLICT = ("skip", "update", "fail")
 
@@ -173,32 +171,19 @@ async def store(
     Raises Refused when ``on_conflict`` says so or a locked row would change.
     """
     made = None
-    if ctx.embedding.mode != "none" and ctx.embedding.state == "ready":
-        if await ctx.db.read(_needs_vector, draft, on_conflict, key):
-            made = await embed_or_none(ctx, memory_text(draft.memory.content))
+    if ctx.embedding.at_hand and await ctx.db.read(_needs_vector, draft, on_conflict, key):
+        made = await ctx.embedding.try_now(memory_text(draft.memory.content))
 
     def job(tx: Transaction) -> dict:
-        answer = _write(tx, draft, on_conflict, associations, declared_by, made, later=ctx.embedding.mode != "none")
+        answer = _write(tx, draft, on_conflict, associations, declared_by, made, later=ctx.embedding.enabled)
         if batch and answer["result"] == "stored":
             batches.label(tx, MEMORY, answer["id"], batch)
         return answer
 
     answer = await ctx.db.write(job, key)
-    if answer.get("embedded") is False and ctx.embedding.mode != "none":
+    if answer.get("embedded") is False:
         ctx.backlog.wake()
     return answer
-
-
-async def embed_or_none(ctx: Context, text: str) -> Embedded | None:
-    """Return a text's vector with its model, or None where the backend failed, is slow or has a crowd waiting; the row is then embedded in the background."""
-    if ctx.embedding.crowded:
-        return None
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            made = await ctx.embedding.embed_documents([text])
-            return Embedded(made.vectors[0], made.model)
-    except (EmbeddingFailure, TimeoutError):
-        return None
 
 
 def _needs_vector(conn: apsw.Connection, draft: Draft, on_conflict: str, key: Key | None) -> bool:
@@ -244,7 +229,7 @@ def _write(
             **remarks(existing.cut),
         }
     memory_id = memories.insert(tx, draft.memory)
-    attach(tx, memory_id, made, later)
+    backlog.attach_or_enqueue(tx, MEMORY, memory_id, made, later)
     answer = {"ok": True, "result": "stored", "id": memory_id, "embedded": made is not None, **draft.remarks()}
     if draft.memory.locked:
         answer["locked"] = True
@@ -269,7 +254,7 @@ def _update_existing(
     if other is not None and other.id != existing.id:
         raise Refused(held_by(other))
     memories.replace_content(tx, existing.id, draft.memory.content, draft.memory.whole)
-    attach(tx, existing.id, made, later)
+    backlog.attach_or_enqueue(tx, MEMORY, existing.id, made, later)
     return {"ok": True, "result": "updated", "id": existing.id, "embedded": made is not None, **draft.remarks()}
 
 
@@ -282,11 +267,3 @@ def check_unlocked(row: memories.Existing) -> None:
 def held_by(other: memories.Existing) -> str:
     """Return what a caller is told whose text another row of the bucket has."""
     return f"mem:{other.id} has this content already; `cpersona get mem:{other.id}` shows it"
-
-
-def attach(tx: Transaction, memory_id: int, made: Embedded | None, later: bool) -> None:
-    """Give a row its vector, or queue it for one where an embedder exists but has none now."""
-    if made is not None:
-        backlog.attach_vector(tx, MEMORY, memory_id, made.model, made.vector)
-    elif later:
-        backlog.enqueue(tx, MEMORY, memory_id)

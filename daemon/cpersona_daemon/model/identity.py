@@ -1,9 +1,14 @@
-"""Which embedding model made a vector, and when two of them may be the same.
+"""Which model made a vector, and when two of them may be the same.
 
 An identity names a model and its version; '' is a model that did not say its name, which may be any.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _BUILTIN = "builtin:"
 
@@ -21,3 +26,21 @@ def may_change_width(known: str, answered: str) -> bool:
     if known.startswith(_BUILTIN) != answered.startswith(_BUILTIN):
         return True
     return not same_model(known, answered)
+
+
+class Embedded(NamedTuple):
+    """One vector, float32 of unit length, and the identity of the model that made it: the two never travel apart."""
+
+    vector: np.ndarray
+    model: str
+
+
+class VectorModel(NamedTuple):
+    """The model at work and the width of its vectors, told at one moment: '' and None while unknown."""
+
+    identity: str
+    dimension: int | None
+
+    def fits(self, identity: str, width: int) -> bool:
+        """Tell whether a vector of that model and width may be this model's; what is unknown fits any."""
+        return same_model(self.identity, identity) and self.dimension in (None, width)

@@ -16,8 +16,9 @@ import numpy as np
 
 from ..context import Context
 from ..embedding.turns import QUESTION, Claim
-from ..embedding.values import Advice, Embedded, Profile
+from ..embedding.values import Advice, Profile
 from ..errors import EmbeddingFailure
+from ..model.identity import Embedded
 from ..model.instants import parse_instant
 from ..model.kinds import EPISODE, MEMORY, PROFILE, Rid, ref_of
 from ..shared.settings import Settings
@@ -86,7 +87,9 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
         QUESTION
     ) as turn:  # what is embedded in the background waits until the rows are read
         made, lack = (None, None) if query.blank or query.wordless else await _embedded(ctx, query, turn)
-        result = await ctx.db.read(_run, _bench(ctx, settings, query), _vector_query(ctx, settings, query, made), query)
+        result = await ctx.db.read(
+            _run, _bench(ctx, settings, query, made), _vector_query(ctx, settings, query, made), query
+        )
     if lack is not None:
         if settings.degraded_advisory:
             result.advice.append(lack.advice)
@@ -94,15 +97,12 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     return result
 
 
-async def candidates(
-    ctx: Context, settings: Settings, query: Query, vector: np.ndarray | None = None
-) -> list[Candidate]:
-    """Return what a recall would put before the gate: retrieved, fused, weighed. ``vector``, of the present model, spares embedding the query."""
-    made = None if vector is None else Embedded(vector, ctx.embedding.identity)
+async def candidates(ctx: Context, settings: Settings, query: Query, made: Embedded | None = None) -> list[Candidate]:
+    """Return what a recall would put before the gate: retrieved, fused, weighed. ``made`` spares embedding the query."""
     if made is None and not query.blank and not query.wordless:
         with ctx.embedding.turns.claim(QUESTION) as turn:
             made, _ = await _embedded(ctx, query, turn)
-    bench, vector_query = _bench(ctx, settings, query), _vector_query(ctx, settings, query, made)
+    bench, vector_query = _bench(ctx, settings, query, made), _vector_query(ctx, settings, query, made)
 
     def read(conn: apsw.Connection) -> list[Candidate]:
         stages = Stages()
@@ -124,7 +124,7 @@ async def _embedded(ctx: Context, query: Query, turn: Claim) -> tuple[Embedded |
 
     Rows stored a moment ago are waited for, so that what was acknowledged can be found.
     """
-    if ctx.embedding.mode == "none":
+    if not ctx.embedding.enabled:
         return None, _Lack(ctx.embedding.advice(), None)
     try:
         made = await ctx.embedding.embed_query(query.text, query.wait_seconds, QUERY_VECTOR_SECONDS)
@@ -144,13 +144,15 @@ def _number(settings: Settings, name: str, measured: float | None, declared: flo
     return next((v for v in (measured, declared) if v is not None), getattr(settings, name))
 
 
-def _bench(ctx: Context, settings: Settings, query: Query) -> Bench:
+def _bench(ctx: Context, settings: Settings, query: Query, made: Embedded | None = None) -> Bench:
+    """``made`` is the query's vector: rows are judged by what was measured with the model that made it."""
     mode = settings.recall_mode
     legacy = settings.confidence_enabled and settings.confidence_ordering == "legacy"
     profile, measured = ctx.embedding.profile, {}
+    model = ctx.embedding.model.identity if made is None else made.model
     if settings.fused_gate_enabled:
         for signal in ("confidence", "blend", "rsf", "cosine", "rrf"):
-            value = ctx.calibration.gate(query.scope.agent_id, mode, signal, ctx.embedding.identity)
+            value = ctx.calibration.gate(query.scope.agent_id, mode, signal, model)
             if value is not None:
                 measured[signal] = value
     return Bench(
@@ -159,7 +161,7 @@ def _bench(ctx: Context, settings: Settings, query: Query) -> Bench:
         vectors=ctx.vectors,
         mode=mode,
         legacy=legacy,
-        embedder=ctx.embedding.mode != "none",
+        embedder=ctx.embedding.enabled,
         admission=profile.admission if profile else None,
         measured=measured,
         cosine_floor=_number(settings, "cosine_floor", None, profile.cosine_floor if profile else None),

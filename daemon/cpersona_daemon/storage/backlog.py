@@ -8,19 +8,15 @@ Contract: backlog.order, embedding.identity.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import apsw
 
 from ..model.changes import VectorPut
-from ..model.identity import may_change_width
-from ..model.kinds import EPISODE, MEMORY
+from ..model.identity import Embedded, may_change_width
+from ..model.kinds import EPISODE, MEMORY, Kind
 from ..text.embedded import episode_text, memory_text
 from . import damaged
 from .transaction import Transaction
-
-if TYPE_CHECKING:
-    import numpy as np
 
 # What a vector was made from: the content's digest of a memory, summary and keywords of an episode.
 Origin = bytes | tuple[str, str]
@@ -30,7 +26,7 @@ Origin = bytes | tuple[str, str]
 class Waiting:
     """A row to be embedded: its text, and what must still be true when the vector is attached."""
 
-    kind: str
+    kind: Kind
     id: int
     text: str
     origin: Origin
@@ -100,9 +96,15 @@ _ATTACH = {
 }
 
 
-def attach_vector(
-    tx: Transaction, kind: str, row_id: int, model: str, vector: np.ndarray, origin: Origin | None = None
-) -> bool:
+def attach_or_enqueue(tx: Transaction, kind: Kind, row_id: int, made: Embedded | None, later: bool) -> None:
+    """Give a row that is being written its vector, or list it for one where an embedder exists but made none yet."""
+    if made is not None:
+        attach_vector(tx, kind, row_id, made)
+    elif later:
+        enqueue(tx, kind, row_id)
+
+
+def attach_vector(tx: Transaction, kind: Kind, row_id: int, made: Embedded, origin: Origin | None = None) -> bool:
     """Give a row its vector, tell the vector index and take the row off the list.
 
     With an ``origin`` the vector is refused (False) when the row has changed since; such a row keeps its
@@ -116,7 +118,7 @@ def attach_vector(
     created_at, agent_id, project_id, channel, source_id, *now = found[0]
     if origin is not None and origin != (tuple(now) if kind == EPISODE else now[0]):
         return False
-    unit = vector.astype("<f4", order="C", copy=False)
+    model, unit = made.model, made.vector.astype("<f4", order="C", copy=False)
     tx.execute(insert, (row_id, model, unit.tobytes()))
     forget(tx, kind, row_id)
     remember_width(tx, model, len(unit))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import apsw
 import numpy as np
 
-from ..model.identity import same_model
+from ..model.identity import VectorModel
 from . import damaged, tables
 from .hidden import seen
 
@@ -32,20 +32,6 @@ class Sampled:
     instant: float | None
     model: str
     vector: np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """Which vectors belong to the model at work. An unknown identity ('') or dimension (None) fits any."""
-
-    model: str
-    dimension: int | None
-
-    def takes(self, row: Sampled) -> bool:
-        return self.fits(row.model, len(row.vector))
-
-    def fits(self, model: str, width: int) -> bool:
-        return same_model(self.model, model) and self.dimension in (None, width)
 
 
 def memory_ids(conn: apsw.Connection, agent_id: str) -> np.ndarray:
@@ -88,7 +74,7 @@ def embedded(conn: apsw.Connection, ids: list[int]) -> list[Sampled]:
     return [found[i] for i in ids if i in found]
 
 
-def sample(conn: apsw.Connection, ids: np.ndarray, size: int, fit: Fit, *seed: object) -> list[Sampled]:
+def sample(conn: apsw.Connection, ids: np.ndarray, size: int, model: VectorModel, *seed: object) -> list[Sampled]:
     """Return up to ``size`` random embedded memories of ``ids`` that fit the model, all of one width.
 
     Where the model's dimension is unknown, the width that most rows of the draw have is taken.
@@ -97,9 +83,9 @@ def sample(conn: apsw.Connection, ids: np.ndarray, size: int, fit: Fit, *seed: o
     at = 0
     while at < len(order) and len(out) < size:
         step = max(_LEAST_CHUNK, size - len(out))
-        out += [row for row in embedded(conn, order[at : at + step].tolist()) if fit.takes(row)]
+        out += [row for row in embedded(conn, order[at : at + step].tolist()) if model.fits(row.model, len(row.vector))]
         at += step
-    if fit.dimension is None and out:
+    if model.dimension is None and out:
         width = Counter(len(row.vector) for row in out).most_common(1)[0][0]
         out = [row for row in out if len(row.vector) == width]
     return out[:size]

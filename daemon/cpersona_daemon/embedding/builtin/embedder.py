@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from ...errors import EmbeddingFailure
+from ...model.identity import VectorModel
 from ..base import unit_rows
 from ..turns import Piece, Stop, Stopped, at_once
 from ..values import Batch, Part, Profile, Questions
@@ -145,6 +146,7 @@ class BuiltinEmbedder:
     query_threads = 1
     identity = _identity()
     dimension = _MINILM_WIDTH + _ENCODER_WIDTH
+    model = VectorModel(identity, dimension)
 
     def __init__(self, parts: Parts | None = None):
         self._parts = parts

@@ -21,7 +21,6 @@ from ...context import Context
 from ...errors import CPersonaError, Refused
 from ...model.kinds import MEMORY
 from ...shared.settings import Settings
-from ...storage.calibration import Fit
 from ...storage.memories import Prepared
 from ...storage.transaction import Transaction
 from .. import paths
@@ -227,13 +226,13 @@ async def _second_pass(
     fail_if_cut: bool,
     progress: Progress | None,
 ) -> dict:
-    embeds = ctx.embedding.mode != "none"
+    embeds = ctx.embedding.enabled
     embed = embed and embeds and not dry_run
     total, done = Outcome(listed=embed), 0
     ids, seen = Ids(found.wanted), set()
     if embed:
         await ctx.embedding.learn(LEARN_SECONDS)
-    fit = Fit(ctx.embedding.identity, ctx.embedding.dimension) if embeds else None
+    fit = ctx.embedding.model if embeds else None
     reader = _Reader(handle, found.lines, target, settings, prepare=not dry_run, fail_if_cut=fail_if_cut)
 
     async def write(batch: Batch, start: int) -> tuple[int, Outcome]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import apsw
 
+from ...model.identity import VectorModel
 from ...model.instants import created_text
 from ...model.kinds import MEMORY
 from ...storage import backlog, batches, episodes, history, memories, transfer
-from ...storage.calibration import Fit
 from ...storage.transaction import Transaction
 from ...text.names import normalise
 from .lines import BadLine, EntityLine, MentionLine, ProfileLine, RelationLine, Row
@@ -56,7 +56,7 @@ class _Taker:
     ``fit`` is what vectors of the model at work are like, None where nothing is ever compared.
     """
 
-    def __init__(self, ids: Ids, fit: Fit | None):
+    def __init__(self, ids: Ids, fit: VectorModel | None):
         self.ids, self._fit = ids, fit
         self._takers = {
             ProfileLine: self._profile,
@@ -128,7 +128,7 @@ class _Taker:
 class Restore(_Taker):
     """Writes, inside one transaction. With ``embed`` rows whose vector cannot be compared are listed for embedding."""
 
-    def __init__(self, tx: Transaction, ids: Ids, embed: bool, batch: str = "", fit: Fit | None = None):
+    def __init__(self, tx: Transaction, ids: Ids, embed: bool, batch: str = "", fit: VectorModel | None = None):
         super().__init__(ids, fit)
         self._tx, self._embed, self._batch = tx, embed, batch
         self._width_known = False
@@ -214,7 +214,7 @@ class DryRun(_Taker):
 
     _WOULD_BE = 0  # the id of a row that is not there
 
-    def __init__(self, conn: apsw.Connection, ids: Ids, seen: set[bytes], fit: Fit | None):
+    def __init__(self, conn: apsw.Connection, ids: Ids, seen: set[bytes], fit: VectorModel | None):
         super().__init__(ids, fit)
         self._conn, self._seen = conn, seen
 
