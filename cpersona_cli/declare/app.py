@@ -22,6 +22,7 @@ from . import catalogue, guessing, spec
 _TYPES = {"text": str, "int": int, "float": float, "flag": bool}
 _INTRODUCTION = "A durable, honest memory for agents, scripts and people, offline."
 _HALF = 44
+_SCREEN = 24
 _HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
@@ -290,6 +291,8 @@ def help_screen():
             "--version, --install-completion. `cpersona COMMAND --help` has examples."
         ),
     ]
+    while len(lines) > _SCREEN and "" in lines:
+        lines.remove("")  # room for a row of commands more
     return "\n".join(lines) + "\n"
 
 
