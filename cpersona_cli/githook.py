@@ -17,12 +17,15 @@ NOTES_A_REQUEST = 500
 
 
 def main(arguments):
-    """Run as the hook that ``arguments`` name, with what git tells it: post-rewrite what rewrote, post-merge whether it squashes."""
+    """Run as the hook that ``arguments`` name, with what git tells it: post-rewrite what rewrote, post-merge whether it
+    squashes.
+    """
     try:
         run(arguments, sys.stdin)
     except BaseException as error:
         print(
-            f"cpersona: this commit is not noted ({' '.join(str(error).split()) or type(error).__name__}); `cpersona git backfill` catches up",
+            f"cpersona: this commit is not noted ({' '.join(str(error).split()) or type(error).__name__}); `cpersona "
+            "git backfill` catches up",
             file=sys.stderr,
         )
 
@@ -50,7 +53,9 @@ def run(arguments, stdin):
 
 
 def _merged_here(repository, told):
-    """Tell whether a merge that is over made a commit: a squash leaves that to `git commit`, a fast-forward takes what others made."""
+    """Tell whether a merge that is over made a commit: a squash leaves that to `git commit`, a fast-forward takes what
+    others made.
+    """
     if told[:1] == ["1"]:
         return False
     git = repository.git

@@ -12,7 +12,8 @@ from cpersona_daemon.shared import files
 CHANNEL = "git"
 MAX_PATHS = 100
 STATE = "cpersona.json"  # in the common git directory: what `git install` was told; its presence is what arms the hooks
-HELD = "cpersona-commits"  # in the directory of a running rebase: what was committed meanwhile; gone with it when it is given up
+# in the directory of a running rebase: what was committed meanwhile; gone with it when it is given up
+HELD = "cpersona-commits"
 MAX_MESSAGE = 15_000  # of a message; what is cut of it is said, and the id at the end never is
 _ROOM = 500  # of the metadata's length, for what stands beside the paths
 _FIELDS = ("parents", "author", "email", "time", "names", "reached_by", "message")
@@ -39,7 +40,10 @@ class Git:
         return os.fsdecode(b"".join(self.output(*arguments))).rstrip("\n")
 
     def output(self, *arguments, input=b""):
-        """Yield what git writes, as it comes. ``input`` must be small or read by git before it writes. Raises GitFailed."""
+        """Yield what git writes, as it comes.
+
+        ``input`` must be small or read by git before it writes. Raises GitFailed.
+        """
         reader, writer = os.pipe()
         complaints = os.memfd_create("git") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
         source, feed = os.pipe()
@@ -128,7 +132,10 @@ class Repository:
         return os.path.basename(above) if last == ".git" else last.removesuffix(".git")
 
     def root(self):
-        """Return the id of the oldest root commit, remembered once it is known. Raises GitFailed in an empty repository."""
+        """Return the id of the oldest root commit, remembered once it is known.
+
+        Raises GitFailed in an empty repository.
+        """
         known = self._root or (self.state.get("root") if self.state else None)
         if known:
             return known
@@ -164,7 +171,8 @@ class Repository:
     def commits(self, *arguments, input=b"", traverse=False):
         """Yield commits as maps (``_FIELDS``, `commit`, `paths`, `paths_total`). Raises GitFailed.
 
-        ``traverse`` walks history; without it the arguments name single commits. A merge shows what it changed against its first parent.
+        ``traverse`` walks history; without it the arguments name single commits. A merge shows what it changed against
+        its first parent.
         """
         mark = os.urandom(8).hex()  # no text of a commit can hold it, so what begins with it is a commit
         merges = ("--diff-merges=first-parent",) if traverse else ("-m", "--first-parent", "--no-walk=unsorted")

@@ -17,8 +17,8 @@ from cpersona_daemon.shared import files
 
 from ..exits import Stop
 
-# git commit, cherry-pick and revert run the first; git merge and a pull that merges, git am, and what rewrites run one of
-# their own each. A branch that a fast-forward moves on brings no commit that was made here.
+# git commit, cherry-pick and revert run the first; git merge and a pull that merges, git am, and what rewrites run one
+# of their own each. A branch that a fast-forward moves on brings no commit that was made here.
 NAMES = ("post-commit", "post-merge", "post-applypatch", "post-rewrite")
 _LARGEST_HOOK = 1 << 20
 ASIDE = "cpersona-aside"  # where hooks stand that ours runs; their names stay what they were
@@ -54,9 +54,11 @@ def command(then="main(sys.argv[1:])"):
     code = (
         f"import sys; sys.path[:0] = {roots!r}\ntry:\n try: from cpersona_cli.githook import main\n"
         " except ImportError:\n  import site; site.main()\n  try: from cpersona_cli.githook import main\n"
-        "  except ImportError: sys.exit('cpersona: this commit is not noted: the program is gone; `cpersona git install` renews the hook')\n"
+        "  except ImportError: sys.exit('cpersona: this commit is not noted: the program is gone; `cpersona git "
+        "install` renews the hook')\n"
         f" {then}\n"
-        "except KeyboardInterrupt: sys.exit('cpersona: this commit is not noted (interrupted); `cpersona git backfill` catches up')"
+        "except KeyboardInterrupt: sys.exit('cpersona: this commit is not noted (interrupted); `cpersona git "
+        "backfill` catches up')"
     )
     return [sys.executable, "-I", "-S", "-c", code]
 
@@ -132,7 +134,8 @@ def _uninstall(where, name, common):
     if follows.strip() not in ("", _FIRST.strip()):
         if os.path.lexists(aside):
             raise Stop(
-                f"git uninstall: {path} was changed by another program; merge it with {aside} by hand, then uninstall again"
+                f"git uninstall: {path} was changed by another program; merge it with {aside} by hand, then uninstall "
+                "again"
             )
         _write(path, follows, os.stat(path).st_mode)
         return "removed"
@@ -144,7 +147,10 @@ def _uninstall(where, name, common):
 
 
 def _block(name, users, follows, aside):
-    """Return the block of one hook. ``follows``: a script comes behind it; ``aside``: the hook that stood here is run at its end."""
+    """Return the block of one hook.
+
+    ``follows``: a script comes behind it; ``aside``: the hook that stood here is run at its end.
+    """
     program, *arguments = command()
     run = " ".join(shlex.quote(word) for word in (program, *arguments, name))
     gone = "echo 'cpersona: this commit is not noted: its program is gone; run `cpersona git install` again' >&2"
@@ -156,7 +162,8 @@ def _block(name, users, follows, aside):
     else:
         # Both need to read what git tells on standard input.
         lines.append(
-            f'cpersona_lines=$(cat)\nif [ -x {shlex.quote(program)} ]; then\nprintf \'%s\\n\' "$cpersona_lines" | {run} "$1" || :\nelse {gone}; fi'
+            f"cpersona_lines=$(cat)\nif [ -x {shlex.quote(program)} ]; then\nprintf '%s\\n' \"$cpersona_lines\" | "
+            f'{run} "$1" || :\nelse {gone}; fi'
         )
         if follows or aside:
             lines.append("exec <<CPERSONA_LINES\n$cpersona_lines\nCPERSONA_LINES")

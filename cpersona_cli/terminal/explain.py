@@ -1,10 +1,14 @@
-"""Show what a recall did: its limits, what each stage cut, a line of numbers for each candidate, and why a row is not there.
+"""Show what a recall did: its limits, what each stage cut, a line of numbers for each candidate, and why a row is not
+there.
 
-Off a terminal the whole account is printed. On one it fits the width: the rows that were returned and the next few, what
-they were compared with, and how many more there are. Ranks count from 1 here; on the wire from 0, as the formulas do.
+Off a terminal the whole account is printed. On one it fits the width: the rows that were returned and the next few,
+what they were compared with, and how many more there are. Ranks count from 1 here; on the wire from 0, as the formulas
+do.
 """
 
-from .output import counted, one_line, to_json
+from __future__ import annotations
+
+from .output import Output, counted, one_line, to_json
 
 NEXT = 5  # rows below the returned ones that a terminal shows
 _FIRST = ("mode", "limit", "depth", "window", "reach", "vector_floor", "pool")
@@ -36,6 +40,7 @@ _DRAWN = (
     "neighbours",
     "found as",
 )
+_NUMBERS = ("score", "threshold", "cosine", "coverage", "similarity", "words", "neighbours")
 _CHANNELS = {
     "vector_near": "by meaning",
     "vector_far": "by meaning, beyond the window",
@@ -51,50 +56,65 @@ _REASONS = {
 }
 
 
-def show(out, trace, whole=False):
+def show(out: Output, trace: dict, whole: bool = False) -> None:
     """Print a recall's trace on stdout; ``whole`` prints all of it on a terminal too."""
     trace = dict(trace)
     if isinstance(trace.get("recall"), dict):
         # A reconstruct shows the recall behind it first.
         show(out, trace.pop("recall"), whole)
-    fits = out.draws and not whole
     say = out.wrapped if out.draws else out.line
-    verdict = trace.pop("why_not", None)
+    verdict, rows = trace.pop("why_not", None), trace.pop("rows", None)
     known = [f"{name} {_short(trace.pop(name))}" for name in _FIRST if name in trace]
-    if known:
-        say("  ".join(known))
-    thresholds, unfamiliar = trace.pop("thresholds", None), trace.pop("unfamiliarity", None)
-    if isinstance(thresholds, dict):
-        say(
-            "gate: "
-            + "  ".join(
-                f"{name} {_short(t.get('value'))} ({t.get('from')})" if isinstance(t, dict) else f"{name} {_short(t)}"
-                for name, t in thresholds.items()
-            )
-        )
-    if unfamiliar is not None:
-        say(
-            f"the gate of the blend is raised {_short(unfamiliar)}-fold: no row holds a name or some words of the question"
-        )
-    channels = trace.pop("channels", None)
-    if isinstance(channels, list):
-        say("lists: " + "  ".join(_channel(channel) for channel in channels))
-    stages = trace.pop("stages", None)
-    if isinstance(stages, dict):
-        say("stages: " + "  ".join(f"{name} {_short(count)}" for name, count in stages.items()))
-    rows = trace.pop("rows", None)
+    stages = trace.get("stages") or {}
+    told = ["  ".join(known) or None, *(sentence(trace.pop(name, None)) for name, sentence in _SENTENCES.items())]
+    for said in filter(None, told):
+        say(said)
     for name, value in trace.items():
         _any(out, name, value, 0)
     if isinstance(rows, list) and rows:
-        if fits:
-            _draw(out, rows, stages or {})
-        else:
-            _columns(out, _row_table(rows))
+        _candidates(out, rows, stages, whole)
     if verdict is not None:
         why_not(out, verdict)
 
 
-def why_not(out, verdict):
+def _candidates(out: Output, rows: list[dict], stages: dict, whole: bool) -> None:
+    if out.draws and not whole:
+        _draw(out, rows, stages)
+    else:
+        _columns(out, _row_table(rows))
+
+
+def _gate(thresholds: object) -> str | None:
+    if not isinstance(thresholds, dict):
+        return None
+    told = (
+        f"{name} {_short(t.get('value'))} ({t.get('from')})" if isinstance(t, dict) else f"{name} {_short(t)}"
+        for name, t in thresholds.items()
+    )
+    return "gate: " + "  ".join(told)
+
+
+def _raised(factor: object) -> str | None:
+    if factor is None:
+        return None
+    return f"the gate of the blend is raised {_short(factor)}-fold: no row holds a name or some words of the question"
+
+
+def _lists(channels: object) -> str | None:
+    return "lists: " + "  ".join(map(_channel, channels)) if isinstance(channels, list) else None
+
+
+def _stages(stages: object) -> str | None:
+    if not isinstance(stages, dict):
+        return None
+    return "stages: " + "  ".join(f"{name} {_short(count)}" for name, count in stages.items())
+
+
+# What the account says in a sentence of its own, in this order -> the sentence, None where there is nothing to say.
+_SENTENCES = {"thresholds": _gate, "unfamiliarity": _raised, "channels": _lists, "stages": _stages}
+
+
+def why_not(out: Output, verdict: dict) -> None:
     """Print in a few lines at which stage a row was dropped, by how much, and what would bring it back."""
     say = out.wrapped if out.draws else out.line
     say(f"why not {verdict.get('ref', '?')}: {_verdict(verdict)}")
@@ -102,13 +122,17 @@ def why_not(out, verdict):
         say(f"  {_CHANNELS.get(channel.get('channel'), channel.get('channel', '?'))}: {_missed(channel)}")
 
 
-def _verdict(verdict):
+def _verdict(verdict: dict) -> str:
     stage, text, rank = verdict.get("stage", "?"), verdict.get("text"), verdict.get("rank")
     if stage == "gate" and "threshold" in verdict:
-        said = f"its {verdict.get('signal')} of {_short(verdict.get('score'))} is {_short(verdict.get('missed_by'))} below the gate of {_short(verdict['threshold'])}"
-        return said + "; --deep lets weaker matches pass"
+        return (
+            f"its {verdict.get('signal')} of {_short(verdict.get('score'))} is {_short(verdict.get('missed_by'))} "
+            "below "
+            f"the gate of {_short(verdict['threshold'])}; --deep lets weaker matches pass"
+        )
     if stage == "limit" and rank is not None and text is None:
-        return f"it passed and stands at rank {rank + 1}, beyond the limit of {verdict.get('limit')}; -n {rank + 1} shows it"
+        limit = verdict.get("limit")
+        return f"it passed and stands at rank {rank + 1}, beyond the limit of {limit}; -n {rank + 1} shows it"
     if stage == "returned":
         return "it was returned" + (f", at rank {rank + 1}" if rank is not None else "")
     words = {
@@ -123,12 +147,13 @@ def _verdict(verdict):
     )
 
 
-def _missed(channel):
-    reason = channel.get("reason")
+def _missed(channel: dict) -> str:
+    reason = channel.get("reason") or ""
     if reason == "floor":
         return f"its cosine of {_short(channel.get('cosine'))} is below the floor of {_short(channel.get('floor'))}"
     if reason == "depth":
-        return f"it stands at rank {channel.get('rank', 0) + 1} of that list, of which {channel.get('depth')} rows are taken"
+        rank = channel.get("rank", 0) + 1
+        return f"it stands at rank {rank} of that list, of which {channel.get('depth')} rows are taken"
     if reason == "window":
         return (
             f"it is older than the {max(channel.get('window') or 0, channel.get('reach') or 0)} rows that are compared"
@@ -136,7 +161,7 @@ def _missed(channel):
     return _REASONS.get(reason, reason or "not found")
 
 
-def _channel(channel):
+def _channel(channel: dict) -> str:
     said, words = f"{channel.get('channel')} {counted(channel.get('rows'), 'rows')}", channel.get("words")
     rest = {key: value for key, value in channel.items() if key not in ("channel", "rows", "words")}
     if isinstance(words, dict):
@@ -150,36 +175,37 @@ def _channel(channel):
     return said + (f" {to_json(rest)}" if rest else "")
 
 
-def _draw(out, rows, stages):
+def _draw(out: Output, rows: list[dict], stages: dict) -> None:
     """Draw the rows that were returned and the next few, and say how many more there are."""
     from . import render
 
     returned = [row for row in rows if row.get("fate") == "returned"]
     others = [row for row in rows if row.get("fate") != "returned"]
-    cells = []
-    for rank, row in [*enumerate(returned, 1), *((None, row) for row in others[:NEXT])]:
-        found = ", ".join(
-            f"{_SHORT.get(place.get('channel'), place.get('channel'))} {place.get('rank', 0) + 1}"
-            for place in row.get("lists", ())
-        )
-        fate = row.get("fate")
-        numbers = [
-            render.number(row.get(name))
-            for name in ("score", "threshold", "cosine", "coverage", "similarity", "words", "neighbours")
-        ]
-        cells.append(
-            ["" if rank is None else str(rank), str(row.get("ref")), _FATES.get(fate, str(fate)), *numbers, found]
-        )
-    render.table(out, _DRAWN, cells, whole=True)
+    ranked = [*((str(rank), row) for rank, row in enumerate(returned, 1)), *(("", row) for row in others[:NEXT])]
+    render.table(out, _DRAWN, [_drawn(rank, row) for rank, row in ranked], whole=True)
     if len(others) > NEXT:
         counts = ", ".join(f"{stages[name]} {said}" for name, said in _CUT if stages.get(name))
         left = len(others) - NEXT
         out.wrapped(
-            f"and {left} more {'row' if left == 1 else 'rows'} ({counts} in all); --explain=all shows every one, with its part on each list"
+            f"and {left} more {'row' if left == 1 else 'rows'} ({counts} in all); --explain=all shows every one, "
+            "with its part on each list"
         )
 
 
-def _row_table(rows):
+def _drawn(rank: str, row: dict) -> list[str]:
+    """Return the cells of one candidate."""
+    from . import render
+
+    found = ", ".join(
+        f"{_SHORT.get(place.get('channel'), place.get('channel'))} {place.get('rank', 0) + 1}"
+        for place in row.get("lists", ())
+    )
+    fate = str(row.get("fate"))
+    numbers = [render.number(row.get(name)) for name in _NUMBERS]
+    return [rank, str(row.get("ref")), _FATES.get(fate, fate), *numbers, found]
+
+
+def _row_table(rows: list[dict]) -> list[list[str]]:
     """Return a heading and a line for each candidate: its place on each list, then what it adds up to and its fate."""
     channels = list(dict.fromkeys(place.get("channel") for row in rows for place in row.get("lists", ())))
     others = [
@@ -202,7 +228,7 @@ def _row_table(rows):
     return table
 
 
-def _place(place):
+def _place(place: dict) -> str:
     rank = place.get("rank")
     return " ".join(
         (
@@ -213,13 +239,13 @@ def _place(place):
     )
 
 
-def _columns(out, table):
+def _columns(out: Output, table: list[list[str]]) -> None:
     widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
     for row in table:
         out.line("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
 
 
-def _any(out, name, value, depth):
+def _any(out: Output, name: str, value: object, depth: int) -> None:
     """Print any value under its name: a map as indented lines, a list of maps as a table, the rest on one line."""
     indent = "  " * depth
     if isinstance(value, dict):
@@ -235,7 +261,7 @@ def _any(out, name, value, depth):
         out.line(f"{indent}{name} {_short(value)}")
 
 
-def _short(value):
+def _short(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):

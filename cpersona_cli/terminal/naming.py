@@ -1,7 +1,8 @@
-"""What `--json` calls a row: its number is `ref` (mem:12, ep:3) and the key that its owner gave it is `id`, in every answer.
+"""What `--json` calls a row: its number is `ref` (mem:12, ep:3) and the key that its owner gave it is `id`, in every
+answer.
 
-The contract's answers name the number `id` where they store and list, and the key `msg_id` there and `id` elsewhere. `call`
-answers as the contract does.
+The contract's answers name the number `id` where they store and list, and the key `msg_id` there and `id` elsewhere.
+`call` answers as the contract does.
 """
 
 # The key under which a method answers the number of a row that it touched -> the kind of that row.
@@ -16,7 +17,7 @@ _TOUCHED = {
 _LISTS = {"list_memories": "memories", "list_episodes": "episodes"}
 
 
-def named(method, params, response):
+def named(method: str, params: dict, response: dict) -> dict:
     """Return an answer to a method with these parameters under the names of the command line."""
     if method == "store":
         return stored(params.get("id"), response)
@@ -29,7 +30,7 @@ def named(method, params, response):
     return response
 
 
-def stored(key, response):
+def stored(key: str | None, response: dict) -> dict:
     """Return store's answer with the ref of the row, and the caller's ``key`` where that row has it."""
     answer = {name: value for name, value in response.items() if name != "id"}
     if isinstance(response.get("id"), int):
@@ -40,6 +41,6 @@ def stored(key, response):
     return answer
 
 
-def _listed(row):
+def _listed(row: dict) -> dict:
     renamed = {name: value for name, value in row.items() if name not in ("id", "msg_id")}
     return {**renamed, "id": row["msg_id"]} if row.get("msg_id") else renamed

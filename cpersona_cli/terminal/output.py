@@ -3,8 +3,14 @@
 Contract: interface.md, "Output".
 """
 
+from __future__ import annotations
+
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Control characters and line separators -> their escapes, for str.translate.
 _ESCAPES = {
@@ -17,23 +23,23 @@ _ESCAPES = {
 }
 
 
-def one_line(text):
+def one_line(text: str) -> str:
     """Return text as part of one line: line breaks, tabs and control characters as escapes, all else as it is."""
     return text if text.isprintable() else text.translate(_ESCAPES)
 
 
-def without_controls(text):
+def without_controls(text: str) -> str:
     """Return text for a terminal: line breaks and tabs stay, other control characters (ANSI codes) become escapes."""
     return text if text.isprintable() else text.translate({**_ESCAPES, 0x0A: "\n", 0x09: "\t"})
 
 
-def counted(count, things):
+def counted(count: object, things: str) -> str:
     """Return a number with the name of what it counts, given in its plural: `1 memory`, `1,204 memories`."""
     one = things[:-3] + "y" if things.endswith("ies") else things[:-1]
     return f"{count:,} {one if count == 1 else things}" if isinstance(count, int) else f"{count} {things}"
 
 
-def to_json(value):
+def to_json(value: object) -> str:
     """Return a value as one line of JSON, in UTF-8 unless it holds what UTF-8 cannot say."""
     text = _encoded(value)
     try:
@@ -45,7 +51,7 @@ def to_json(value):
     return text
 
 
-def _encoded(value):
+def _encoded(value: object) -> str:
     """Return what json.dumps(value, ensure_ascii=False) returns, from the C half alone where the interpreter has it."""
     try:
         from _json import encode_basestring, make_encoder
@@ -58,12 +64,14 @@ def _encoded(value):
     return "".join(encode(value, 0))
 
 
-def _refuse(value):
+def _refuse(value: object) -> None:
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
-def folded(text, width, indent="  "):
-    """Return text as lines of at most so many characters, broken at spaces alone: a flag, a ref or a path is never cut in two."""
+def folded(text: str, width: int, indent: str = "  ") -> list[str]:
+    """Return text as lines of at most so many characters, broken at spaces alone: a flag, a ref or a path is never cut
+    in two.
+    """
     first, *words = text.lstrip(" ").split(" ")
     lines, line = [], " " * (len(text) - len(text.lstrip(" "))) + first
     for word in words:
@@ -75,7 +83,7 @@ def folded(text, width, indent="  "):
     return [*lines, line.rstrip()]
 
 
-def to_stderr(text):
+def to_stderr(text: str) -> None:
     """Say one thing on stderr: on one line, and on a terminal in lines that are broken at spaces alone."""
     lines = [one_line(text)]
     if sys.stderr.isatty():
@@ -83,7 +91,7 @@ def to_stderr(text):
     print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
-def _columns():
+def _columns() -> int:
     """Return the width to draw for; COLUMNS wins over the terminal, which may be that of stderr alone."""
     import shutil
 
@@ -92,7 +100,7 @@ def _columns():
     return max(20, shutil.get_terminal_size((80, 24)).columns)
 
 
-def flush():
+def flush() -> None:
     """Hand everything written so far to whoever reads stdout."""
     try:
         sys.stdout.flush()
@@ -100,19 +108,22 @@ def flush():
         raise _named(error) from None
 
 
-def _named(error):
+def _named(error: OSError) -> OSError:
     return error if isinstance(error, BrokenPipeError) else OSError(error.errno, error.strerror, "standard output")
 
 
 class Output:
-    """The two streams of one command. ``draws`` tells whether tables may be drawn: a terminal, and no JSON asked for."""
+    """The two streams of one command.
 
-    def __init__(self, quiet=False, as_json=False):
+    ``draws`` tells whether tables may be drawn: a terminal, and no JSON asked for.
+    """
+
+    def __init__(self, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet, self.as_json = quiet, as_json
         self.terminal = sys.stdout.isatty()
         self.draws = self.terminal and not as_json
 
-    def write(self, data):
+    def write(self, data: str | bytes) -> None:
         """Write text or bytes to stdout: as they are into a pipe or file, without control sequences on a terminal.
 
         An unpaired surrogate is written as its escape.
@@ -124,55 +135,58 @@ class Output:
         except OSError as error:
             raise _named(error) from None
 
-    def line(self, text):
+    def line(self, text: str) -> None:
         self.write(text + "\n")
 
-    def wrapped(self, text, indent="  "):
+    def wrapped(self, text: str, indent: str = "  ") -> None:
         """Write text in lines that fit the terminal, broken at spaces alone; what goes on is indented."""
         for line in folded(text, self.columns(), indent):
             self.line(line)
 
-    def record(self, values, end="\n"):
-        """Write one record: fields between tabs, each on one line, an empty one as `-`. With NUL as the end, text stays as it is."""
+    def record(self, values: Iterable[object], end: str = "\n") -> None:
+        """Write one record: fields between tabs, each on one line, an empty one as `-`.
+
+        With NUL as the end, text stays as it is.
+        """
         shown = [str(v) if v not in (None, "") else "-" for v in values]
         self.write("\t".join(shown if end == "\0" else map(one_line, shown)) + end)
 
-    def records(self, rows):
-        """Write a few records that belong together: as ``record`` does, and with their columns aligned on a terminal."""
-        rows = [[one_line(str(v)) if v not in (None, "") else "-" for v in row] for row in rows]
-        widths = {}
-        for row in rows:
-            for at, cell in enumerate(row[:-1]):
+    def records(self, rows: Iterable[Iterable[object]]) -> None:
+        """Write a few records that belong together: as ``record`` does, with their columns aligned on a terminal."""
+        lines = [[one_line(str(v)) if v not in (None, "") else "-" for v in row] for row in rows]
+        widths: dict[int, int] = {}
+        for line in lines:
+            for at, cell in enumerate(line[:-1]):
                 widths[at] = max(widths.get(at, 0), len(cell))
-        for row in rows:
-            cells = [cell.ljust(widths[at]) for at, cell in enumerate(row[:-1])] + row[-1:] if self.draws else row
+        for line in lines:
+            cells = [cell.ljust(widths[at]) for at, cell in enumerate(line[:-1])] + line[-1:] if self.draws else line
             self.line(("  " if self.draws else "\t").join(cells))
 
-    def json(self, value):
+    def json(self, value: object) -> None:
         self.line(to_json(value))
 
-    def flush(self):
+    def flush(self) -> None:
         flush()
 
-    def note(self, text):
+    def note(self, text: str) -> None:
         """Say something useful on stderr, unless the user asked for quiet."""
         if not self.quiet:
             self.warn(text)
 
-    def warn(self, text):
+    def warn(self, text: str) -> None:
         """Say on stderr what must not be missed."""
         self.flush()
         to_stderr(text)
 
-    def columns(self):
+    def columns(self) -> int:
         """Return the width to draw for."""
         return _columns()
 
-    def rows(self):
+    def rows(self) -> int:
         """Return the height of the screen; LINES wins over the terminal."""
         import shutil
 
         return shutil.get_terminal_size((80, 24)).lines
 
-    def colours(self):
+    def colours(self) -> bool:
         return self.draws and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")

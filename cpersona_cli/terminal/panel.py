@@ -3,103 +3,102 @@
 Contract: issue "A tool to live in" (daemon status as a readable panel and as JSON).
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
 from . import render
-from .output import counted, to_json
+from .output import Output, counted, to_json
+
+Facts = list[tuple[str, object]]
 
 _KINDS = {"mem": "memories", "ep": "episodes"}
 
 
-def show(out, response):
+def show(out: Output, response: dict) -> None:
     """Print the state of a daemon. Off a terminal every line is a name and a value; errors keep the name `error`."""
-    sections = _sections(response)
-    if not out.draws:
-        for _, facts in sections:
-            for fact in facts:
-                out.record(fact)
-        for name, *numbers in _methods(response):
-            out.record((name, "{} calls, {} failed, p50 {} ms, p99 {} ms".format(*numbers)))
-        for error in response.get("last_errors", ()):
-            out.record(("error", error if isinstance(error, str) else to_json(error)))
-        return
-    for title, facts in sections:
+    (_draw if out.draws else _print)(out, response)
+
+
+def _print(out: Output, response: dict) -> None:
+    for _, facts in _sections(response):
+        for fact in facts:
+            out.record(fact)
+    for name, *numbers in _methods(response):
+        out.record((name, "{} calls, {} failed, p50 {} ms, p99 {} ms".format(*numbers)))
+    for error in response.get("last_errors", ()):
+        out.record(("error", error if isinstance(error, str) else to_json(error)))
+
+
+def _draw(out: Output, response: dict) -> None:
+    for title, facts in _sections(response):
         render.heading(out, title)
-        render.table(
-            out, ("", ""), [("  " + name, "-" if value in (None, "") else value) for name, value in facts], whole=True
-        )
-    methods = list(_methods(response))
-    if methods:
-        render.heading(out, "calls")
-        render.table(
-            out,
-            ("  method", "calls", "failed", "p50 ms", "p99 ms"),
-            [("  " + name, *map(str, numbers)) for name, *numbers in methods],
-        )
-    errors = list(response.get("last_errors", ()))
-    if errors:
-        render.heading(out, "last errors")
-        render.table(
-            out,
-            ("  at", "method", "code"),
-            [
-                ("  " + str(e.get("at", ""))[:19], e.get("method", ""), e.get("code", ""))
-                if isinstance(e, dict)
-                else ("", "", e)
-                for e in errors
-            ],
-        )
+        rows = [("  " + name, "-" if value in (None, "") else value) for name, value in facts]
+        render.table(out, ("", ""), rows, whole=True)
+    methods = [("  " + name, *map(str, numbers)) for name, *numbers in _methods(response)]
+    errors = [_error(error) for error in response.get("last_errors", ())]
+    for title, names, lines in (
+        ("calls", ("  method", "calls", "failed", "p50 ms", "p99 ms"), methods),
+        ("last errors", ("  at", "method", "code"), errors),
+    ):
+        if lines:
+            render.heading(out, title)
+            render.table(out, names, lines)
 
 
-def _methods(response):
+def _error(error: object) -> tuple[object, ...]:
+    if not isinstance(error, dict):
+        return "", "", error
+    return "  " + str(error.get("at", ""))[:19], error.get("method", ""), error.get("code", "")
+
+
+def _methods(response: dict) -> Iterator[tuple[str, int | None, int | None, str, str]]:
     for name, told in (response.get("methods") or {}).items():
         yield name, told.get("count"), told.get("failed"), f"{told.get('p50_ms', 0):g}", f"{told.get('p99_ms', 0):g}"
 
 
-def _sections(response):
+def _sections(response: dict) -> list[tuple[str, Facts]]:
     """Return (title, [(name, value)]) pairs, what a person looks for first at the top."""
-    rows, embedding, backlog, spool, calibration, canaries = (
-        response.get(name) or {} for name in ("rows", "embedding", "backlog", "spool", "calibration", "canaries")
-    )
-    daemon = [
-        (
-            "state",
-            "leaving" if response.get("stopping") else "running, read-only" if response.get("read_only") else "running",
-        ),
+    return [
+        ("daemon", _process(response)),
+        ("places", [(name, response.get(name)) for name in ("db", "socket", "log")]),
+        ("store", _store(response)),
+    ]
+
+
+def _process(response: dict) -> Facts:
+    state = "running, read-only" if response.get("read_only") else "running"
+    facts: Facts = [
+        ("state", "leaving" if response.get("stopping") else state),
         ("pid", response.get("pid")),
         ("version", f"{response.get('version')}, protocol {response.get('protocol')}"),
         ("up", _uptime(response)),
         ("connections", response.get("connections")),
     ]
     if response.get("working"):
-        daemon.append(("at work", ", ".join(map(str, response["working"]))))
-    places = [(name, response.get(name)) for name in ("db", "socket", "log")]
-    store = [("rows", ", ".join(counted(count, name) for name, count in rows.items()))]
-    store += [
-        (f"index of {_KINDS.get(kind, kind)}", _index(status))
-        for kind, status in (response.get("vectors") or {}).items()
+        facts.append(("at work", ", ".join(map(str, response["working"]))))
+    return facts
+
+
+def _store(response: dict) -> Facts:
+    told = {name: response.get(name) or {} for name in ("rows", "vectors", "embedding", "backlog", "spool")}
+    canaries = response.get("canaries") or {}
+    embedding = (str(told["embedding"].get(name) or "") for name in ("mode", "state", "identity", "problem"))
+    facts: Facts = [("rows", ", ".join(counted(count, name) for name, count in told["rows"].items()))]
+    facts += [(f"index of {_KINDS.get(kind, kind)}", _index(status)) for kind, status in told["vectors"].items()]
+    facts += [
+        ("embedder", ", ".join(filter(None, embedding))),
+        ("to embed", told["backlog"].get("pending")),
+        ("calibration", _calibration(response.get("calibration") or {})),
+        ("canaries", f"{canaries.get('total')}, {canaries.get('lost')} lost" if canaries.get("total") else "none"),
     ]
-    store.append(
-        (
-            "embedder",
-            ", ".join(str(embedding[name]) for name in ("mode", "state", "identity", "problem") if embedding.get(name)),
-        )
-    )
-    store.append(("to embed", backlog.get("pending")))
-    store.append(("calibration", _calibration(calibration)))
-    store.append(
-        ("canaries", f"{canaries.get('total')}, {canaries.get('lost')} lost" if canaries.get("total") else "none")
-    )
-    if spool:
-        store.append(
-            (
-                "queued",
-                f"{spool.get('waiting')} waiting, {spool.get('failed')} refused"
-                + (f"; {spool['problem']}" if spool.get("problem") else ""),
-            )
-        )
-    return [("daemon", daemon), ("places", places), ("store", store)]
+    if spool := told["spool"]:
+        problem = f"; {spool['problem']}" if spool.get("problem") else ""
+        facts.append(("queued", f"{spool.get('waiting')} waiting, {spool.get('failed')} refused{problem}"))
+    return facts
 
 
-def _uptime(response):
+def _uptime(response: dict) -> str:
     seconds, idle = int(response.get("uptime_seconds", 0)), response.get("idle_timeout")
     hours, rest = divmod(seconds, 3600)
     up = (
@@ -114,12 +113,12 @@ def _uptime(response):
     return f"{up}, leaves after {idle:g} s without work" if idle else f"{up}, stays"
 
 
-def _index(status):
+def _index(status: dict) -> str:
     said = f"{status.get('state')}, {status.get('rows', 0)} vectors"
     return f"{said}; {status['reason']}" if status.get("reason") else said
 
 
-def _calibration(calibration):
+def _calibration(calibration: dict) -> str:
     if calibration.get("problem"):
         return calibration["problem"]
     if not calibration.get("measured"):

@@ -5,10 +5,24 @@ rich is imported by the functions that draw and by nothing else.
 Contract: interface.md, "Output".
 """
 
+from __future__ import annotations
+
 import time
 
 from . import times
-from .output import one_line, to_json, without_controls
+from .output import Output, one_line, to_json, without_controls
+
+TYPE_CHECKING = False  # typing itself is slow to load; who checks types takes the name for what it says
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Literal
+
+    from rich.console import Console
+    from rich.text import Text
+    from rich.tree import Tree
+
+    Marks = Callable[[str], Iterable[tuple[int, int]]]
+    Branch = tuple[str, "Sequence[Branch]"]
 
 ROW_FIELDS = (
     "rank",
@@ -66,31 +80,39 @@ _GIVEN_UP = (
 _NUMBERS = ("rank", "age", "calls", "failed", "p50 ms", "p99 ms")
 
 
-def field(row, name):
-    """Return one field of a recalled row as text; what the row does not have is ''. ``rank`` is the caller's to put into the row."""
-    reason = row.get("match_reason") or {}
-    if name == "age":
-        return times.age(row.get("timestamp", ""))
-    if name == "match":
-        return match(row)
-    if name == "signal":
-        return reason.get("signal", "")
-    if name in ("score", "cosine", "coverage", "rrf", "rsf", "prior"):
-        return number(reason.get(name))
-    if name == "confidence":
-        return number((row.get("confidence") or {}).get("score"))
-    if name == "source":
-        return to_json(row["source"]) if row.get("source") else ""
-    if name in ("preview", "content"):
-        return row.get("content", "")
-    if name == "length":
-        return str(row.get("content_len", len(row.get("content", ""))))
-    if name == "truncated":
-        return "true" if row.get("content_truncated") else "false"
-    return str(row.get(name, ""))
+def _preview(row: dict, reason: dict) -> str:
+    return row.get("content", "")
 
 
-def match(row):
+def _number_of(name: str) -> Callable[[dict, dict], str]:
+    return lambda row, reason: number(reason.get(name))
+
+
+# What of a row is worked out; every other field is the row's own value. Each is given the row and its match_reason.
+_WORKED_OUT: dict[str, Callable[[dict, dict], str]] = {
+    "age": lambda row, reason: times.age(row.get("timestamp", "")),
+    "match": lambda row, reason: match(row),
+    "signal": lambda row, reason: reason.get("signal", ""),
+    **{name: _number_of(name) for name in ("score", "cosine", "coverage", "rrf", "rsf", "prior")},
+    "confidence": lambda row, reason: number((row.get("confidence") or {}).get("score")),
+    "source": lambda row, reason: to_json(row["source"]) if row.get("source") else "",
+    "preview": _preview,
+    "content": _preview,
+    "length": lambda row, reason: str(row.get("content_len", len(row.get("content", "")))),
+    "truncated": lambda row, reason: "true" if row.get("content_truncated") else "false",
+}
+
+
+def field(row: dict, name: str) -> str:
+    """Return one field of a recalled row as text; what the row does not have is ''.
+
+    ``rank`` is the caller's to put into the row.
+    """
+    worked_out = _WORKED_OUT.get(name)
+    return str(row.get(name, "")) if worked_out is None else worked_out(row, row.get("match_reason") or {})
+
+
+def match(row: dict) -> str:
     """Return how a row matched in a few words: its signal and score, and its cosine beside another signal."""
     reason = row.get("match_reason")
     if not reason:
@@ -101,13 +123,22 @@ def match(row):
     return said
 
 
-def number(value):
+def number(value: object) -> str:
     """Return a score to four places, or '' when there is none."""
     return "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def table(out, names, rows, whole=False, lines=1, marks=None):
-    """Print rows: drawn on a terminal, tab-separated without a heading elsewhere. The last column takes the room that is left.
+def table(
+    out: Output,
+    names: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    whole: bool = False,
+    lines: int = 1,
+    marks: Marks | None = None,
+) -> None:
+    """Print rows: drawn on a terminal, tab-separated without a heading elsewhere.
+
+    The last column takes the room that is left.
 
     There a text gets so many ``lines``, or with ``whole`` as many as it needs; ``marks(text)`` gives the (start, end)
     places of it that stand out.
@@ -115,81 +146,104 @@ def table(out, names, rows, whole=False, lines=1, marks=None):
     if not out.draws:
         for row in rows:
             out.record(row)
-        return
-    if not rows:
-        return
-    from rich.cells import cell_len
-    from rich.table import Table
-    from rich.text import Text
+    elif rows:
+        names, cells = _cells(names, rows, whole)
+        names, widths, cells = _narrowed(names, cells, out.columns())
+        _draw(out, names, widths, cells, None if whole else lines, marks)
 
+
+def _cells(names: Sequence[str], rows: Sequence[Sequence[object]], whole: bool) -> tuple[list[str], list[list[str]]]:
+    """Return the columns that some row fills, and their texts: each on one line, but the last one's where it is shown
+    whole.
+    """
     # A column that no row fills (nobody uses channels, nothing is locked) only takes room from the text.
-    filled = [at for at in range(len(names) - 1) if any(row[at] != "" for row in rows)] + [len(names) - 1]
-    names, rows = [names[at] for at in filled], [[row[at] for at in filled] for row in rows]
-    cells = [
-        [one_line(str(v)) for v in row[:-1]]
-        + [without_controls(str(row[-1])) if whole else " ".join(without_controls(str(row[-1])).split())]
-        for row in rows
+    last = len(names) - 1
+    filled = [at for at in range(last) if any(row[at] != "" for row in rows)]
+
+    def text(row: Sequence[object]) -> str:
+        shown = without_controls(str(row[last]))
+        return shown if whole else " ".join(shown.split())
+
+    return [names[at] for at in (*filled, last)], [
+        [*(one_line(str(row[at])) for at in filled), text(row)] for row in rows
     ]
-    widths = [max(cell_len(row[at]) for row in [names, *cells]) for at in range(len(names) - 1)]
-    wanted = min(_WANTED_ROOM, max(cell_len(row[-1]) for row in [names, *cells]))
+
+
+def _narrowed(names: list[str], cells: list[list[str]], columns: int) -> tuple[list[str], list[int], list[list[str]]]:
+    """Leave out columns until the text has the room that it wants; return the names, the widths of all but the text,
+    the cells.
+    """
+    from rich.cells import cell_len
+
+    *widths, wanted = (max(cell_len(row[at]) for row in [names, *cells]) for at in range(len(names)))
     for name in _GIVEN_UP:
-        if out.columns() - sum(widths) - 2 * len(widths) >= wanted or len(widths) == 1:
+        if len(widths) == 1 or _room(widths, columns) >= min(_WANTED_ROOM, wanted):
             break
         if name in names[:-1]:
             at = names.index(name)
-            names, widths, cells = (
-                names[:at] + names[at + 1 :],
-                widths[:at] + widths[at + 1 :],
-                [row[:at] + row[at + 1 :] for row in cells],
-            )
-    room = max(_LEAST_ROOM, out.columns() - sum(widths) - 2 * len(widths))
-    drawn, printer = (
-        Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(names)),
-        console(out),
-    )
+            names, widths = names[:at] + names[at + 1 :], widths[:at] + widths[at + 1 :]
+            cells = [row[:at] + row[at + 1 :] for row in cells]
+    return names, widths, cells
+
+
+def _room(widths: list[int], columns: int) -> int:
+    """Return what is left for the text beside columns of these widths."""
+    return columns - sum(widths) - 2 * len(widths)
+
+
+def _draw(
+    out: Output, names: list[str], widths: list[int], cells: list[list[str]], lines: int | None, marks: Marks | None
+) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    room = max(_LEAST_ROOM, _room(widths, out.columns()))
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(names))
+    printer = console(out)
     for name, width in zip(names, widths):
         drawn.add_column(name, width=width, no_wrap=True, justify=_side(name))
     drawn.add_column(names[-1], max_width=room, justify=_side(names[-1]), overflow="fold")
     for *before, text in cells:
-        drawn.add_row(*map(Text, before), _fitted(printer, text, room, None if whole else lines, marks))
+        drawn.add_row(*map(Text, before), _fitted(printer, text, room, lines, marks))
     printer.print(drawn)
 
 
-def _side(name):
+def _side(name: str) -> Literal["left", "right"]:
     return "right" if name in _NUMBERS else "left"
 
 
-def _fitted(printer, text, room, lines, marks):
-    """Return a text for a column of this width, with what stands out in it, cut to so many lines (None: all of them)."""
+def _fitted(printer: Console, text: str, room: int, lines: int | None, marks: Marks | None) -> Text:
+    """Return a text for a column of this width with its marks, cut to so many lines (None: all of them)."""
     from rich.text import Text
 
     found = list(marks(text)) if marks is not None else []
     if lines is not None and found and found[0][0] > room * lines:
         # What was looked for stands further back: begin shortly before it.
         start = text.rfind(" ", 0, found[0][0] - room // 3) + 1
-        text, found = "…" + text[start:], [(begin - start + 1, end - start + 1) for begin, end in found]
+        text = "…" + text[start:]
+        found = [(begin - start + 1, end - start + 1) for begin, end in found]
     drawn = Text(text)
     for begin, end in found:
         drawn.stylize("bold yellow", begin, end)
     if lines is None:
         return drawn
-    shown = drawn.wrap(printer, room)
-    if len(shown) > lines:
-        shown = shown[:lines]
+    wrapped = list(drawn.wrap(printer, room))
+    shown = wrapped[:lines]
+    if len(wrapped) > lines:
         shown[-1].rstrip()
         shown[-1].truncate(room - 1)
         shown[-1].append("…")
     return Text("\n").join(shown)
 
 
-def heading(out, text):
+def heading(out: Output, text: str) -> None:
     """Print the title of a section on a terminal."""
     from rich.text import Text
 
     console(out).print(Text(text, style="bold"))
 
 
-def tree(out, title, branches):
+def tree(out: Output, title: str, branches: Sequence[Branch]) -> None:
     """Print a titled tree; ``branches`` are (text, [branches]) pairs. Off a terminal each line is indented by tabs."""
     if not out.draws:
         _plain_tree(out, [(title, branches)], 0)
@@ -202,20 +256,20 @@ def tree(out, title, branches):
     console(out).print(drawn)
 
 
-def _plain_tree(out, branches, depth):
+def _plain_tree(out: Output, branches: Sequence[Branch], depth: int) -> None:
     for text, below in branches:
         out.line("\t" * depth + one_line(text))
         _plain_tree(out, below, depth + 1)
 
 
-def _grow(drawn, branches):
+def _grow(drawn: Tree, branches: Sequence[Branch]) -> None:
     from rich.text import Text
 
     for text, below in branches:
         _grow(drawn.add(Text(without_controls(text))), below)
 
 
-def warnings(out, response):
+def warnings(out: Output, response: dict) -> None:
     """Say on stderr what makes an answer weaker than it looks."""
     advisory = response.get("advisory")
     if isinstance(advisory, dict):
@@ -226,11 +280,12 @@ def warnings(out, response):
         out.warn("cpersona: low confidence: every row was below the gate, these matched by words alone")
     if response.get("full_content_budget_chars"):
         out.note(
-            f"texts beyond {response['full_content_budget_chars']} characters in all are previews; `cpersona get REF` shows one whole"
+            f"texts beyond {response['full_content_budget_chars']} characters in all are previews; `cpersona get REF` "
+            "shows one whole"
         )
 
 
-def console(out):
+def console(out: Output) -> Console:
     """Return a rich console on stdout that respects NO_COLOR and COLUMNS."""
     from rich.console import Console
 
@@ -245,37 +300,37 @@ def console(out):
     )
 
 
-def waiting(stream_is_terminal):
+def waiting(stream_is_terminal: bool) -> Progress | None:
     """Return a progress display on stderr for a long call, or None where nobody watches."""
-    return _Progress() if stream_is_terminal else None
+    return Progress() if stream_is_terminal else None
 
 
-class _Progress:
+class Progress:
     """One line on stderr that says how far a long call has come; redrawn ten times a second at most."""
 
-    def __init__(self):
+    def __init__(self) -> None:
+        from rich import progress
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
         )
         self._task = self._bar.add_task("working", total=None)
         self._drawn = 0.0
 
-    def __enter__(self):
+    def __enter__(self) -> Progress:
         self._bar.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def __call__(self, said):
+    def __call__(self, said: dict) -> None:
         """Take one progress map of the daemon: `done`, `total` and `stage`, each if known."""
         now = time.monotonic()
         if now - self._drawn < 0.1 and said.get("done") != said.get("total"):

@@ -1,14 +1,23 @@
-"""How rows are printed when the caller says how: --fields, --format, -0 and --max-chars, the same in every command that shows rows.
+"""How rows are printed when the caller says how: --fields, --format, -0 and --max-chars, the same in every command that
+shows rows.
 
 Contract: issue "A tool to live in" (Shell); interface.md, "Output".
 """
 
+from __future__ import annotations
+
 from .. import exits
-from ..declare.spec import option
-from .output import one_line
+from ..declare.spec import Parameter, option
+from .output import Output, one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Cell = Callable[[dict, str], str]
 
 
-def shape_options(known):
+def shape_options(known: Sequence[str]) -> tuple[Parameter, ...]:
     """Declare the four options of a command whose rows have these fields."""
     return (
         option("--fields", "The columns to print, off a terminal or on it.", metavar="NAME,…", values=tuple(known)),
@@ -34,16 +43,22 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 class Shape:
     """What one command line asked for. ``names`` are the chosen columns, None where nobody chose.
 
-    ``known`` are the names that the command's rows have, ``as_json`` whether the whole answer was asked for. Raises Usage
-    for a name that is none of them, and for what contradicts itself.
+    ``known`` are the names that the command's rows have, ``as_json`` whether the whole answer was asked for. Raises
+    Usage for a name that is none of them, and for what contradicts itself.
     """
 
-    def __init__(self, known, as_json=False, fields=None, format=None, null=False, max_chars=None):
-        for option, given in (("--fields", fields is not None), ("--format", format is not None), ("-0/--null", null)):
+    def __init__(
+        self,
+        known: Sequence[str],
+        as_json: bool = False,
+        fields: str | None = None,
+        format: str | None = None,
+        null: bool = False,
+        max_chars: int | None = None,
+    ) -> None:
+        for word, given in (("--fields", fields is not None), ("--format", format is not None), ("-0/--null", null)):
             if given and as_json:
-                raise exits.Usage(
-                    f"--json prints the whole answer and {option} says how to print rows; give one of them"
-                )
+                raise exits.Usage(f"--json prints the whole answer and {word} says how to print rows; give one of them")
         if fields is not None and format is not None:
             raise exits.Usage("--fields and --format both say what to print; give one of them")
         self._known, self.null, self._max_chars = known, null, max_chars
@@ -51,26 +66,27 @@ class Shape:
         self._pieces = None if format is None else self._template(format)
 
     @property
-    def chosen(self):
+    def chosen(self) -> bool:
         """Whether the caller said which fields to print."""
         return self.names is not None or self._pieces is not None
 
-    def _listed(self, text):
+    def _listed(self, text: str) -> list[str]:
         names = [name.strip() for name in text.split(",") if name.strip()]
         if not names:
             raise exits.Usage(f"--fields names no column; it takes {', '.join(self._known)}")
         return [self._checked("--fields", name) for name in names]
 
-    def _checked(self, option, name):
+    def _checked(self, option: str, name: str) -> str:
         if name not in self._known:
             raise exits.Usage(f"{option} knows no {name!r}; it takes {', '.join(self._known)}")
         return name
 
-    def _template(self, text):
+    def _template(self, text: str) -> list[tuple[str, str | None]]:
         """Return a template as (literal text, name of the field behind it or None) pairs."""
         if not text:
             raise exits.Usage(f"--format is empty; a field is {{NAME}}, and it takes {', '.join(self._known)}")
-        pieces, literal, at = [], "", 0
+        pieces: list[tuple[str, str | None]] = []
+        literal, at = "", 0
         while at < len(text):
             two, one = text[at : at + 2], text[at]
             if two in ("{{", "}}"):
@@ -91,7 +107,9 @@ class Shape:
                 literal, at = literal + one, at + 1
         return [*pieces, (literal, None)]
 
-    def within(self, out, response, name, text="content", backwards=False):
+    def within(
+        self, out: Output, response: dict, name: str, text: str = "content", backwards: bool = False
+    ) -> list[dict]:
         """Bring the rows ``name`` of an answer into --max-chars characters of their ``text`` and return them.
 
         The characters are spent in the rows' order, or ``backwards`` from the last one. What is left out is said on
@@ -100,7 +118,8 @@ class Shape:
         rows = response.get(name, [])
         if self._max_chars is None:
             return rows
-        kept, left = [], self._max_chars
+        kept: list[dict] = []
+        left = self._max_chars
         for row in rows[::-1] if backwards else rows:
             said = row.get(text) or ""
             if len(said) > left:
@@ -123,27 +142,41 @@ class Shape:
         response[name] = kept[::-1] if backwards else kept
         return response[name]
 
-    def print(self, out, rows, cell, shown, drawn=None, whole=False):
-        """Print rows, of which ``cell(row, name)`` gives one field as text: by the template, in the chosen columns, else in those ``shown``.
+    def print(
+        self,
+        out: Output,
+        rows: Sequence[dict],
+        cell: Cell,
+        shown: Sequence[str],
+        drawn: Sequence[str] | None = None,
+        whole: bool = False,
+    ) -> None:
+        """Print rows, of which ``cell(row, name)`` gives one field as text: by the template, in the chosen columns,
+        else in those ``shown``.
 
-        ``drawn`` are the columns of a table on a terminal, where they are others. An empty field is `-` between tabs and
-        nothing in a template; without -0 every field stays on its line.
+        ``drawn`` are the columns of a table on a terminal, where they are others. An empty field is `-` between tabs
+        and nothing in a template; without -0 every field stays on its line.
         """
+        end = "\0" if self.null else "\n"
         if self._pieces is not None:
             for row in rows:
-                out.write("".join(self._filled(row, cell)) + ("\0" if self.null else "\n"))
-            return
-        if out.draws and not self.null:
+                out.write("".join(_filled(self._pieces, self._on_one_line, row, cell)) + end)
+        elif out.draws and not self.null:
             from . import render
 
             names = self.names or drawn or shown
             render.table(out, names, [[cell(row, name) for name in names] for row in rows], whole=whole)
-            return
-        for row in rows:
-            out.record([cell(row, name) for name in self.names or shown], "\0" if self.null else "\n")
+        else:
+            for row in rows:
+                out.record([cell(row, name) for name in self.names or shown], end)
 
-    def _filled(self, row, cell):
-        for literal, name in self._pieces:
-            yield literal
-            if name is not None:
-                yield cell(row, name) if self.null else one_line(cell(row, name))
+    def _on_one_line(self, text: str) -> str:
+        return text if self.null else one_line(text)
+
+
+def _filled(pieces: list[tuple[str, str | None]], fitted: Callable[[str], str], row: dict, cell: Cell) -> Iterator[str]:
+    """Yield a template's texts with the row's fields between them, each as ``fitted`` makes it."""
+    for literal, name in pieces:
+        yield literal
+        if name is not None:
+            yield fitted(cell(row, name))

@@ -3,11 +3,13 @@
 Contract: interface.md, "One parser for every time a person types".
 """
 
+from __future__ import annotations
+
 import time
 
 try:
     # The C half alone: the Python half is a long module that it replaces, and datetime.UTC is in that one only.
-    from _datetime import date, datetime, timedelta, timezone
+    from _datetime import date, datetime, timedelta, timezone  # type: ignore[import-not-found]
 except ImportError:  # pragma: no cover - an interpreter without it
     from datetime import date, datetime, timedelta, timezone
 
@@ -18,15 +20,17 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 class Typed:
-    """A typed time: ``start`` and ``end`` (aware UTC datetimes, equal unless it was a day), and whether its zone was assumed."""
+    """A typed time: ``start`` and ``end`` (aware UTC datetimes, equal unless it was a day), and whether its zone was
+    assumed.
+    """
 
     __slots__ = ("start", "end", "assumed_utc")
 
-    def __init__(self, start, end, assumed_utc):
+    def __init__(self, start: datetime, end: datetime, assumed_utc: bool) -> None:
         self.start, self.end, self.assumed_utc = start, end, assumed_utc
 
 
-def parse(text, now=None):
+def parse(text: str, now: float | None = None) -> Typed:
     """Return the time that ``text`` names; ``now`` is in epoch seconds. Raises Usage."""
     said = text.strip()
     now = time.time() if now is None else now
@@ -45,11 +49,12 @@ def parse(text, now=None):
         return Typed(moment, moment, naive)
     except (ValueError, OverflowError):
         raise Usage(
-            f"{text!r} is not a time; give an instant like 2026-03-01T09:30Z, a date like 2026-03-01, or an age like 90m, 3h, 2d"
+            f"{text!r} is not a time; give an instant like 2026-03-01T09:30Z, a date like 2026-03-01, or an age like "
+            "90m, 3h, 2d"
         ) from None
 
 
-def seconds(text):
+def seconds(text: str) -> float:
     """Return the length of an age such as `90m` or `1h30m` in seconds. Raises Usage."""
     length = _length(text.strip())
     if length is None:
@@ -57,7 +62,7 @@ def seconds(text):
     return length
 
 
-def _length(said):
+def _length(said: str) -> float | None:
     """Return the seconds of an age, or None when the text is none."""
     import re  # costs more than the interpreter's start; only a typed time needs it
 
@@ -67,7 +72,7 @@ def _length(said):
     return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+(?:\.\d+)?)([smhdw])", said))
 
 
-def zone_warning(text, typed):
+def zone_warning(text: str, typed: Typed) -> str | None:
     """Return the sentence that says a naive time was read as UTC, or None where nobody could mean otherwise."""
     if not typed.assumed_utc:
         return None
@@ -79,10 +84,11 @@ def zone_warning(text, typed):
         return None
     sign, minutes = "-" if offset < 0 else "+", abs(offset) // 60
     zone = f"{sign}{minutes // 60:02d}:{minutes % 60:02d}"
-    return f"{text} is read as UTC, not as local time; write {text if 'T' in text or ':' in text else text + 'T00:00'}{zone} to mean local time"
+    local = text if "T" in text or ":" in text else text + "T00:00"
+    return f"{text} is read as UTC, not as local time; write {local}{zone} to mean local time"
 
 
-def age(stamp, now=None):
+def age(stamp: str, now: float | None = None) -> str:
     """Return how long ago a stored stamp is (`3m`, `5h`, `12d`, `2y`), or '' when it names no instant."""
     try:
         moment = datetime.fromisoformat(stamp.strip())
@@ -102,7 +108,7 @@ def age(stamp, now=None):
     return f"{passed / (86_400 * 365.25):.1f}y"
 
 
-def _day(text):
+def _day(text: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:

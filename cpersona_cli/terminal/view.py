@@ -1,19 +1,27 @@
-"""A recall on a terminal: a table with the words of the question marked, and what its numbers mean when that is asked for.
+"""A recall on a terminal: a table with the words of the question marked, and what its numbers mean when that is asked
+for.
 
 Contract: issue "A tool to live in" (a recall view worth looking at).
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
 from . import render
+from .output import Output
 
 # Lines that a text gets in the table, fewer where they would push the first rows off the screen.
 LINES = 3
 _AROUND = 3  # the heading, the note below and the next prompt
 # A shorter word is marked only where it stands as it is, not where another begins with it.
 _STEM = 4
-_DENSE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"  # kana, Chinese characters, Hangul: no spaces between words, or endings without number
+# kana, Chinese characters, Hangul: no spaces between words, or endings without number
+_DENSE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 SIGNALS = {
     "cosine": "how alike question and row are, -1 to 1; absolute, it compares between questions",
-    "blend": "meaning above what unrelated rows of this store have, plus shared words and a share of its neighbours'; absolute",
+    "blend": "meaning above what unrelated rows of this store have, plus shared words and a share of its neighbours'; "
+    "absolute",
     "rsf": "relative to this question: the best of nothing scores as high as the best of everything",
     "rrf": "a sum of reciprocal ranks, for a row that only words found; positions, not closeness",
     "confidence": "a cosine that age and recall history moved; below 1, absolute",
@@ -25,13 +33,13 @@ COLUMNS = {
 }
 
 
-def draw(out, rows, names, query, whole):
+def draw(out: Output, rows: list[dict], names: Sequence[str], query: str, whole: bool) -> None:
     """Print recalled rows as a table in which the question's words stand out."""
     lines = max(1, min(LINES, (out.rows() - _AROUND) // max(1, len(rows))))
     render.table(out, names, [[render.field(row, name) for name in names] for row in rows], whole, lines, marker(query))
 
 
-def legend(out, rows):
+def legend(out: Output, rows: list[dict]) -> None:
     """Explain on stderr the signals and numbers that these rows carry; without rows, every signal."""
     reasons = [row.get("match_reason") or {} for row in rows]
     said = {
@@ -46,11 +54,12 @@ def legend(out, rows):
     for name, text in said.items():
         out.warn(f"{name:<{width}}  {text}")
     out.warn(
-        "a row is shown when the score of its signal reaches the gate; --explain shows the gate, `cpersona help scores` says more"
+        "a row is shown when the score of its signal reaches the gate; --explain shows the gate, `cpersona help "
+        "scores` says more"
     )
 
 
-def marker(query):
+def marker(query: str) -> render.Marks:
     """Return the function that gives the (start, end) places of a text's words that the question holds, in their order.
 
     A word counts as the question's when either begins with the other, which plurals and endings mostly do; case and
@@ -66,7 +75,7 @@ def marker(query):
     words = {folded for dense, folded in asked if not dense}
     words = words - ENGLISH or words
 
-    def marks(text):
+    def marks(text: str) -> Iterator[tuple[int, int]]:
         for found in word.finditer(text):
             start, dense = found.start(), found[1]
             if dense:
@@ -77,11 +86,12 @@ def marker(query):
     return marks
 
 
-def _alike(one, other):
+def _alike(one: str, other: str) -> bool:
     return one == other or (min(len(one), len(other)) >= _STEM and (one.startswith(other) or other.startswith(one)))
 
 
-def _folded(word):
+def _folded(word: str) -> str:
+    """Return a word without case and accents. Unlike the index's spelling this neither parts a word nor joins two."""
     if word.isascii():
         return word.lower()
     import unicodedata
