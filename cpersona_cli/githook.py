@@ -6,6 +6,8 @@ nor fails because of it: whatever goes wrong is one line on stderr and exit stat
 Contract: issue "A tool to live in", Git; interface.md, "Spool".
 """
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -13,12 +15,19 @@ from cpersona_daemon.shared import files
 
 from .git import commits
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cpersona_daemon.shared.settings import Settings
+
 NOTES_A_REQUEST = 500
 
 
-def main(arguments):
-    """Run as the hook that ``arguments`` name, with what git tells it: post-rewrite what rewrote, post-merge whether it
-    squashes.
+def main(arguments: list[str]) -> None:
+    """Run as the hook that ``arguments`` name, with what git tells it.
+
+    That is what rewrote for post-rewrite, and for post-merge whether it squashes.
     """
     try:
         run(arguments, sys.stdin)
@@ -30,7 +39,7 @@ def main(arguments):
         )
 
 
-def run(arguments, stdin):
+def run(arguments: list[str], stdin: Iterable[str]) -> None:
     """The same with its failures."""
     repository = commits.Repository.of_hook()
     if repository.state is None:
@@ -52,9 +61,10 @@ def run(arguments, stdin):
         _rewrite(repository, rebase, mapped)
 
 
-def _merged_here(repository, told):
-    """Tell whether a merge that is over made a commit: a squash leaves that to `git commit`, a fast-forward takes what
-    others made.
+def _merged_here(repository: commits.Repository, told: list[str]) -> bool:
+    """Tell whether a merge that is over made a commit.
+
+    A squash leaves that to `git commit`, a fast-forward takes what others made.
     """
     if told[:1] == ["1"]:
         return False
@@ -72,7 +82,7 @@ def _merged_here(repository, told):
     return f"<{committer}>" in git.line("var", "GIT_COMMITTER_IDENT")
 
 
-def _note(repository):
+def _note(repository: commits.Repository) -> None:
     settings = settings_of(repository)
     for commit in repository.commits("HEAD"):
         params = commits.store_params(commit, repository, settings, repository.branch())
@@ -80,9 +90,9 @@ def _note(repository):
         _say_cut(params)
 
 
-def _rewrite(repository, rebase, mapped):
+def _rewrite(repository: commits.Repository, rebase: str | None, mapped: list[list[str]]) -> None:
     """Queue the notes of the new commits, each with the old ones whose place it takes."""
-    replaces = {}
+    replaces: dict[str, list[str]] = {}
     for old, new in mapped:
         replaces.setdefault(new, []).append(old)
     for new in _kept(repository, rebase):
@@ -102,18 +112,18 @@ def _rewrite(repository, rebase, mapped):
         _put(settings, "replace_notes", commits.axes(settings) | {"notes": notes[at : at + NOTES_A_REQUEST]})
 
 
-def _say_cut(params):
+def _say_cut(params: dict) -> None:
     if cut := commits.cut_of(params):
         print(f"cpersona: the note keeps {cut['kept']:,} of the message's {cut['of']:,} characters", file=sys.stderr)
 
 
-def _hold(rebase, ids):
+def _hold(rebase: str, ids: list[str]) -> None:
     held = files.opened(os.path.join(rebase, commits.HELD), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     with open(held, "a", encoding="ascii") as handle:
         handle.writelines(f"{id}\n" for id in ids)
 
 
-def _kept(repository, rebase):
+def _kept(repository: commits.Repository, rebase: str | None) -> list[str]:
     """Return the commits made by hand during a rebase that are part of what came out of it."""
     if not rebase:
         return []
@@ -127,7 +137,7 @@ def _kept(repository, rebase):
     return [id for id in held if id in reachable]
 
 
-def settings_of(repository):
+def settings_of(repository: commits.Repository) -> Settings:
     """Return the settings of the environment, with what `git install` was told on top."""
     from cpersona_daemon.shared.settings import load
 
@@ -137,7 +147,7 @@ def settings_of(repository):
     )
 
 
-def _put(settings, method, params):
+def _put(settings: Settings, method: str, params: dict) -> None:
     from cpersona_daemon.shared.paths import places
 
     from .wire.spool import put

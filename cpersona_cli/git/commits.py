@@ -5,9 +5,17 @@ A commit hook runs this, so nothing heavy is imported and git is run without Pyt
 Contract: issue "A tool to live in", Git: one commit is one memory, keyed by its full id.
 """
 
+from __future__ import annotations
+
 import os
 
 from cpersona_daemon.shared import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cpersona_daemon.shared.settings import Settings
 
 CHANNEL = "git"
 MAX_PATHS = 100
@@ -31,15 +39,17 @@ class GitFailed(Exception):
 class Git:
     """Git in one directory ('' is the current one)."""
 
-    def __init__(self, directory=""):
+    def __init__(self, directory: str = "") -> None:
         self._before = ("git", "-C", directory) if directory else ("git",)
-        self.wait = None  # called with the descriptor of git's output before each read of it
+        self.wait: Callable[[int], None] | None = (
+            None  # called with the descriptor of git's output before each read of it
+        )
 
-    def line(self, *arguments):
+    def line(self, *arguments: str) -> str:
         """Return git's answer without its line end. Raises GitFailed."""
         return os.fsdecode(b"".join(self.output(*arguments))).rstrip("\n")
 
-    def output(self, *arguments, input=b""):
+    def output(self, *arguments: str, input: bytes = b"") -> Iterator[bytes]:
         """Yield what git writes, as it comes.
 
         ``input`` must be small or read by git before it writes. Raises GitFailed.
@@ -92,7 +102,7 @@ class Git:
                 if descriptor >= 0:
                     os.close(descriptor)
 
-    def _read(self, descriptor):
+    def _read(self, descriptor: int) -> bytes:
         if self.wait is not None:
             self.wait(descriptor)
         return os.read(descriptor, _CHUNK)
@@ -103,19 +113,19 @@ class Repository:
 
     __slots__ = ("git", "git_dir", "common", "state", "_root")
 
-    def __init__(self, git, git_dir, common):
+    def __init__(self, git: Git, git_dir: str, common: str) -> None:
         self.git, self.git_dir, self.common = git, git_dir, common
         self.state = _read_state(common)
-        self._root = None
+        self._root: str | None = None
 
     @classmethod
-    def of_hook(cls):
+    def of_hook(cls) -> Repository:
         """Return the repository whose hook we are: found without asking git where that is possible."""
         found = _git_dir()
         return cls.open() if found is None else cls(Git(), found, _common(found))
 
     @classmethod
-    def open(cls, directory=""):
+    def open(cls, directory: str = "") -> Repository:
         """Return the repository of a directory. Raises GitFailed where there is none."""
         git = Git(directory)
         try:
@@ -126,12 +136,12 @@ class Repository:
         return cls(git, os.path.realpath(os.path.join(here, git_dir)), os.path.realpath(os.path.join(here, common)))
 
     @property
-    def name(self):
+    def name(self) -> str:
         """What people call it: the directory that holds its main work tree, or the bare repository's own."""
         above, last = os.path.split(self.common)
         return os.path.basename(above) if last == ".git" else last.removesuffix(".git")
 
-    def root(self):
+    def root(self) -> str:
         """Return the id of the oldest root commit, remembered once it is known.
 
         Raises GitFailed in an empty repository.
@@ -145,14 +155,14 @@ class Repository:
             write_state(self.common, self.state)
         return self._root
 
-    def rebase(self):
+    def rebase(self) -> str | None:
         """Return the directory of a rebase that is under way in this work tree, None without one."""
         merge, apply = os.path.join(self.git_dir, "rebase-merge"), os.path.join(self.git_dir, "rebase-apply")
         if os.path.isdir(merge):
             return merge
         return apply if os.path.exists(os.path.join(apply, "rebasing")) else None  # without that file it is `git am`
 
-    def branch(self, rebase=None):
+    def branch(self, rebase: str | None = None) -> str:
         """Return the branch of this work tree, '' for a detached HEAD; during a rebase the one that is rebased."""
         path = os.path.join(rebase, "head-name") if rebase else os.path.join(self.git_dir, "HEAD")
         if rebase and not os.path.exists(path):
@@ -168,7 +178,7 @@ class Repository:
                 return ""
         return text.removeprefix("refs/heads/") if text.startswith("refs/heads/") else ""
 
-    def commits(self, *arguments, input=b"", traverse=False):
+    def commits(self, *arguments: str, input: bytes = b"", traverse: bool = False) -> Iterator[dict]:
         """Yield commits as maps (``_FIELDS``, `commit`, `paths`, `paths_total`). Raises GitFailed.
 
         ``traverse`` walks history; without it the arguments name single commits. A merge shows what it changed against
@@ -193,13 +203,16 @@ class Repository:
         return _parsed(output, mark)
 
 
-def _parsed(chunks, mark):
-    commit, fields, start = None, 0, mark.encode()
+def _parsed(chunks: Iterable[bytes], mark: str) -> Iterator[dict]:
+    commit: dict | None = None
+    fields, start = 0, mark.encode()
     for token in _tokens(chunks):
         if token.startswith(start):
             if commit is not None:
                 yield commit
             commit, fields = {"commit": token[len(start) :].decode(), "paths": [], "paths_total": 0}, 0
+        elif commit is None:
+            continue  # nothing stands before the first commit
         elif fields < len(_FIELDS):
             commit[_FIELDS[fields]] = token.decode("utf-8", "replace")
             fields += 1
@@ -211,7 +224,7 @@ def _parsed(chunks, mark):
         yield commit
 
 
-def _tokens(chunks):
+def _tokens(chunks: Iterable[bytes]) -> Iterator[bytes]:
     rest = b""
     for data in chunks:
         *whole, rest = (rest + data).split(b"\0")
@@ -220,7 +233,7 @@ def _tokens(chunks):
         yield rest
 
 
-def store_params(commit, repository, settings, branch):
+def store_params(commit: dict, repository: Repository, settings: Settings, branch: str) -> dict:
     """Return store's parameters for one commit."""
     root, name, id = repository.root(), repository.name, commit["commit"]
     author = f"{commit['author']} <{commit['email']}>"
@@ -260,7 +273,7 @@ def store_params(commit, repository, settings, branch):
     return params
 
 
-def cut_of(params):
+def cut_of(params: dict) -> dict[str, int] | None:
     """Return how much of a commit's message a note keeps, `{kept, of}` in characters; None for all of it."""
     whole = params["metadata"].get("message_length")
     return (
@@ -270,7 +283,7 @@ def cut_of(params):
     )
 
 
-def axes(settings):
+def axes(settings: Settings) -> dict:
     """Return the parameters that say whose memory the notes are."""
     params = {"agent_id": settings.agent, "channel": CHANNEL}
     if settings.project is not None:
@@ -278,12 +291,12 @@ def axes(settings):
     return params
 
 
-def message_id(root, commit):
+def message_id(root: str, commit: str) -> str:
     """Return the key of a commit's note."""
     return f"git:{root}:{commit}"
 
 
-def read_line(path):
+def read_line(path: str) -> str:
     """Return the first line of a small file, '' where there is none."""
     try:
         with open(path, "rb") as handle:
@@ -292,14 +305,14 @@ def read_line(path):
         return ""
 
 
-def write_state(common, state):
+def write_state(common: str, state: dict) -> None:
     """Write what the hooks of a repository need to know; whole or not at all."""
     from ..terminal.output import to_json
 
     files.replace(os.path.join(common, STATE), f"{to_json(state)}\n".encode())
 
 
-def _read_state(common):
+def _read_state(common: str) -> dict | None:
     from ..terminal.reading import parse_json
 
     try:
@@ -311,7 +324,7 @@ def _read_state(common):
     return state if isinstance(state, dict) else {}
 
 
-def _git_dir():
+def _git_dir() -> str | None:
     """Return the git directory that the environment or the nearest `.git` names, None where only git can tell."""
     named = os.environ.get("GIT_DIR")
     if named:
@@ -330,6 +343,6 @@ def _git_dir():
         directory = above
 
 
-def _common(git_dir):
+def _common(git_dir: str) -> str:
     shared = read_line(os.path.join(git_dir, "commondir"))
     return os.path.realpath(os.path.join(git_dir, shared)) if shared else git_dir

@@ -7,6 +7,8 @@ executable) is moved aside whole and run by ours.
 Contract: issue "A tool to live in", Git (beside hooks that exist already, honouring core.hooksPath and worktrees).
 """
 
+from __future__ import annotations
+
 import os
 import re
 import shlex
@@ -16,6 +18,7 @@ import sys
 from cpersona_daemon.shared import files
 
 from ..exits import Stop
+from .commits import Repository
 
 # git commit, cherry-pick and revert run the first; git merge and a pull that merges, git am, and what rewrites run one
 # of their own each. A branch that a fast-forward moves on brings no commit that was made here.
@@ -29,7 +32,7 @@ _SHELL = re.compile(r"#!\s*\S*(?:/|/env\s+(?:-S\s+)?)(?:sh|bash|dash|ksh|zsh)(?:
 _BLOCK = re.compile(re.escape(_BEGIN) + ".*?" + re.escape(_END), re.DOTALL)
 
 
-def directory(repository):
+def directory(repository: Repository) -> str:
     """Return where git looks for this repository's hooks: core.hooksPath, else in the common git directory."""
     git = repository.git
     inside = git.line("rev-parse", "--is-inside-work-tree") == "true"
@@ -38,16 +41,16 @@ def directory(repository):
     return os.path.realpath(os.path.join(base, type(git)(base).line("rev-parse", "--git-path", "hooks")))
 
 
-def command(then="main(sys.argv[1:])"):
+def command(then: str = "main(sys.argv[1:])") -> list[str]:
     """Return the words that run our hook, by absolute paths: no PATH, no environment and no site-packages are needed.
 
     ``then`` is what is done once it is loaded.
     """
     import cpersona_daemon
 
-    roots = []
+    roots: list[str] = []
     for module in (sys.modules["cpersona_cli"], cpersona_daemon):
-        root = os.path.dirname(os.path.dirname(os.path.abspath(module.__file__)))
+        root = os.path.dirname(os.path.dirname(os.path.abspath(str(module.__file__))))
         if root not in roots:
             roots.append(root)
     # Where the package has moved (an upgrade of Python), the interpreter's own way to find it is the second try.
@@ -63,26 +66,26 @@ def command(then="main(sys.argv[1:])"):
     return [sys.executable, "-I", "-S", "-c", code]
 
 
-def install(repository):
+def install(repository: Repository) -> tuple[str, dict[str, str]]:
     """Put the block into every hook and return (directory, what was done to each: added, renewed, unchanged)."""
     where = directory(repository)
     os.makedirs(where, exist_ok=True)
     return where, {name: _install(where, name, repository.common) for name in NAMES}
 
 
-def uninstall(repository):
-    """Take the block out of every hook and return (directory, what was done to each: removed, kept for others, absent)."""
+def uninstall(repository: Repository) -> tuple[str, dict[str, str]]:
+    """Take the block out of every hook; return (directory, what was done to each: removed, kept for others, absent)."""
     where = directory(repository)
     return where, {name: _uninstall(where, name, repository.common) for name in NAMES}
 
 
-def state(repository):
+def state(repository: Repository) -> tuple[str, dict[str, str]]:
     """Return (directory, the state of each hook: installed, outdated, not executable, absent)."""
     where = directory(repository)
     return where, {name: _state(where, name, repository.common) for name in NAMES}
 
 
-def _state(where, name, common):
+def _state(where: str, name: str, common: str) -> str:
     path = os.path.join(where, name)
     block = _BLOCK.search(_text(path) or "")
     if block is None or common not in _users(block.group()):
@@ -92,11 +95,11 @@ def _state(where, name, common):
     return "installed" if _program(block.group()) == _program(_block(name, [], True, False)) else "outdated"
 
 
-def _install(where, name, common):
+def _install(where: str, name: str, common: str) -> str:
     path, aside = os.path.join(where, name), os.path.join(where, ASIDE, name)
     text = _text(path)
     found = _BLOCK.search(text or "")
-    if found is not None:
+    if text is not None and found is not None:
         users = _users(found.group())
         follows = text.replace(found.group(), "").strip() not in ("", _FIRST.strip())
         fresh = _block(name, sorted({*users, common}), follows, os.path.lexists(aside))
@@ -115,11 +118,11 @@ def _install(where, name, common):
     return "added"
 
 
-def _uninstall(where, name, common):
+def _uninstall(where: str, name: str, common: str) -> str:
     path, aside = os.path.join(where, name), os.path.join(where, ASIDE, name)
     text = _text(path)
     found = _BLOCK.search(text or "")
-    if found is None:
+    if text is None or found is None:
         return "absent"
     others = [user for user in _users(found.group()) if user != common and os.path.isdir(user)]
     follows = text.replace(found.group(), "")
@@ -146,7 +149,7 @@ def _uninstall(where, name, common):
     return "removed"
 
 
-def _block(name, users, follows, aside):
+def _block(name: str, users: list[str], follows: bool, aside: bool) -> str:
     """Return the block of one hook.
 
     ``follows``: a script comes behind it; ``aside``: the hook that stood here is run at its end.
@@ -172,21 +175,21 @@ def _block(name, users, follows, aside):
     return _BEGIN + "\n".join(lines) + "\n" + _END
 
 
-def _program(block):
+def _program(block: str) -> str:
     """Return what a block runs, without whom it is for and what comes behind it."""
     start = block.find("if [ -x ")
     return block[start : block.find("\nelse ", start)]
 
 
-def _users(block):
+def _users(block: str) -> list[str]:
     return [line[len(_FOR) :] for line in block.splitlines() if line.startswith(_FOR)]
 
 
-def _is_script(path, text):
+def _is_script(path: str, text: str | None) -> bool:
     return text is not None and not os.path.islink(path) and os.access(path, os.X_OK) and _SHELL.match(text) is not None
 
 
-def _text(path):
+def _text(path: str) -> str | None:
     """Return a hook's text, None where there is none that is text."""
     try:
         return files.read(path, _LARGEST_HOOK, follow=True).decode("utf-8")
@@ -194,11 +197,11 @@ def _text(path):
         return None
 
 
-def _write(path, text, mode):
+def _write(path: str, text: str, mode: int) -> None:
     files.replace(path, text.encode(), stat.S_IMODE(mode) | stat.S_IXUSR)
 
 
-def _move_aside(path, aside):
+def _move_aside(path: str, aside: str) -> None:
     if os.path.lexists(aside):
         raise Stop(f"git install: {aside} is in the way of {path}; move one of them away")
     os.makedirs(os.path.dirname(aside), exist_ok=True)
@@ -211,7 +214,7 @@ def _move_aside(path, aside):
         os.rename(path, aside)
 
 
-def _move_back(aside, path):
+def _move_back(aside: str, path: str) -> None:
     if os.path.islink(aside):
         target = os.readlink(aside)
         os.unlink(path)
