@@ -67,7 +67,7 @@ def test_a_question_is_judged_by_the_gate_of_the_model_that_embedded_it(in_store
         insert(ctx, "kit", bursts(6, 10), model="m1")
         gates = {"kit": {"rsf": {"rsf": {"m1": 0.0, "m2": 9.0}}}}
         ctx.calibration.update(lambda held: Measured(model="m1", gates=gates))
-        question = Query("the harbour number 3", Scope("kit"), 10, count_recalls=False)
+        question = Query("the harbour number 3", Scope("kit"), 10)
         before = await pipeline.recall(ctx, ctx.settings, question)
         then_another_model(ctx, model_server, monkeypatch, "embed_query")
         after = await pipeline.recall(ctx, ctx.settings, question)

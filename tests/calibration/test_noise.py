@@ -17,10 +17,11 @@ from cpersona_daemon.embedding.values import Profile, Questions
 from cpersona_daemon.errors import Refused
 from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.recall import pipeline
+from cpersona_daemon.recall import door, pipeline
 from cpersona_daemon.recall.scoring import blend
 from cpersona_daemon.recall.types import Candidate, Query
 from cpersona_daemon.storage.calibration import Sampled
+from cpersona_daemon.text.question import Question
 
 BLEND = {"recall_mode": "blend", "embedding_mode": "http", "embedding_url": "http://127.0.0.1:9/embed"}
 
@@ -133,9 +134,10 @@ async def sizes_by_precision(ctx, questions):
     for precision in ("strict", "balanced", "lenient"):
         await set_precision(ctx, ctx.settings, "kit", precision)
         for n, vector in enumerate(questions):
-            query = Query(f"harbour lantern {n}", Scope("kit"), 1000, count_recalls=False)
-            asked = pipeline._vector_query(ctx, ctx.settings, query, Embedded(vector, ctx.embedding.model.identity))
-            result = await ctx.db.read(pipeline._run, pipeline._bench(ctx, ctx.settings, query), asked, query)
+            query = Query(f"harbour lantern {n}", Scope("kit"), 1000)
+            made = Embedded(vector, ctx.embedding.model.identity)
+            run = door.prepared(ctx, ctx.settings, query, Question(query.text), made)
+            result = await ctx.db.read(pipeline.answer, run)
             admitted.setdefault(n, []).append({row.ref for row in result.rows})
     assert all(strict <= balanced <= lenient for strict, balanced, lenient in admitted.values())
     return [sum(len(rows[i]) for rows in admitted.values()) for i in range(3)]

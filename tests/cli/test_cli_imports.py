@@ -21,11 +21,7 @@ OF_THE_DAEMON = {
 }
 # What a start and the spool look at before they make anything; no command beside a running daemon loads it.
 WITHOUT_DAEMON = {"cpersona_daemon.shared.header", "cpersona_daemon.shared.files", "cpersona_daemon.shared.holders"}
-FOREIGN = {
-    "msgpack": {"fast/codec.py"},
-    "typer": {"declare/app.py"},
-    "rich": {"terminal/render.py", "commands/get.py"},
-}
+FOREIGN = {"msgpack": {"fast/codec.py"}, "typer": {"declare/app.py"}, "rich": {"terminal/render.py", "commands/get.py"}}
 
 
 def files():

@@ -283,7 +283,10 @@ def test_a_merge_that_is_killed_before_it_is_seen_leaves_nothing_and_can_be_run_
     try:
         wait_for_leftovers(house)
         assert seen_of(house, "src")[0] == ROWS and seen_of(house, "dst")[0] == 1 and hidden_rows(house) == 0
-        assert house.sql("SELECT count(*) FROM memories") == [(ROWS + 1,)] and house.ctx.vectors.status()["mem"]["rows"] == ROWS
+        assert (
+            house.sql("SELECT count(*) FROM memories") == [(ROWS + 1,)]
+            and house.ctx.vectors.status()["mem"]["rows"] == ROWS
+        )
         again = house.ask("merge_memories", source_agent_id="src", target_agent_id="dst", mode="move")
         assert (
             again["merged_memories"] == ROWS

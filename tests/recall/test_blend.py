@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpersona_daemon.embedding.values import Part, Profile, Questions
+from cpersona_daemon.model.signals import Signal
+from cpersona_daemon.recall.pipeline import PLANS
 from cpersona_daemon.recall.scoring import blend, gate, penalty, prior
 from cpersona_daemon.recall.stages import autocut
 from cpersona_daemon.recall.types import Candidate
@@ -193,13 +195,13 @@ def test_a_row_without_a_vector_is_lent_to_when_it_shares_a_word():
 
 def test_nothing_passes_while_no_row_reaches_the_gate_and_half_of_it_is_enough_afterwards():
     weak, best = row(0.7 * blend.GATE, 1), row(1.5 * blend.GATE, 2)
-    assert gate.split([weak], limits().opened([weak]), False) == ([], [weak])
-    assert gate.split([best, weak], limits().opened([best, weak]), False) == ([best, weak], [])
-    assert gate.split([best, row(0.45 * blend.GATE)], limits().opened([best]), False)[0] == [best]
+    assert gate.split([weak], limits().opened([weak])) == ([], [weak])
+    assert gate.split([best, weak], limits().opened([best, weak])) == ([best, weak], [])
+    assert gate.split([best, row(0.45 * blend.GATE)], limits().opened([best]))[0] == [best]
 
 
 def test_a_row_that_holds_a_rare_identifier_passes_whatever_it_scores():
-    assert gate.passes(row(0.0, identified=True), limits(9.0), False)
+    assert gate.passes(row(0.0, identified=True), limits(9.0))
 
 
 def test_a_name_that_no_row_holds_raises_the_gate():
@@ -221,7 +223,7 @@ def test_words_that_no_row_holds_raise_the_gate_of_a_question_about_a_familiar_p
 
 
 def test_deep_halves_the_gate():
-    assert limits(deep=True).blend == pytest.approx(limits().blend / 2)
+    assert limits(deep=True).values["blend"] == pytest.approx(limits().values["blend"] / 2)
 
 
 @given(
@@ -235,7 +237,7 @@ def test_from_strict_over_balanced_to_lenient_the_rows_admitted_never_shrink(dra
     admitted = []
     for beta in (2.0, 1.0, 0.5):
         at = limits(blend.gate_of(measured, beta, unfamiliarity), deep=deep).opened(rows)
-        admitted.append({c.rid for c in gate.split(rows, at, False)[0]})
+        admitted.append({c.rid for c in gate.split(rows, at)[0]})
     assert admitted[0] <= admitted[1] <= admitted[2]
 
 
@@ -243,8 +245,7 @@ def test_from_strict_over_balanced_to_lenient_the_rows_admitted_never_shrink(dra
 
 
 def test_autocut_never_cuts_a_blend():
-    rows = [row(0.9, 1, cosine=0.9), row(0.2, 2, cosine=0.1), row(0.1, 3, cosine=0.05)]
-    assert autocut.autocut(rows, legacy=False, min_results=2, min_gap_ratio=0.0) == (rows, [])
+    assert not {autocut.cut_cosines, autocut.cut_confidences} & set(PLANS["blend"])
 
 
 def test_the_episode_penalty_multiplies_a_blend_and_sorts_again():
@@ -257,10 +258,10 @@ def test_the_episode_penalty_multiplies_a_blend_and_sorts_again():
 def test_the_prior_orders_a_blend():
     rows = [row(0.5, 1), row(0.4, 2)]
     facts = {("mem", 1): Facts(0.0), ("mem", 2): Facts(1e9)}
-    ordered = prior.apply(rows, facts, (0.0, 1e9), mode="blend", rate=1.0, floor=0.1, anchor="newest", now=1e9)
+    ordered = prior.apply(rows, facts, (0.0, 1e9), signal=Signal.BLEND, rate=1.0, floor=0.1, anchor="newest", now=1e9)
     assert [c.rid[1] for c in ordered] == [2, 1] and [c.blend for c in ordered] == [0.4, 0.5]
 
 
 def test_the_signal_of_a_blended_row_is_the_blend():
-    assert row(0.5, cosine=0.9).signal(False) == ("blend", 0.5)
-    assert row(0.5, confidence=0.7).signal(True) == ("confidence", 0.7)
+    assert row(0.5, cosine=0.9).signal() == ("blend", 0.5)
+    assert row(0.5, confidence=0.7).signal() == ("confidence", 0.7)

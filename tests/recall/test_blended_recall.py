@@ -6,6 +6,7 @@ Contract: blend.score, blend.gate, missed.best.
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,14 +17,16 @@ from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.instants import iso_now
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.recall import pipeline
-from cpersona_daemon.recall.channels.vectors import VectorQuery
-from cpersona_daemon.recall.types import Query
+from cpersona_daemon.recall import door, pipeline
+from cpersona_daemon.recall.channels.vectors import scans_of
+from cpersona_daemon.recall.run import Run
+from cpersona_daemon.recall.types import Query, VectorQuery
 from cpersona_daemon.shared import paths
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import backlog, memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.memories import NewMemory
+from cpersona_daemon.text.question import Question
 from cpersona_daemon.vectors.fallback import WithFallback
 from cpersona_daemon.vectors.local.engine import LocalEngine
 
@@ -103,23 +106,23 @@ class House:
         **more,
     ):
         settings = self.settings.with_overrides(set or {})
-        bench = pipeline.Bench(
+        query, depth = Query(text, Scope("kit"), limit, **more), door.depth_of(settings, limit)
+        make = partial(
+            Run,
             settings=settings,
-            now=START,
+            query=query,
+            question=Question(text, query.also_lexical),
+            vector=None if vector is None else VectorQuery(vector, "m", 0.0, door.part_of(vector, profile)),
             vectors=self.vectors,
-            mode=settings.recall_mode,
-            legacy=False,
-            embedder=True,
-            admission=None,
+            now=START,
+            depth=depth,
+            scans=scans_of(settings, depth, far=True),
+            declared=profile,
             measured=gates or ({} if measured is None else {"blend": measured}),
-            cosine_floor=0.2,
-            cosine_ceil=0.75,
-            profile=profile,
             beta=BETAS[precision],
+            cosine_scale=(0.2, 0.75),
         )
-        query = Query(text, Scope("kit"), limit, count_recalls=False, **more)
-        asked = None if vector is None else VectorQuery(vector, "m", 0.0, pipeline._part_of(vector, profile))
-        return self.db.read_now(pipeline._run, bench, asked, query)
+        return self.db.read_now(pipeline.answer, make)
 
     def refs(self, *args, **options):
         return [row.ref for row in self.recall(*args, **options).rows]

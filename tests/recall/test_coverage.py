@@ -7,9 +7,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from cpersona_daemon.model.instants import parse_instant
-from cpersona_daemon.recall.scoring.coverage import ELSEWHERE_LEAST, ELSEWHERE_MOST, Question, Reading, dates_of, idf
+from cpersona_daemon.recall.scoring.coverage import ELSEWHERE_LEAST, ELSEWHERE_MOST, Reading, Sought, idf
 from cpersona_daemon.storage import lexical, schema
-from cpersona_daemon.text.terms import index_text, parse_query, quoted
+from cpersona_daemon.text.dates import dates_of
+from cpersona_daemon.text.question import Question
+from cpersona_daemon.text.terms import LexicalQuery, index_text, parse_query, quoted
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +29,7 @@ def stem(conn):
 
 def held(stem, question, text, when=None, rows=0, found=()):
     instant = None if when is None else parse_instant(when)
-    return Question(question, parse_query(question), stem, rows, found).held(Reading(text, instant))
+    return Sought(Question(question), stem, rows, found).held(Reading(text, instant))
 
 
 def test_a_row_that_holds_every_content_word_covers_the_whole_question(stem):
@@ -136,13 +138,11 @@ def test_a_rare_identifier_identifies_its_row_and_a_common_one_does_not(stem):
 
 def unmet(stem, question, *rows, size=None, counts=None):
     """What of a question none of some rows holds, each term counted in these rows unless ``counts`` says otherwise."""
-    terms = parse_query(question)
-    masks = [Question(question, terms, stem, 1, (1,) * len(terms.terms)).held(Reading(row, None)).terms for row in rows]
-    found = tuple(sum(mask >> place & 1 for mask in masks) for place in range(len(terms.terms)))
+    asked = Question(question)
+    masks = [Sought(asked, stem, 1, (1,) * len(asked.terms)).held(Reading(row, None)).terms for row in rows]
+    found = tuple(sum(mask >> place & 1 for mask in masks) for place in range(len(asked.terms)))
     size = len(rows) if size is None else size
-    return Question(question, terms, stem, size, counts or found).unmet(
-        size, 0, lambda term: bool(found[terms.terms.index(term)])
-    )
+    return Sought(asked, stem, size, counts or found).unmet(size, 0, lambda term: bool(found[asked.terms.index(term)]))
 
 
 def test_a_question_that_names_what_no_row_holds_says_so(stem):
@@ -192,9 +192,8 @@ def test_a_question_about_one_whom_many_rows_name_tells_how_much_of_it_none_hold
 
 
 def test_other_names_add_to_what_a_row_holds_and_not_to_what_there_is_to_hold(stem):
-    written, also = parse_query("northern lights"), parse_query("aurora").terms
-    plain = Question("northern lights", written, stem, 10, (1, 1))
-    named = Question("northern lights", written, stem, 10, (1, 1), also, (1,))
+    plain = Sought(Question("northern lights"), stem, 10, (1, 1))
+    named = Sought(Question("northern lights", ("aurora",)), stem, 10, (1, 1), (1,))
     text = Reading("the aurora project", None)
     assert plain.held(text).coverage == 0.0 and 0 < named.held(text).coverage <= 1.0
     assert named.held(Reading("northern lights", None)).coverage == 1.0
@@ -241,14 +240,14 @@ def test_reading_a_text_agrees_with_asking_the_index(asked, stored, between):
     stem, text = lexical.stemmer(connection), between.join(stored)
     lexical.add_memories(connection, [(1, "kit", index_text(text))])
     for piece in asked:
-        query = parse_query(piece)
-        for term in query.terms:
+        asked_for = Question(piece)
+        for term in parse_query(piece).terms:
             forms = [term.token] + [quoted(term.prefix) + "*"] * bool(term.prefix) + [term.phrase] * bool(term.phrase)
             found = bool(
                 connection.execute(
                     "SELECT 1 FROM memory_fts WHERE memory_fts MATCH ?", (" OR ".join(forms),)
                 ).fetchall()
             )
-            alone = Question(piece, type(query)((term,)), stem)
-            assert (alone.held(Reading(text, None)).coverage > 0) == found, (piece, term, text)
+            asked_for.written = LexicalQuery((term,))
+            assert (Sought(asked_for, stem).held(Reading(text, None)).coverage > 0) == found, (piece, term, text)
     connection.close()

@@ -263,10 +263,7 @@ def test_with_the_builtin_embedder_names_with_j_come_first_as_names_without_do(t
                     backlog.attach_vector(tx, MEMORY, row, Embedded(vector, model))
 
             await ctx.db.write(write)
-            found = {
-                name: await pipeline.recall(ctx, settings, Query(name, Scope("kit"), 3, count_recalls=False))
-                for name in texts
-            }
+            found = {name: await pipeline.recall(ctx, settings, Query(name, Scope("kit"), 3)) for name in texts}
             return {name: [row.text for row in result.rows[:1]] == [texts[name]] for name, result in found.items()}
         finally:
             await close_context(ctx)

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpersona_daemon.recall.scoring.fusion import cascade, fuse, rrf_votes, rsf_votes
+from cpersona_daemon.model.signals import Signal
+from cpersona_daemon.recall.scoring import fusion, rrf, rsf
+from cpersona_daemon.recall.scoring.cascade import cascade
 from cpersona_daemon.recall.types import EPISODE_FTS, FAR, KEYWORD, MEMORY_FTS, NEAR, Ranked
 
 
@@ -18,6 +20,14 @@ def near(*pairs):
 
 def words(*pairs, channel=MEMORY_FTS):
     return Ranked(channel, mem(*(i for i, _ in pairs)), tuple(s for _, s in pairs))
+
+
+def votes_of(lists, mode, k, far_weight):
+    return rrf.votes(lists, k, far_weight) if mode == "rrf" else rsf.votes(lists, far_weight)
+
+
+def fuse(lists, mode, k, far_weight):
+    return fusion.fused(lists, votes_of(lists, mode, k, far_weight), Signal(mode))
 
 
 def scores(candidates, mode):
@@ -115,8 +125,8 @@ def test_rsf_stays_between_zero_and_one_whatever_the_lists(lists, weight):
 @given(st.lists(_ranked, max_size=4, unique_by=lambda r: r.channel), st.floats(0, 1), st.sampled_from(["rrf", "rsf"]))
 def test_the_votes_of_a_row_add_up_to_its_fused_score_and_the_order_follows_it(lists, weight, mode):
     fused = fuse(lists, mode, 60, weight)
-    votes, divisor = (rrf_votes(lists, 60, weight), 1) if mode == "rrf" else rsf_votes(lists, weight)
-    assert {c.rid for c in fused} == set(votes)
-    assert all(getattr(c, mode) == sum(v for _, v in votes[c.rid]) / divisor for c in fused)
+    votes = votes_of(lists, mode, 60, weight)
+    assert {c.rid for c in fused} == set(votes.of)
+    assert all(getattr(c, mode) == sum(v for _, v in votes.of[c.rid]) / votes.divisor for c in fused)
     values = [getattr(c, mode) for c in fused]
     assert values == sorted(values, reverse=True)

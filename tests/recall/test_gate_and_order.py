@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpersona_daemon.model.kinds import PROFILE
+from cpersona_daemon.model.signals import FUSED, Signal
+from cpersona_daemon.recall.pipeline import LEGACY, PLANS
 from cpersona_daemon.recall.scoring import gate, penalty, prior
 from cpersona_daemon.recall.scoring.confidence import Frame, confidence
 from cpersona_daemon.recall.stages import autocut
+from cpersona_daemon.recall.stages.confidence import by_confidence
 from cpersona_daemon.recall.types import Candidate
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage.candidates import Facts
@@ -31,58 +34,63 @@ def test_the_heuristic_minimum_falls_from_a_half_to_a_fifth(pool, expected):
 
 
 def test_a_score_equal_to_its_threshold_passes():
-    assert gate.passes(Candidate(("mem", 1), cosine=0.2), limits(), legacy=False)
-    assert not gate.passes(Candidate(("mem", 1), cosine=0.19999), limits(), legacy=False)
+    assert gate.passes(Candidate(("mem", 1), cosine=0.2), limits())
+    assert not gate.passes(Candidate(("mem", 1), cosine=0.19999), limits())
 
 
 def test_the_signal_chain_is_confidence_under_legacy_then_rsf_then_cosine_then_rrf():
     row = Candidate(("mem", 1), cosine=0.1, rrf=0.2, rsf=0.3, confidence=0.4)
-    assert row.signal(legacy=True) == ("confidence", 0.4)
-    assert row.signal(legacy=False) == ("rsf", 0.3)
-    assert row.with_(rsf=None).signal(False) == ("cosine", 0.1)
-    assert row.with_(rsf=None, cosine=None).signal(False) == ("rrf", 0.2)
-    assert Candidate(("mem", 1)).signal(False) is None
+
+    assert row.signal() == ("confidence", 0.4)
+    row = row.with_(confidence=None)  # only the legacy ordering gives it one
+    assert row.signal() == ("rsf", 0.3)
+    assert row.with_(rsf=None).signal() == ("cosine", 0.1)
+    assert row.with_(rsf=None, cosine=None).signal() == ("rrf", 0.2)
+    assert Candidate(("mem", 1)).signal() is None
+
+
+def test_only_the_legacy_ordering_gives_rows_a_confidence():
+    assert {name for name in PLANS if by_confidence in PLANS[name]} == {n for n in PLANS if n.startswith(LEGACY)}
 
 
 def test_rrf_compares_with_the_minimum_scaled_to_three_first_places():
-    assert limits(pool=10**6).rrf == 0.2 * 3 / 61
+    assert limits(pool=10**6).values["rrf"] == 0.2 * 3 / 61
 
 
 def test_a_row_that_only_words_could_have_found_passes_on_one_first_place_in_the_smallest_store():
     first = Candidate(("mem", 1), rrf=1 / 61)
-    assert not gate.passes(first, limits(pool=1), False)
-    assert gate.passes(first.with_(has_vector=False), limits(pool=1), False)
+    assert not gate.passes(first, limits(pool=1))
+    assert gate.passes(first.with_(has_vector=False), limits(pool=1))
 
 
 def test_a_declared_admission_takes_the_place_of_the_minimum_for_cosine_and_rrf_alone():
     declared = limits(pool=1, admission=0.26)
-    assert (declared.cosine, declared.rrf) == (0.26, 0.26 * 3 / 61)
-    assert declared.rsf == declared.confidence == gate.heuristic_minimum(1)
+    assert (declared.values["cosine"], declared.values["rrf"]) == (0.26, 0.26 * 3 / 61)
+    assert declared.values["rsf"] == declared.values["confidence"] == gate.heuristic_minimum(1)
 
 
 def test_a_measured_gate_wins_over_a_declared_one_and_rrf_compares_with_it_directly():
     measured = limits(admission=0.26, measured={"cosine": 0.31, "rrf": 0.02})
-    assert (measured.cosine, measured.rrf) == (0.31, 0.02)
+    assert (measured.values["cosine"], measured.values["rrf"]) == (0.31, 0.02)
     assert measured.word_rrf == 1 / 61
 
 
 def test_deep_halves_every_threshold():
-    assert limits(deep=True, measured={"cosine": 0.3}).cosine == 0.15
-    assert limits(deep=True).rsf == 0.1
+    assert limits(deep=True, measured={"cosine": 0.3}).values["cosine"] == 0.15
+    assert limits(deep=True).values["rsf"] == 0.1
 
 
 def test_rows_without_a_signal_need_a_pool_of_a_hundred_or_a_blank_query():
     row = Candidate(("mem", 1))
-    assert not gate.passes(row, limits(pool=99), False)
-    assert gate.passes(row, limits(pool=100), False)
-    assert gate.passes(row, limits(pool=1, blank=True), False)
+    assert not gate.passes(row, limits(pool=99))
+    assert gate.passes(row, limits(pool=100))
+    assert gate.passes(row, limits(pool=1, blank=True))
 
 
 def test_the_profile_row_needs_a_pool_of_fifty_under_every_ordering():
-    row = Candidate(PROFILE, confidence=0.99)
-    for legacy in (False, True):
-        assert not gate.passes(row, limits(pool=49), legacy)
-        assert gate.passes(row, limits(pool=50), legacy)
+    for row in (Candidate(PROFILE), Candidate(PROFILE, confidence=0.99)):
+        assert not gate.passes(row, limits(pool=49))
+        assert gate.passes(row, limits(pool=50))
 
 
 def cosines(*values, **more):
@@ -90,7 +98,7 @@ def cosines(*values, **more):
 
 
 def cut(rows, **options):
-    return autocut.autocut(rows, **{"legacy": False, "min_results": 3, "min_gap_ratio": 0.15, **options})[0]
+    return autocut.cut(rows, Signal.COSINE, **{"min_results": 3, "min_gap_ratio": 0.15, **options})[0]
 
 
 def test_autocut_ends_a_cosine_list_at_its_first_largest_gap():
@@ -105,7 +113,8 @@ def test_autocut_needs_three_rows_and_a_gap_of_fifteen_percent_of_the_first_scor
 
 
 def test_autocut_leaves_fused_lists_and_mixed_lists_alone():
-    assert len(cut(cosines(0.9, 0.2, 0.1, rrf=0.01))) == 3
+    for fused in FUSED:
+        assert not {autocut.cut_cosines, autocut.cut_confidences} & set(PLANS[fused])
     assert len(cut([*cosines(0.9, 0.2, 0.1), Candidate(("mem", 9))])) == 4
 
 
@@ -122,7 +131,7 @@ def order(rows, facts, **options):
         rows,
         facts,
         SPAN,
-        **{"mode": "rrf", "rate": 0.1, "floor": 0.3, "anchor": "newest", "now": 1000 * HOUR, **options},
+        **{"signal": Signal.RRF, "rate": 0.1, "floor": 0.3, "anchor": "newest", "now": 1000 * HOUR, **options},
     )
 
 

@@ -40,13 +40,13 @@ def house() -> Iterator[tuple[Store, Path, Slow]]:
 
 def test_the_background_waits_until_a_recall_has_read_its_rows(house, monkeypatch):
     store, *_ = house
-    free, run, turns = [], pipeline._run, store.ctx.embedding.turns
+    free, run, turns = [], pipeline.answer, store.ctx.embedding.turns
 
     def looked(*arguments):
         free.append(turns.wait(BACKGROUND, 3 * LINGER_SECONDS))
         return run(*arguments)
 
-    monkeypatch.setattr(pipeline, "_run", looked)
+    monkeypatch.setattr(pipeline, "answer", looked)
     for query in ("a new question", "a new question", " "):
         store.call("recall", {"agent_id": "a", "query": query})
         assert turns.wait(BACKGROUND, 30.0)

@@ -5,17 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpersona_daemon.model.kinds import PROFILE
-from cpersona_daemon.recall.stages.versions import (
-    APART_SECONDS,
-    LOOKED_AT,
-    NOW,
-    PAST,
-    REACH,
-    Moved,
-    asked_about,
-    reorder,
-)
-from cpersona_daemon.recall.types import Candidate
+from cpersona_daemon.recall.stages.versions import APART_SECONDS, LOOKED_AT, REACH, reorder
+from cpersona_daemon.recall.types import Candidate, Moved
+from cpersona_daemon.text.question import NOW, PAST, Question
 
 DAY = APART_SECONDS
 
@@ -48,7 +40,7 @@ def days(**at):
     ],
 )
 def test_present_tense_and_words_for_now_ask_about_now(question):
-    assert asked_about(question) == NOW
+    assert Question(question).about == NOW
 
 
 @pytest.mark.parametrize(
@@ -63,12 +55,12 @@ def test_present_tense_and_words_for_now_ask_about_now(question):
     ],
 )
 def test_past_tense_and_dates_ask_about_the_past(question):
-    assert asked_about(question) == PAST
+    assert Question(question).about == PAST
 
 
 @pytest.mark.parametrize("question", ["E1103", "office address", "営業時間", ""])
 def test_what_tells_no_time_asks_about_neither(question):
-    assert asked_about(question) is None
+    assert Question(question).about is None
 
 
 def test_a_question_about_now_lifts_the_newer_version_and_one_about_the_past_the_older():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.recall.types import Query
+from cpersona_daemon.text.question import Question
 
 WORDLESS = ("%", "()*", "…", "?!", "_", "-- //", "«»", "│", "•", "'", "€", "+=")
 
@@ -29,7 +28,7 @@ def test_modes_that_know_rows_by_their_characters_find_those_with_exactly_these_
 
 @pytest.mark.parametrize("text", ["a", "5%", "C++", "🎉", "猫", "ก", "the", "%x", "½", ""])
 def test_a_letter_a_digit_or_an_emoji_is_something_to_look_for(text):
-    assert not Query(text, Scope("kit"), 10).wordless
+    assert not Question(text).wordless
 
 
 def test_an_agent_with_a_profile_is_not_answered_with_it_for_a_question_of_no_word(words):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.recall import pipeline
+from cpersona_daemon.recall import door, pipeline
+from cpersona_daemon.recall.run import Run
 from cpersona_daemon.recall.types import Query, Result
 from cpersona_daemon.shared import paths
 from cpersona_daemon.shared.settings import load
@@ -12,6 +15,7 @@ from cpersona_daemon.storage import episodes, memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.episodes import NewEpisode
 from cpersona_daemon.storage.memories import NewMemory
+from cpersona_daemon.text.question import Question
 from cpersona_daemon.vectors.fallback import WithFallback
 from cpersona_daemon.vectors.local.engine import LocalEngine
 
@@ -54,21 +58,19 @@ class WordStore:
         self, text: str, mode: str = "blend", agent: str = "kit", limit: int = 10, scope: Scope | None = None, **more
     ) -> Result:
         settings = self.settings.with_overrides({"recall_mode": mode})
-        bench = pipeline.Bench(
+        query = Query(text, scope or Scope(agent), limit, **more)
+        make = partial(
+            Run,
             settings=settings,
-            now=1_750_000_000.0,
+            query=query,
+            question=Question(text, query.also_lexical),
+            vector=None,
             vectors=self.vectors,
-            mode=mode,
-            legacy=False,
-            embedder=False,
-            admission=None,
-            measured={},
-            cosine_floor=0.2,
-            cosine_ceil=0.75,
+            now=1_750_000_000.0,
+            depth=door.depth_of(settings, limit),
+            cosine_scale=(0.2, 0.75),
         )
-        return self.db.read_now(
-            pipeline._run, bench, None, Query(text, scope or Scope(agent), limit, count_recalls=False, **more)
-        )
+        return self.db.read_now(pipeline.answer, make)
 
     def refs(self, text: str, mode: str = "blend", **options) -> list[str]:
         return [row.ref for row in self.recall(text, mode, **options).rows]

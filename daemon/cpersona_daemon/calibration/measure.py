@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..model.signals import Signal
+
 CANDIDATES = 256
 LEAST_POSITIVE_PAIRS = 10
 LEAST_NULL_SCORES, LEAST_POSITIVE_SCORES = 10, 5
@@ -81,7 +83,7 @@ def zscore(null: np.ndarray, factor: float) -> float:
 
 def least_gate(signal: str, floor: float, k: int) -> float:
     """Return the floor of a gate on the signal's own scale: a rank-fusion score can never exceed 3 / (k + 1)."""
-    return floor * 3 / (k + 1) if signal == "rrf" else floor
+    return Signal(signal).scaled(floor, k)
 
 
 def draw_gate(scores: Sequence[float], related: Sequence[bool], beta: float) -> float | None:

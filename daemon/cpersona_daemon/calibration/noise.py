@@ -108,9 +108,7 @@ async def _openings(
 def _queries(
     agent: str, texts: Sequence[str], vectors: Sequence[Embedded | None]
 ) -> list[tuple[Query, Embedded | None]]:
-    return [
-        (Query(text, Scope(agent), 1, count_recalls=False), vector) for text, vector in zip(texts, vectors, strict=True)
-    ]
+    return [(Query(text, Scope(agent), 1), vector) for text, vector in zip(texts, vectors, strict=True)]
 
 
 async def _embedded(ctx: Context, texts: list[str], rows: Sequence[Sampled], model: str) -> Sequence[Embedded | None]:

@@ -21,6 +21,7 @@ from ..errors import CPersonaError, EmbeddingFailure, Refused
 from ..model.identity import Embedded, VectorModel
 from ..model.kinds import MEMORY, Rid
 from ..model.scope import Scope
+from ..model.signals import LEGACY, Signal, compared_in
 from ..recall.scoring import blend
 from ..recall.types import Candidate, Query
 from ..shared.settings import Settings
@@ -38,10 +39,7 @@ LARGEST_SAMPLE = 5000
 QUERY_DEPTH = 20
 QUERY_CHARS = 48  # the opening words of a memory, as long as a question: whole memories ask for forty words each
 POOL = 2  # the draws share this many times the queries of one, which bounds the work in a large store
-SIGNALS = {"blend": ("blend",), "rrf": ("cosine", "rrf"), "rsf": ("rsf", "cosine"), "cascade": ("cosine",)}
-LEGACY_SIGNALS = ("confidence",)
 Compare = Callable[[Measured, Measured], Awaitable[dict]]
-_DIGITS = {"rrf": 6}  # the whole scale of rank fusion lies below 3/61
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ async def _calibrate(
 
     # The queries run against the threshold just measured, not the one in force: the same store then gives the same gates.
     trial = measured(book.current)
-    signals = LEGACY_SIGNALS if _legacy(settings) else SIGNALS[settings.recall_mode]
+    signals = LEGACY if _legacy(settings) else compared_in(settings.recall_mode)
     gates = await _gates(replace(ctx, calibration=trial), settings, agent, signals, drawn, model) if agent else {}
 
     def keep(held: Measured) -> Measured:
@@ -177,10 +175,9 @@ def gates_in_force(ctx: Context, settings: Settings, agent: str) -> dict[str, fl
     mode, book = settings.recall_mode, ctx.calibration
     shipped = {"blend": blend.GATE} if agent and mode == "blend" and not _legacy(settings) else {}
     found = {
-        signal: book.gate(agent, mode, signal, ctx.embedding.model.identity)
-        for signal in (*SIGNALS[mode], *LEGACY_SIGNALS)
+        signal: book.gate(agent, mode, signal, ctx.embedding.model.identity) for signal in (*compared_in(mode), *LEGACY)
     }
-    return shipped | {signal: value for signal, value in found.items() if value is not None}
+    return shipped | {signal.value: value for signal, value in found.items() if value is not None}
 
 
 def _draw(conn: apsw.Connection, plan: Plan, fit: VectorModel, settings: Settings) -> _Drawn:
@@ -231,10 +228,10 @@ def _threshold(drawn: _Drawn, plan: Plan, settings: Settings) -> tuple[float, st
 
 
 async def _gates(
-    ctx: Context, settings: Settings, agent: str, signals: tuple[str, ...], drawn: _Drawn, model: str
+    ctx: Context, settings: Settings, agent: str, signals: tuple[Signal, ...], drawn: _Drawn, model: str
 ) -> dict[str, float]:
     """Return the gate of each signal that has scores enough, by running the drawn memories as queries."""
-    if signals == SIGNALS["blend"]:
+    if Signal.BLEND in signals:
         openings = [(row, opening_words(drawn.texts.get(row.id, ""))) for row in drawn.draws[0]]
         measured = await noise.gate_of(ctx, settings, agent, openings, drawn.rows, model)
         return {} if measured is None else {"blend": measured}
@@ -243,7 +240,7 @@ async def _gates(
     # Without an embedder the live pipeline has no vectors, and neither has the measurement.
     queries = [
         (
-            Query(opening_words(drawn.texts[row.id]), Scope(agent), QUERY_DEPTH, count_recalls=False),
+            Query(opening_words(drawn.texts[row.id]), Scope(agent), QUERY_DEPTH),
             Embedded(row.vector, model) if ctx.embedding.enabled else None,
         )
         for row in asked.values()
@@ -273,7 +270,7 @@ def _sweep(
     draws: list[list[Sampled]],
     found: dict[int, list[Candidate]],
     instants: dict[Rid, float | None],
-    signals: tuple[str, ...],
+    signals: tuple[Signal, ...],
     beta: float,
     settings: Settings,
 ) -> dict[str, float]:
@@ -293,19 +290,19 @@ def _sweep(
                     related.append(near(row.instant, instants.get(candidate.rid), window))
             scored.append((scores, related))
         least = measure.least_gate(signal, settings.calibrate_floor, settings.rrf_k)
-        value = measure.gate(scored, beta, least, _DIGITS.get(signal, 4))
+        value = measure.gate(scored, beta, least, signal.digits)
         if value is not None:
-            gates[signal] = value
+            gates[signal.value] = value
     return gates
 
 
-def _compared(candidate: Candidate, signal: str) -> float | None:
+def _compared(candidate: Candidate, signal: Signal) -> float | None:
     """Return a row's value of a signal. Rank fusion gates only rows without a cosine, so it is measured on those:
     rows that two lists voted for would lift its gate above what one list can give.
     """
-    if signal == "rrf" and candidate.cosine is not None:
+    if signal is Signal.RRF and candidate.cosine is not None:
         return None
-    return getattr(candidate, signal)
+    return candidate.value(signal)
 
 
 # -- precision

@@ -1,13 +1,30 @@
-"""What a recall says to a question that holds no word."""
+"""What a recall says beside its rows: that some could not be compared by meaning, or that nothing was asked for.
+
+Contract: advisory.uncompared, question.wordless
+"""
 
 from __future__ import annotations
 
 from ..embedding.values import Advice
+from ..model.scope import Scope
+from ..storage import vector_counts
+from .run import Run
 
 _SHOWN = 40
 
 
-def advice(text: str, found: bool) -> Advice:
+def advice_of(run: Run, found: bool) -> list[Advice]:
+    """Return what the answer of a recall must say; ``found``: it has rows."""
+    out = [wordless(run.question.text, found)] if run.question.wordless else []
+    if run.vector is not None and run.settings.degraded_advisory:
+        scope = run.query.scope
+        unusable = vector_counts.unusable(run.conn, scope, run.vector.vector.size, run.vector.model)
+        said = uncompared(unusable, vector_counts.waiting(run.conn, scope) if unusable else 0, scope)
+        out += [said] if said is not None else []
+    return out
+
+
+def wordless(text: str, found: bool) -> Advice:
     """Return what to say of a question without a letter, a digit or an emoji; ``found``: rows hold its very characters."""
     asked = text.strip()
     shown = asked if len(asked) <= _SHOWN else asked[:_SHOWN] + "…"
@@ -21,4 +38,39 @@ def advice(text: str, found: bool) -> Advice:
         reason,
         f"no letter, digit or emoji in {shown!r}",
         "ask with a word or a number that stands in what you are looking for",
+    )
+
+
+def uncompared(unusable: int, waiting: int, scope: Scope) -> Advice | None:
+    """Return what to say of ``unusable`` rows without a usable vector, ``waiting`` of which are listed for one; None of none.
+
+    Words alone find them. The counts know neither source nor age, so that under a scope narrowed by these they are upper bounds.
+    """
+    if not unusable:
+        return None
+    bound = "up to " if scope.source_id or scope.as_of else ""
+    evidence = f"{bound}{unusable} rows in scope without a usable vector, {waiting} rows listed for embedding"
+    if waiting >= unusable:
+        what = (
+            "1 row still waits for its vector and is"
+            if unusable == 1
+            else f"{unusable} rows still wait for their vectors and are"
+        )
+        return Advice(
+            "hint",
+            f"{bound}{what} found by words alone until then",
+            evidence,
+            "ask again later; `cpersona daemon status` shows how many are left",
+        )
+    what = (
+        "1 row has no vector that this question can be compared with and is"
+        if unusable == 1
+        else (f"{unusable} rows have no vector that this question can be compared with and are")
+    )
+    listed = "" if not waiting else "; 1 of them waits for one" if waiting == 1 else f"; {waiting} of them wait for one"
+    return Advice(
+        "hint",
+        f"{bound}{what} found by words alone{listed}",
+        evidence,
+        "`cpersona health --fix` has every such row embedded in the background",
     )

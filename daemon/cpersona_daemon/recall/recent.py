@@ -23,9 +23,9 @@ class RecentRecalls:
 
     def add(self, query: Query, settings: Settings) -> None:
         """Remember a question and the settings it was asked under. A blank one and an excluding one say nothing about a gate."""
-        if query.blank or query.exclude or query.limit <= 0:
+        if not query.text.strip() or query.exclude or query.limit <= 0:
             return
-        kept = replace(query, trace=False, why_not=None, wait_seconds=0.0, count_recalls=False)
+        kept = replace(query, trace=False, why_not=None, wait_seconds=0.0)
         key = (kept.text, kept.scope, kept.limit, kept.deep)
         self._asked.pop(key, None)
         self._asked[key] = (kept, settings)

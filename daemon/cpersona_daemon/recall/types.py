@@ -1,22 +1,20 @@
 """The values that travel through a recall. Text enters only at the end, when the survivors are read.
 
-Contract: contracts.md §3 to §7.
+Contract: recall.order, recall.channels, gate.signal
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from ..model.kinds import PROFILE, Rid
+import numpy as np
+
+from ..embedding.values import Advice
+from ..model.kinds import PROFILE, Rid, ref_of
 from ..model.scope import Scope
-from ..text.terms import parse_query
-
-if TYPE_CHECKING:
-    from ..embedding.values import Advice
-    from .scoring.blend import Scored
-    from .stages.versions import Moved
-
+from ..model.signals import PRECEDENCE, Signal
+from ..text.question import Question
 
 NEAR, PART, FAR, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = (
     "vector_near",
@@ -27,6 +25,7 @@ NEAR, PART, FAR, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = (
     "memory_keyword",
     "recent",
 )
+VECTOR_CHANNELS = (NEAR, PART, FAR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +45,35 @@ class Query:
     wait_seconds: float = 5.0
     trace: bool = False
     why_not: Rid | None = None
-    count_recalls: bool = True
     absolute: bool = False
 
     @property
-    def blank(self) -> bool:
-        return not self.text.strip()
+    def accounted(self) -> bool:
+        """Whether the answer carries an account."""
+        return self.trace or self.why_not is not None
 
-    @property
-    def wordless(self) -> bool:
-        """Whether something is asked and no word, number or emoji is in it: nothing to look for but the very characters."""
-        return not self.blank and not parse_query(self.text).terms
+
+@dataclass(frozen=True, slots=True)
+class VectorQuery:
+    """The question as a vector (float32, unit length), and the floor below which a row is no candidate.
+
+    ``part`` is the question with nothing but its multilingual part, of unit length; None where it has none or the mode
+    asks for none.
+    """
+
+    vector: np.ndarray
+    model: str
+    floor: float
+    part: np.ndarray | None = None
+
+
+class Scan(NamedTuple):
+    """A vector channel with the scan positions [start, stop) that it looks at and how many rows it hands over."""
+
+    channel: str
+    start: int
+    stop: int
+    cut: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +89,50 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
+class Scored:
+    """The parts of a blend's score; they add up to it unless that would be below 0. ``cosine`` is None without a vector."""
+
+    cosine: float | None
+    similarity: float
+    coverage: float
+    words: float
+    lent: float = 0.0
+    identified: bool = False
+
+    @property
+    def own(self) -> float:
+        return max(0.0, self.similarity + self.words)
+
+    @property
+    def lends(self) -> float:
+        """What neighbours get a share of. An identifier names its row and none beside it."""
+        return max(0.0, self.similarity) if self.identified else self.own
+
+    @property
+    def score(self) -> float:
+        return self.own + self.lent
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A row stands before ``over``, which says nearly the same, because the question is about ``asked``; it passed
+    ``places`` rows.
+    """
+
+    asked: str
+    over: Rid
+    places: int
+
+    def told(self) -> dict[str, Any]:
+        """Return it as answers and traces carry it."""
+        return {"asked": self.asked, "over": ref_of(self.over), "places": self.places}
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """One row on its way through fusion, penalty, gate, autocut and prior. Absent values are None.
 
+    The first five are its value of each signal; ``confidence`` only where it orders the rows.
     ``coverage`` and ``scored`` belong to a blend: the share of the question that the row holds, and the parts of the score.
     ``identified``: it holds an identifier of the question that few rows hold. ``version``: it was lifted over another
     row that says nearly the same.
@@ -104,14 +162,21 @@ class Candidate:
     def with_(self, **changes: Any) -> Candidate:
         return replace(self, **changes)
 
-    def signal(self, legacy: bool) -> tuple[str, float] | None:
-        """Return the name and value that the gate compares: confidence (legacy only), blend, rsf, cosine, rrf; None for an unscored row."""
-        if legacy and self.confidence is not None:
-            return "confidence", self.confidence
-        for name in ("blend", "rsf", "cosine", "rrf"):
-            value = getattr(self, name)
-            if value is not None and not (name == "cosine" and self.shown_only):
-                return name, value
+    def value(self, signal: Signal) -> float | None:
+        """Return the row's value of a signal."""
+        found: float | None = getattr(self, signal.value)
+        return found
+
+    def first(self, signals: tuple[Signal, ...]) -> float | None:
+        """Return the row's value of the first of some signals that it has."""
+        return next((value for signal in signals if (value := self.value(signal)) is not None), None)
+
+    def signal(self) -> tuple[Signal, float] | None:
+        """Return the signal that the gate compares and its value; None for a row that no branch scored."""
+        for signal in PRECEDENCE:
+            value = self.value(signal)
+            if value is not None and not (signal is Signal.COSINE and self.shown_only):
+                return signal, value
         return None
 
 
@@ -125,8 +190,8 @@ class Row:
     source: Any
     timestamp: str
     msg_id: str = ""
-    match_reason: dict | None = None
-    confidence: dict | None = None
+    match_reason: dict[str, Any] | None = None
+    confidence: dict[str, Any] | None = None
     record: Any = None
 
 
@@ -134,17 +199,22 @@ class Row:
 class Result:
     """What a recall found: ``rows`` best first. The boundary reverses, previews and caps.
 
-    ``advice`` is what the answer must say about vectors that were missing or a question that was none, ``failure`` why
-    the question had no vector: None where it had one, needed none or no embedder is configured. ``left_out`` names rows that belong here and cannot be given out.
+    ``question`` is what was asked, as it was read. ``advice`` is what the answer must say about vectors that were missing
+    or a question that was none, ``failure`` why the question had no vector: None where it had one, needed none or no
+    embedder is configured. ``left_out`` names rows that belong here and cannot be given out.
     """
 
+    question: Question
     rows: list[Row] = field(default_factory=list)
     gate_fallback: bool = False
     advice: list[Advice] = field(default_factory=list)
     failure: str | None = None
-    left_out: list[dict] = field(default_factory=list)
-    wordless: bool = False
+    left_out: list[dict[str, Any]] = field(default_factory=list)
     considered: int = 0
     gated: int = 0
-    best_missed: dict | None = None
-    trace: dict | None = None
+    best_missed: dict[str, Any] | None = None
+    trace: dict[str, Any] | None = None
+
+    @property
+    def wordless(self) -> bool:
+        return self.question.wordless

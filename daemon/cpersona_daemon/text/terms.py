@@ -17,7 +17,6 @@ TERM_LIMIT = 64  # distinct terms of one query; a pasted page stays answerable
 PREFIX_LENGTH = 6  # an identifier of this length also asks for everything it starts
 IDENTIFIER_LENGTH = 128  # longer pieces (blobs, data URLs) are known by their first characters
 _TOKENS_KEPT = 8_192  # what most rows hold comes again: a word with its comma, a date, a name
-_QUESTIONS_KEPT = 64  # a recall reads its question in several places
 SHORT_WORD = 3  # below it the bare word of C++ or 5% says nothing, and only the whole piece is asked for
 
 # A short number set into CJK text (56回, 第12版) counts something; alone it names nothing and stands in half the rows.
@@ -124,7 +123,6 @@ def _parts(piece: str) -> list[str]:
     return out
 
 
-@lru_cache(_QUESTIONS_KEPT)
 def parse_query(text: str, limit: int = TERM_LIMIT) -> LexicalQuery:
     """Return the terms of a question; any text is a question, none of it is FTS5 syntax.
 

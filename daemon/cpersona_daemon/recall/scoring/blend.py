@@ -21,6 +21,7 @@ import numpy as np
 
 from ...embedding.values import Part, Profile
 from ...model.kinds import Rid
+from ..types import Scored
 
 BACKGROUND_SHARE = (
     0.75  # of each mean cosine: the row's and the question's with the store, the row's with questions about anything
@@ -55,31 +56,6 @@ class Background:
     rows: int
     total: int
     centre: np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """The parts of a row's score; they add up to it unless that would be below 0. ``cosine`` is None where there is no vector."""
-
-    cosine: float | None
-    similarity: float
-    coverage: float
-    words: float
-    lent: float = 0.0
-    identified: bool = False
-
-    @property
-    def own(self) -> float:
-        return max(0.0, self.similarity + self.words)
-
-    @property
-    def lends(self) -> float:
-        """What neighbours get a share of. An identifier names its row and none beside it."""
-        return max(0.0, self.similarity) if self.identified else self.own
-
-    @property
-    def score(self) -> float:
-        return self.own + self.lent
 
 
 def similarities(

@@ -13,10 +13,11 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from ...text.dates import Date, Day, agrees, day_of
+from ...text.question import Question
 from ...text.spelling import normalise, spelled, words, written
-from ...text.terms import IDENTIFIER_LENGTH, LexicalQuery, Term, beside
+from ...text.terms import IDENTIFIER_LENGTH, Term, beside
 
 # A store does not know how common its words are elsewhere: what stands in half of an agent's rows, a name, may stand nowhere
 # else. Each of its rows counts as that many more without any of the words, a few more in any store, and so many at most.
@@ -25,31 +26,12 @@ ELSEWHERE, ELSEWHERE_LEAST, ELSEWHERE_MOST = 4, 10, 2_500
 TELLING_ROWS, TELLING_SHARE = 10, 0.01
 # A name in so many rows, as a share of the agent's, and no fewer than three, is that of one whom the store is about.
 FAMILIAR_SHARE, FAMILIAR_ROWS = 0.03, 3
-# From this many English stop words on a question is English, where a capital inside the sentence marks a name.
-ENGLISH_STOP_WORDS = 2
 
 Stem = Callable[[str], Sequence[str]]
-Date = tuple[int | None, int | None, int | None]
 
-_MONTHS = {
-    m: i
-    for i, m in enumerate(
-        "january february march april may june july august september october november december".split(), 1
-    )
-}
-_DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
-_SPOKEN = re.compile(
-    rf"(?:(?<!\d){_DAY}\s+)?\b({'|'.join(m.capitalize() for m in _MONTHS)})\b(?:\s+{_DAY}(?!\d))?(?:,?\s+((?:19|20)\d\d)(?!\d))?"
-)
-_YEAR = re.compile(r"(?<![\w.:/#-])((?:19|20)\d\d)(?![\w:/#-])")
-_ISO = re.compile(r"(?<![\w.:/-])((?:19|20)\d\d)-(\d\d)(?:-(\d\d))?(?![\w:/-])")
-_AMBIGUOUS = ("may", "march")  # words of their own where neither a day nor a year stands beside them
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _REPEATED, _USUAL_LENGTH = 1.2, 400  # as bm25 damps repetition, in a row of so many characters
 _PLACES = 20  # of a part in a text that are looked at
-_EDGES = re.compile(r"^\W+|\W+$")
-_ENDING = re.compile(r"['’](?:s|ll|d|re|ve|m)$")
-_WEEKDAYS = frozenset("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
 _PLAIN_COMPOUND = re.compile(r"[^\W\d_]+(?:(?:[-'][^\W\d_]+)*|/[^\W\d_]+)")  # dry-run, and/or
 
 
@@ -95,41 +77,38 @@ class Reading:
         return self._whole
 
     @property
-    def day(self) -> tuple[int, int, int] | None:
+    def day(self) -> Day | None:
         """The day the row tells of (UTC), None where it names none."""
         return day_of(self._instant)
 
 
-class Question:
+class Sought:
     """The terms of one question with their weights, ready to be looked for in many rows.
 
     ``rows`` is the number of rows that were counted, the asker's own, and ``found`` in how many of them each term stands;
-    both may be empty (0 and ()), every term then weighs the same. ``all``: the asker has no other rows. ``also`` holds terms that are not in the question as written:
-    they add to what a row covers and never to what there is to cover.
+    both may be empty (0 and ()), every term then weighs the same. ``also_found`` tells it of the terms of other names.
+    ``all``: the asker has no other rows.
     """
 
     def __init__(
         self,
-        text: str,
-        query: LexicalQuery,
+        question: Question,
         stem: Stem,
         rows: int = 0,
         found: Sequence[int] = (),
-        also: Sequence[Term] = (),
         also_found: Sequence[int] = (),
         all: bool = True,
     ):
         self.rows, self._all = rows, all
-        dates = dates_of(text)
-        terms = (*query.terms, *also)
+        terms = (*question.terms, *question.other_terms)
         counts = (*found, *also_found) if rows else (0,) * len(terms)
-        self._sought = [_Sought(term, dates.get(term.text), stem) for term in terms]
+        self._sought = [_SoughtTerm(term, question.dates.get(term.text), stem) for term in terms]
         world = rows + ELSEWHERE_LEAST + min(ELSEWHERE_MOST, ELSEWHERE * rows)
         self._weights = [idf(count, world) for count in counts]
-        self._whole = sum(self._weights[: len(query.terms)])
+        self._whole = sum(self._weights[: len(question.terms)])
         few = max(TELLING_ROWS, rows * TELLING_SHARE)
         self._telling = [s.telling and count <= few for s, count in zip(self._sought, counts, strict=True)]
-        self._names, self._terms, self._counts = inner_names(text, query), query.terms, tuple(found)
+        self._names, self._terms, self._counts = question.names, question.terms, tuple(found)
 
     def unmet(self, rows: int, held: int, holds: Callable[[Term], bool]) -> Unmet:
         """Return what none of an agent's ``rows`` memories holds.
@@ -143,7 +122,7 @@ class Question:
         # Only the terms as written were counted; other names come after them.
         written = list(enumerate(zip(self._sought, self._counts, self._weights, strict=False)))
 
-        def missing(place: int, sought: _Sought, count: int) -> bool:
+        def missing(place: int, sought: _SoughtTerm, count: int) -> bool:
             return sought.date is None and not (
                 (count or not self._all) and (held >> place & 1 or holds(self._terms[place]))
             )
@@ -183,7 +162,7 @@ class Question:
         )
 
 
-class _Sought:
+class _SoughtTerm:
     """One term and how it is looked for: as a pair inside a run, or in any of the forms that the index is asked for."""
 
     __slots__ = ("text", "date", "telling", "_pair", "_hint", "_prefix", "_forms", "_is_one_word", "_stem")
@@ -289,55 +268,3 @@ def share_of_words(text: str, part: str) -> float:
         best = max(best, len(needle) / (end - begin))
         at = body.find(needle, at + 1)
     return best
-
-
-def inner_names(text: str, query: LexicalQuery) -> frozenset[str]:
-    """Return the words of an English question that a capital marks as names, in lower case; none of any other question."""
-    if len(query.stop_words) < ENGLISH_STOP_WORDS:
-        return frozenset()
-    words = text.split()
-    inner = [
-        _EDGES.sub("", word)
-        for before, word in zip(words, words[1:], strict=False)
-        if not before.endswith((".", "?", "!"))
-    ]
-    names = [word for word in inner if word[:1].isupper() and word not in _WEEKDAYS]
-    # Where every noun has one (German), a capital marks nothing.
-    return (
-        frozenset() if 2 * len(names) > len(words) - 1 else frozenset(_ENDING.sub("", name).lower() for name in names)
-    )
-
-
-def dates_of(text: str) -> dict[str, Date]:
-    """Return which terms of a question speak of a date: term -> (year, month, day), None where it names none."""
-    found: dict[str, Date] = {}
-    for year in _YEAR.findall(text):
-        found[year] = (int(year), None, None)
-    for match in _SPOKEN.finditer(text):
-        before, month, after, year = match.groups()
-        day, month = before or after, month.lower()
-        if month in _AMBIGUOUS and not day and not year:
-            continue
-        found[month] = (None, _MONTHS[month], None)
-        if day:
-            for written in (day, day + "st", day + "nd", day + "rd", day + "th"):
-                found[written] = (None, None, int(day))
-    for match in _ISO.finditer(text):
-        found[match[0]] = (int(match[1]), int(match[2]), int(match[3]) if match[3] else None)
-    return found
-
-
-def agrees(date: Date, day: tuple[int, int, int]) -> bool:
-    """Tell whether a day is the date, or lies in the month or year, or is the day of the month, that it names."""
-    return all(wanted is None or wanted == there for wanted, there in zip(date, day, strict=True))
-
-
-def day_of(instant: float | None) -> tuple[int, int, int] | None:
-    """Return the UTC day of an instant (epoch seconds)."""
-    if instant is None:
-        return None
-    try:
-        at = datetime.fromtimestamp(instant, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
-    return at.year, at.month, at.day

@@ -8,9 +8,10 @@ Contract: seeds/behavior-contracts §3; contracts.md §6 "Episode penalty".
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...model.kinds import Rid
+from ...model.signals import ORDERING, PENALISED
 from ...storage.candidates import Facts
 from ..types import Candidate
 
@@ -23,7 +24,7 @@ def factor(hours_before: float, rate: float, floor: float) -> float:
 
 
 def apply(
-    candidates: Sequence[Candidate], facts: dict[Rid, Facts], boundary: float | None, *, rate: float, floor: float
+    candidates: Sequence[Candidate], facts: Mapping[Rid, Facts], boundary: float | None, *, rate: float, floor: float
 ) -> list[Candidate]:
     """Return the rows with cosine, rrf, rsf and blend of those before the boundary multiplied, sorted again by their ordering score.
 
@@ -34,24 +35,15 @@ def apply(
     return sorted((_weighed(c, facts, boundary, rate, floor) for c in candidates), key=_order)
 
 
-def _weighed(candidate: Candidate, facts: dict[Rid, Facts], boundary: float, rate: float, floor: float) -> Candidate:
+def _weighed(candidate: Candidate, facts: Mapping[Rid, Facts], boundary: float, rate: float, floor: float) -> Candidate:
     found = facts.get(candidate.rid)
     if found is None or found.is_episode or found.instant is None or found.instant >= boundary:
         return candidate
     f = factor((boundary - found.instant) / HOUR, rate, floor)
-    return candidate.with_(
-        **{
-            name: value * f
-            for name in ("cosine", "rrf", "rsf", "blend")
-            if (value := getattr(candidate, name)) is not None
-        }
-    )
+    return candidate.with_(**{s.value: value * f for s in PENALISED if (value := candidate.value(s)) is not None})
 
 
 def _order(candidate: Candidate) -> tuple[bool, float]:
     """Scored rows by their ordering score, best first; unscored rows and the profile after them in the order they had."""
-    for name in ("blend", "rsf", "rrf", "cosine"):
-        value = getattr(candidate, name)
-        if value is not None:
-            return False, -value
-    return True, 0.0
+    value = candidate.first(ORDERING)
+    return (True, 0.0) if value is None else (False, -value)

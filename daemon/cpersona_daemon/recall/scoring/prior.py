@@ -7,9 +7,10 @@ Contract: seeds/one-prior-function §2 to §4; contracts.md §6 "Prior".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...model.kinds import Rid
+from ...model.signals import Signal
 from ...storage.candidates import Facts
 from ..types import Candidate
 
@@ -31,10 +32,10 @@ def age_hours(instant: float | None, anchor: float, span: tuple[float, float]) -
 
 def apply(
     candidates: Sequence[Candidate],
-    facts: dict[Rid, Facts],
+    facts: Mapping[Rid, Facts],
     span: tuple[float, float] | None,
     *,
-    mode: str,
+    signal: Signal,
     rate: float,
     floor: float,
     anchor: str,
@@ -42,17 +43,21 @@ def apply(
 ) -> list[Candidate]:
     """Return the same rows ordered by fused score times p(row), each carrying its weight; profile rows keep the end.
 
-    Nothing changes where the rate is 0, the scope has no dated memory, or some row lacks the mode's fused score.
+    Nothing changes where the rate is 0, the scope has no dated memory, or some row lacks the fused score.
     """
-    rows = [c for c in candidates if not c.is_profile]
-    if rate <= 0 or span is None or mode not in ("blend", "rrf", "rsf") or any(getattr(c, mode) is None for c in rows):
+    rows = [(score, c) for c in candidates if not c.is_profile and (score := c.value(signal)) is not None]
+    profiles = [c for c in candidates if c.is_profile]
+    if rate <= 0 or span is None or len(rows) + len(profiles) < len(candidates):
         return list(candidates)
     start = now if anchor == "now" else span[1]
-    weighed = [c.with_(prior=age_weight(age_hours(_instant(facts, c.rid), start, span), rate, floor)) for c in rows]
-    weighed.sort(key=lambda c: -(getattr(c, mode) * c.prior))
-    return weighed + [c for c in candidates if c.is_profile]
+    weighed = [
+        (score, p := age_weight(age_hours(_instant(facts, c.rid), start, span), rate, floor), c.with_(prior=p))
+        for score, c in rows
+    ]
+    weighed.sort(key=lambda entry: -(entry[0] * entry[1]))
+    return [c for _, _, c in weighed] + profiles
 
 
-def _instant(facts: dict[Rid, Facts], rid: Rid) -> float | None:
+def _instant(facts: Mapping[Rid, Facts], rid: Rid) -> float | None:
     found = facts.get(rid)
     return None if found is None else found.instant

@@ -1,0 +1,52 @@
+"""What is read of rows to score them: their vectors, and the words of the question as the agent's own rows weigh them.
+
+Contract: blend.score
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ..model.kinds import Rid
+from ..model.scope import Scope
+from ..storage import lexical
+from .run import Run
+from .scoring.blend import Background
+from .scoring.coverage import Sought
+
+
+def sought(run: Run) -> Sought:
+    """Return the question weighed by the statistics of the agent's rows; other names that were given for it only add."""
+    question, stem = run.question, lexical.stemmer(run.conn)
+    if not run.settings.fts_enabled:
+        return Sought(question, stem)
+    scope, at = run.query.scope, len(question.terms)
+    found = lexical.counted(run.conn, scope.agent_id, scope.kinds, (*question.terms, *question.other_terms))
+    return Sought(question, stem, found.rows, found.terms[:at], found.terms[at:], found.all)
+
+
+def cosines(run: Run, rids: Sequence[Rid]) -> dict[Rid, float]:
+    """Return the cosine of the question with each row that has a vector to compare; none of a question without one."""
+    if run.vector is None or not rids:
+        return {}
+    return run.vectors.cosines(run.vector.vector, rids, run.vector.model)
+
+
+def vectors_of(run: Run, rids: Iterable[Rid]) -> tuple[list[Rid], np.ndarray]:
+    """Return the rows that have a vector to compare, and those vectors: float32, unit length. The question has one."""
+    assert run.vector is not None
+    return run.vectors.rows_of(rids, len(run.vector.vector), run.vector.model)
+
+
+def background(run: Run) -> Background | None:
+    """Return what the agent's store is about in the mean, None without anything to average or compare.
+
+    The whole agent is the background whatever part of it is asked: a narrow scope may hold nothing but answers.
+    """
+    if run.vector is None:
+        return None
+    whole, window = Scope(run.query.scope.agent_id), run.settings.max_memories
+    averaged = run.vectors.background(whole, window, len(run.vector.vector), run.vector.model)
+    return None if averaged is None else Background(*averaged)

@@ -1,0 +1,98 @@
+"""Reading the survivors, once and at the end, and saying of each why it came back.
+
+Contract: answer.row, answer.match_reason
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..model.kinds import EPISODE, MEMORY, ref_of
+from ..model.signals import BESIDE
+from ..storage import episodes, memories
+from ..storage.candidates import Facts
+from ..storage.damaged import Unreadable
+from ..storage.episodes import Episode
+from ..storage.memories import Memory
+from . import evidence
+from .display import EPISODE_SOURCE, PROFILE_SOURCE, episode_text, episode_timestamp, left_out, profile_text
+from .run import Run
+from .scoring.confidence import confidence
+from .stages.confidence import frame_of
+from .types import Candidate, Row
+
+
+def hydrate(run: Run, rows: Sequence[Candidate]) -> tuple[list[Row], list[dict[str, Any]]]:
+    """Return the rows with their text, and beside them what names those that cannot be given out.
+
+    A row deleted since the index saw it is neither.
+    """
+    rows = _with_display_cosines(run, rows)
+    scope, told = run.query.scope, _confidences(run, rows)
+    read = {
+        MEMORY: memories.by_ids(run.conn, [c.rid[1] for c in rows if c.rid[0] == MEMORY], scope=scope),
+        EPISODE: episodes.by_ids(run.conn, [c.rid[1] for c in rows if c.rid[0] == EPISODE], scope=scope),
+    }
+    out: list[Row] = []
+    without: list[dict[str, Any]] = []
+    for c in rows:
+        kind, row_id = c.rid
+        record = run.look.profile if c.is_profile else read[kind].get(row_id)
+        if isinstance(record, Unreadable):
+            without.append(left_out(kind, record))
+        elif record is not None:
+            out.append(_row(c, record, told(c)))
+    return out, without
+
+
+def _row(candidate: Candidate, record: Memory | Episode | str, told: dict[str, Any] | None) -> Row:
+    """Return one row as it is displayed; ``record`` is what was read of it, the text alone of the profile."""
+    common: Any = {
+        "candidate": candidate,
+        "ref": ref_of(candidate.rid),
+        "match_reason": match_reason(candidate),
+        "confidence": told,
+    }
+    if isinstance(record, str):
+        return Row(text=profile_text(record), source=dict(PROFILE_SOURCE), timestamp="", **common)
+    if isinstance(record, Episode):
+        stamp = episode_timestamp(record)
+        return Row(text=episode_text(record), source=dict(EPISODE_SOURCE), timestamp=stamp, record=record, **common)
+    source = memories.load_source(record.source)
+    return Row(
+        text=record.content, source=source, timestamp=record.timestamp, msg_id=record.msg_id, record=record, **common
+    )
+
+
+def _confidences(run: Run, rows: Sequence[Candidate]) -> Callable[[Candidate], dict[str, Any] | None]:
+    """Return what answers a row's confidence; it is read together for all."""
+    if not run.settings.confidence_enabled:
+        return lambda c: None
+    frame, facts = frame_of(run), run.look.facts(rows)
+    return lambda c: confidence(frame, facts.get(c.rid, Facts(None)), c.cosine)
+
+
+def _with_display_cosines(run: Run, rows: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Give rows found only by words their real cosine where it is shown; order and gate are decided already."""
+    if not (run.settings.confidence_enabled or run.query.absolute):
+        return rows
+    found = evidence.cosines(run, [c.rid for c in rows if c.cosine is None and not c.is_profile])
+    return [c.with_(cosine=found[c.rid], shown_only=True) if c.rid in found else c for c in rows]
+
+
+def match_reason(candidate: Candidate) -> dict[str, Any] | None:
+    """Return `{signal, score, cosine?, rrf?, rsf?, coverage?, version?, prior?}`, None for a row that no branch scored."""
+    compared = candidate.signal()
+    if compared is None:
+        return None
+    signal, score = compared
+    reason: dict[str, Any] = {"signal": signal.value, "score": score}
+    reason |= {other.value: value for other in BESIDE if (value := candidate.value(other)) is not None}
+    if candidate.coverage is not None:
+        reason["coverage"] = candidate.coverage
+    if candidate.version is not None:
+        reason["version"] = candidate.version.told()
+    if candidate.prior is not None:
+        reason["prior"] = round(candidate.prior, 4)
+    return reason

@@ -1,0 +1,129 @@
+"""One recall under way: what it works with, what one stage leaves to another, and what each noted for the account.
+
+Contract: recall.order
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import apsw
+
+from ..embedding.values import Profile
+from ..model.kinds import Rid
+from ..model.scope import Scope
+from ..model.signals import Signal
+from ..shared.settings import Settings
+from ..storage import candidates, memories, profiles
+from ..storage.candidates import Facts
+from ..text.question import Question
+from ..vectors.backend import VectorBackend
+from .scoring.fusion import Votes
+from .scoring.gate import UNGATED, Thresholds
+from .types import Candidate, Query, Ranked, Scan, VectorQuery
+
+
+@dataclass(slots=True)
+class Account:
+    """What each stage did. Stages leave here what they have in hand anyway; nothing is drawn until somebody asks.
+
+    ``words`` is what the full-text channels did by channel, only of a recall that is accounted for. ``votes`` are each
+    row's shares of its fused score by list. ``weightless`` rows were found and had nothing to weigh. ``considered`` is
+    what was scored, before any weight; then come the rows as the gate ``kept`` them and left them ``below``, what was
+    ``cut``, and what was ``ordered`` before and ``returned`` after the limit.
+    """
+
+    words: dict[str, dict[str, Any]] = field(default_factory=dict)
+    keyword_fallback: str | None = None
+    votes: Votes = field(default_factory=Votes)
+    weightless: frozenset[Rid] = frozenset()
+    considered: Sequence[Candidate] = ()
+    kept: Sequence[Candidate] = ()
+    below: Sequence[Candidate] = ()
+    cut: Sequence[Candidate] = ()
+    ordered: Sequence[Candidate] = ()
+    returned: Sequence[Candidate] = ()
+
+
+class Lookups:
+    """Reads that several stages may need, each done at most once."""
+
+    def __init__(self, conn: apsw.Connection, scope: Scope):
+        self._conn, self._scope = conn, scope
+        self._facts: dict[Rid, Facts] = {}
+        self._span: tuple[float, float] | None = None
+        self._span_known = False
+        self._profile: str | None = None
+
+    def facts(self, rows: Sequence[Candidate]) -> Mapping[Rid, Facts]:
+        """Return the facts of at least these rows, as far as they exist."""
+        missing = [c.rid for c in rows if c.rid not in self._facts and not c.is_profile]
+        if missing:
+            self._facts.update(candidates.facts(self._conn, missing))
+        return self._facts
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """The scope's oldest and newest instant in epoch seconds, None without dated memories."""
+        if not self._span_known:
+            self._span, self._span_known = memories.span(self._conn, self._scope), True
+        return self._span
+
+    @property
+    def profile(self) -> str:
+        """The text that describes the agent, '' without one."""
+        if self._profile is None:
+            self._profile = profiles.get(self._conn, self._scope.agent_id, self._scope.as_of) or ""
+        return self._profile
+
+
+@dataclass(slots=True)
+class Run:
+    """One recall inside its read snapshot.
+
+    ``declared`` is what the embedder says of its cosines, ``measured`` the calibrated gate of each signal that has one,
+    ``beta`` the agent's precision, ``cosine_scale`` where a confidence begins and ends to count a cosine. ``depth`` is how
+    many rows each channel hands over, ``scans`` are the vector channels. ``as_written`` holds the rows before the gate for
+    the question without its other names, None where it has none.
+
+    From ``lists`` on stand the values that one stage leaves to others: by what factor better (1 or more) the question must
+    be met for what no row holds, what the gate compared with, and whether rows came back that it had refused.
+    """
+
+    conn: apsw.Connection
+    settings: Settings
+    query: Query
+    question: Question
+    vector: VectorQuery | None
+    vectors: VectorBackend
+    now: float
+    depth: int
+    scans: Sequence[Scan] = ()
+    declared: Profile | None = None
+    measured: Mapping[Signal, float] = field(default_factory=dict)
+    beta: float = 1.0
+    cosine_scale: tuple[float, float] = (0.0, 1.0)
+    as_written: Sequence[Candidate] | None = None
+
+    lists: Sequence[Ranked] = ()
+    unfamiliarity: float = 1.0
+    limits: Thresholds = UNGATED
+    rescued: bool = False
+    account: Account = field(default_factory=Account)
+    look: Lookups = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.look = Lookups(self.conn, self.query.scope)
+
+    def without_other_names(self) -> Run:
+        """Return the same recall for the question as written, at its beginning."""
+        return replace(
+            self,
+            query=replace(self.query, also_lexical=()),
+            question=Question(self.question.text),
+            lists=(),
+            unfamiliarity=1.0,
+            account=Account(),
+        )

@@ -1,0 +1,62 @@
+"""Who is good enough: the gate, the profile that stands before it, and the rescue behind it.
+
+Contract: gate.signal, gate.profile, gate.fallback
+"""
+
+from __future__ import annotations
+
+from ...model.kinds import PROFILE
+from ...model.signals import Signal
+from ...storage import episodes, memories
+from ..run import Run
+from ..scoring import blend
+from ..scoring import gate as scoring
+from ..types import Candidate
+
+POOL_COUNTED = 500
+
+
+def seat_profile(run: Run, rows: list[Candidate]) -> list[Candidate]:
+    """Put the row that describes the agent behind all others."""
+    return [*rows, Candidate(PROFILE)] if run.look.profile else rows
+
+
+def gate(run: Run, rows: list[Candidate]) -> list[Candidate]:
+    """Return the rows that reach the threshold of their signal.
+
+    Where other names were searched for too, those that pass for the question as written: another name adds a vote to a
+    row, never a pass.
+    """
+    limits, account = _limits(run), run.account
+    run.limits = limits.opened(rows)
+    if run.as_written is None:
+        kept, below = scoring.split(rows, run.limits)
+    else:
+        passed, _ = scoring.split(run.as_written, limits.opened(run.as_written))
+        admitted = {c.rid for c in passed}
+        kept, below = [c for c in rows if c.rid in admitted], [c for c in rows if c.rid not in admitted]
+    account.kept, account.below = kept, below
+    return kept
+
+
+def _limits(run: Run) -> scoring.Thresholds:
+    scope = run.query.scope
+    pool = memories.count_in_scope(run.conn, scope, POOL_COUNTED)
+    return scoring.thresholds(
+        pool + episodes.count_in_scope(run.conn, scope, POOL_COUNTED),
+        k=run.settings.rrf_k,
+        deep=run.query.deep,
+        blank=run.question.blank,
+        admission=None if run.declared is None else run.declared.admission,
+        measured=run.measured,
+        blend_gate=blend.gate_of(run.measured.get(Signal.BLEND), run.beta, run.unfamiliarity),
+    )
+
+
+def rescue(run: Run, rows: list[Candidate]) -> list[Candidate]:
+    """Where nothing but the profile is left, bring back those that words found and that have a cosine."""
+    if any(not c.is_profile for c in rows):
+        return rows
+    rescued = [c for c in run.account.below if c.lexical and c.cosine is not None]
+    run.rescued = bool(rescued)
+    return rescued or rows
