@@ -1,4 +1,4 @@
-"""What an answer means for the exit status, and the one line that a failure prints.
+"""What an answer means for the exit status, and the failures that end a command.
 
 Contract: interface.md, "Exit codes"; seeds/behavior-contracts §10.
 """
@@ -44,27 +44,3 @@ def reason_of(response):
         return f"permission denied for client {response.get('client_id') or 'unknown'}"
     why = response.get("reason") or response.get("error") or "refused without a reason"
     return why if isinstance(why, str) else str(why)
-
-
-def named(hint, words):
-    """Return a hint that names the command of these words where it says COMMAND; without one it names the first screen."""
-    from .declare.catalogue import ENTRIES, FAMILIES
-
-    path = [word for word in words[: 2 if words[:1] and words[0] in FAMILIES else 1] if not word.startswith("-")]
-    return hint.replace(
-        "cpersona COMMAND", " ".join(["cpersona", *path] if path and path[0] in ENTRIES else ["cpersona"])
-    )
-
-
-def failure_line(doing, response, code=None, hint=None):
-    """Return what failed, why, and what to type next, as one line without its `cpersona` prefix.
-
-    ``hint`` is a command's own advice for what it was refused; any other failure has advice of its own.
-    """
-    why = reason_of(response)
-    if hint is None or code not in (None, "refused"):
-        known = "permission_denied" if response.get("error") == "permission_denied" else code or "refused"
-        hint = named(fields.ERRORS[known][2] if known in fields.ERRORS else "", doing.split())
-    line = f"{doing}: {why}" if doing else why
-    # A reason that already names a command has said what to type next.
-    return " ".join((f"{line}; {hint}" if hint and "`cpersona " not in line else line).split())

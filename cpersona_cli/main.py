@@ -1,28 +1,28 @@
 """The entry of `cpersona`: run one command, say what failed in one line, leave with an honest status.
 
 Everything that is heavy is imported later, by the part that needs it: Typer in ``app``, the wire in
-``client``, rich in ``render``. A plain command line is run without Typer (``quick``).
+``client``, rich in ``render``. A plain command line is read without Typer (``quick``).
 
-Contract: interface.md, "Output" and "Exit codes".
+Contract: output.streams, exit.status
 """
 
 import os
 import sys
-from _signal import (
-    SIG_IGN,
-    SIGINT,
-    default_int_handler,
-    getsignal,
-    signal,
-)  # the C half alone: `signal` itself loads enum and functools
+
+# The C half alone: `signal` itself loads enum and functools.
+from _signal import SIG_IGN, SIGINT, default_int_handler, getsignal, signal
 
 from cpersona_daemon.shared import fields
+
+TYPE_CHECKING = False  # as typing has it, which takes longer to load than a command takes to run
+if TYPE_CHECKING:
+    from .declare.spec import Command
 
 # The word by which a completion script asks what may stand where the cursor is.
 COMPLETE = "__complete"
 
 
-def entry():
+def entry() -> None:
     """Run the process's command line and end the process. Never returns.
 
     The interpreter's own end takes a command's memory apart piece by piece, a fifth of its start; nothing of
@@ -42,7 +42,7 @@ def entry():
     os._exit(status)
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run the command that ``argv`` names (default: the process's own) and return its exit status."""
     # An option with a value that may be left out takes the next word for it; this one's word stays the question.
     arguments = [
@@ -54,14 +54,10 @@ def main(argv=None):
         from .terminal import output
 
         if arguments[:1] == [COMPLETE]:
-            from .declare import completing
+            from .commands import _complete
 
-            return completing.main(arguments[1:])
-        status = quick.run(arguments)
-        if status is None:
-            from .declare import app
-
-            status = app.run(arguments)
+            return _complete.main(arguments[1:])
+        status = _run(quick.plain(arguments), arguments)
         output.flush()
         return status
     except KeyboardInterrupt:
@@ -75,7 +71,19 @@ def main(argv=None):
         return _failed(error, arguments)
 
 
-def _fill_closed_streams():
+def _run(plain: "tuple[Command, dict, dict] | None", arguments: list[str]) -> int:
+    """Run a plain command line as it was read, any other one as Typer reads it, and return the exit status."""
+    from . import session
+
+    if plain is not None:
+        return session.run(*plain)
+    from .commands import _complete
+    from .declare import app
+
+    return app.run(arguments, app.Ways(session.run, _complete.offered))
+
+
+def _fill_closed_streams() -> None:
     """Occupy standard descriptors that the caller closed, so that no socket or file of ours takes their place.
 
     What stands in for a closed stdout is not writable: data that nobody can read is a failure, not a success.
@@ -102,14 +110,14 @@ _FILE_HINTS = {
 }
 
 
-def _failed(error, arguments):
+def _failed(error: Exception, arguments: list[str]) -> int:
     """Say a failure in one line and return its status; one that is no report of ours goes on its way."""
     status = getattr(error, "exit_status", None)
     if status is not None:
         line = str(error)
-        from . import exits
+        from .terminal import failure
 
-        hint = exits.named(getattr(error, "hint", ""), [word for word in arguments if not word.startswith("-")])
+        hint = failure.named(getattr(error, "hint", ""), [word for word in arguments if not word.startswith("-")])
         if hint and hint not in line:
             line = f"{line}; {hint}"
     elif isinstance(error, OSError):
@@ -128,7 +136,7 @@ def _failed(error, arguments):
     return status
 
 
-def _silence_stdout():
+def _silence_stdout() -> None:
     """Point stdout at nothing, so that the interpreter's last flush has nothing to complain about."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)

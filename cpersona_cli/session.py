@@ -5,6 +5,10 @@ from cpersona_daemon.shared import fields
 from . import exits
 from .terminal.output import Output
 
+TYPE_CHECKING = False  # as typing has it, which takes longer to load than a command takes to run
+if TYPE_CHECKING:
+    from .declare.spec import Command
+
 _OPTION_OF = {"db": "db_path", "agent": "agent", "project": "project", "channel": "channel"}
 _NAMED = 5  # rows of an answer that are named one by one
 
@@ -134,7 +138,7 @@ class Session:
         from .wire.spool import Queue
 
         params = self.signed(method, params)
-        return Answer(method, params, *Queue(self).ask(method, params))
+        return Answer(method, params, *Queue(self.settings).ask(method, params))
 
     def ask(self, method, params, hint=None, queue=False, refused=None, **more):
         """Send one request and return its Answer; a failure ends the command with its one line (and its JSON).
@@ -148,7 +152,9 @@ class Session:
                 refused(answer)
             if self.out.as_json:
                 self.out.json(answer.response)
-            raise exits.Stop(exits.failure_line(self.name, answer.response, answer.code, hint), answer.status)
+            from .terminal.failure import failure_line
+
+            raise exits.Stop(failure_line(self.name, answer.response, answer.code, hint), answer.status)
         if answer.response.get("left_out"):
             self._name_left_out(answer.response["left_out"])
         return answer
@@ -168,6 +174,15 @@ class Session:
 
             self.out.json({**named(answer.method, answer.params, answer.response), **beside})
         return self.out.as_json
+
+
+def run(command: "Command", options: dict, values: dict) -> int:
+    """Run a command with its own values in a session of these common options; return the exit status."""
+    session = Session(" ".join(command.path), options)
+    try:
+        return command.run(session, **values) or fields.EXIT_OK
+    finally:
+        session.close()
 
 
 def check_text(value):

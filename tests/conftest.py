@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from cli_kit import runner
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.shared.settings import load
 
 PASSED_ON = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
@@ -75,11 +75,11 @@ def shared_daemon(module_home: dict[str, str]) -> Iterator[client.Connection]:
 def end_daemon(environ: dict[str, str]) -> None:
     """Stop the daemon of an environment; one that does not leave is killed."""
     settings = load(environ)
-    note = client.find_daemon(settings, environ)
+    note = control.find_daemon(settings, environ)
     if note is None:
         return
     try:
-        gone = client.stop_daemon(settings, 15, environ)
+        gone = control.stop_daemon(settings, 15, environ)
     except client.CallFailed:
         gone = False
     if not gone and note.get("pid"):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 
@@ -30,7 +30,7 @@ HELD = "import sys, json; from cpersona_cli.githook import main; main(['post-com
 
 
 def pid_of(environ: dict[str, str]) -> int:
-    return client.find_daemon(load(environ), environ)["pid"]
+    return control.find_daemon(load(environ), environ)["pid"]
 
 
 # 50 first calls at once start two daemons or fail (whole: tests/stress/test_crowd.py)

@@ -133,7 +133,7 @@ class Batch:
         if queue:
             from ..wire.spool import Queue
 
-            self._queue = Queue(session)
+            self._queue = Queue(session.settings)
         self.lines = 0  # that were read, blank ones left out
         self.counts = dict.fromkeys(_COUNTED, 0)
         self.cut = self.paused = 0

@@ -8,6 +8,7 @@ from cpersona_daemon.shared import fields
 from .. import exits
 from ..declare.spec import argument
 from ..terminal import reading, render, times
+from ..terminal.failure import failure_line
 from ..terminal.output import to_json
 
 _KEYS = {"agent": "agent_id", "project": "project_id", "channel": "channel"}
@@ -63,12 +64,12 @@ def each(session, refs, done, methods):
             tell_apart(session, named, answer)
         session.show(answer)
         if answer.status:
-            session.out.warn("cpersona " + exits.failure_line(f"{session.name} {named}", answer.response, answer.code))
+            session.out.warn("cpersona " + failure_line(f"{session.name} {named}", answer.response, answer.code))
             status = status or answer.status
         elif not session.out.as_json:
             outcome(session, named, done, answer.response)
 
-    from ..wire.interrupts import each as in_turn
+    from ._runs import each as in_turn
 
     in_turn(session, parsed, ask, "{0[0]}:{0[1]}".format)
     return status

@@ -10,6 +10,7 @@ from cpersona_daemon.shared import fields
 from .. import exits
 from ..declare.spec import PLAIN, argument, command, option
 from ..terminal import reading
+from ..terminal.failure import failure_line
 from ..terminal.output import to_json
 
 _LONGEST_SECONDS = 10_000_000
@@ -58,7 +59,7 @@ def call(session, method, params, stdin, set, deadline):
     answer = session.call(method, value, overrides=overrides, deadline_ms=_milliseconds(deadline))
     session.out.json(answer.response)
     if answer.status not in (fields.EXIT_OK, fields.EXIT_CRITICAL):
-        session.out.warn("cpersona: " + exits.failure_line(f"call {method}", answer.response, answer.code))
+        session.out.warn("cpersona: " + failure_line(f"call {method}", answer.response, answer.code))
     return answer.status
 
 

@@ -11,6 +11,7 @@ from cpersona_daemon.shared import fields
 from .. import exits
 from ..declare.spec import PLAIN, command, option
 from ..terminal import panel
+from ..terminal.failure import failure_line
 
 _LONGEST_SECONDS = 10_000_000
 
@@ -65,12 +66,12 @@ def restart(session, timeout):
 
 def _stop(session, timeout):
     """Stop the daemon and tell whether one ran. Raises Stop when it is still there after ``timeout`` seconds."""
-    from ..wire import client
+    from ..wire import control
 
     if not 0 < timeout < _LONGEST_SECONDS:
         raise exits.Usage("--timeout takes seconds, more than 0")
-    was = client.find_daemon(session.settings) is not None
-    if not client.stop_daemon(session.settings, timeout):
+    was = control.find_daemon(session.settings) is not None
+    if not control.stop_daemon(session.settings, timeout):
         raise exits.Stop(
             f"daemon stop: it is still at work after {timeout:g} s; try again, or read `cpersona daemon logs`",
             fields.EXIT_RETRY,
@@ -88,9 +89,9 @@ def status(session):
     Example:
       cpersona daemon status --json | jq .embedding
     """
-    from ..wire import client
+    from ..wire import client, control
 
-    out, found = session.out, client.find_daemon(session.settings)
+    out, found = session.out, control.find_daemon(session.settings)
     if found is None:
         from cpersona_daemon.shared import paths
 
@@ -135,7 +136,7 @@ def status(session):
         for warning in response.get("warnings", ()):
             out.warn(f"cpersona: {warning}")
     if outcome:
-        out.warn("cpersona " + exits.failure_line("daemon status", response, code))
+        out.warn("cpersona " + failure_line("daemon status", response, code))
     return outcome
 
 

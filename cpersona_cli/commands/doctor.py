@@ -87,9 +87,9 @@ def _installation(db):
 
 
 def _daemon(settings):
-    from ..wire import client
+    from ..wire import control
 
-    found = client.find_daemon(settings)
+    found = control.find_daemon(settings)
     if found is None:
         return {"check": "daemon", "level": OK, "message": "no daemon runs; the next command starts one"}
     if not found.get("answers"):

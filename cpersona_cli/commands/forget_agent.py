@@ -35,7 +35,7 @@ def forget_agent(session, name, yes):
         )
         if sys.stdin.readline().strip() != name:
             raise exits.Stop("forget-agent: nothing was erased; type the agent's name to confirm, or give --yes")
-    from ..wire.interrupts import watch
+    from ._runs import watch
 
     answer = watch(
         session,

@@ -12,6 +12,7 @@ from .. import exits, githook
 from ..declare.spec import WRITES, argument, command, option
 from ..git import commits
 from ..terminal import cuts
+from ..terminal.failure import failure_line
 
 _COMMON = ("agent", "project", "json", "quiet", "db")
 IN_FLIGHT = 64
@@ -194,7 +195,7 @@ def note(session, revisions, queue):
       cpersona git note
       cpersona git note v1.0 HEAD~3 --queue
     """
-    from ..wire.interrupts import each
+    from ._runs import each
 
     repository, status = commits.Repository.open(), fields.EXIT_OK
     settings = _settings(session, repository)
@@ -363,10 +364,10 @@ class _Backfill:
         request, response, code = self._session.connection.receive()
         (commit, cut), failed = self._waiting.pop(request), exits.status_of(response, code)
         if failed and code is not None and fields.ERRORS[code][1]:
-            raise exits.Stop("git backfill: " + exits.failure_line(commit[:12], response, code), failed)
+            raise exits.Stop("git backfill: " + failure_line(commit[:12], response, code), failed)
         if failed:
             self.status = self.status or failed
-            self._session.out.warn("cpersona " + exits.failure_line(f"git backfill {commit[:12]}", response, code))
+            self._session.out.warn("cpersona " + failure_line(f"git backfill {commit[:12]}", response, code))
         result = "rejected" if failed else response.get("result", "stored")
         self.counts[result] = self.counts.get(result, 0) + 1
         self.cut += not failed and (cut or "cut" in response)

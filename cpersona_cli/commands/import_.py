@@ -11,6 +11,7 @@ from cpersona_daemon.shared import fields
 from .. import exits
 from ..declare.spec import PLAIN, WRITES, argument, command, option
 from ..terminal import reading
+from ..terminal.failure import failure_line
 from .export import PrivateDirectory
 
 
@@ -64,7 +65,7 @@ _SHOWN = 5  # lines of an import that are said one by one
 
 
 def _import(session, params, file=None):
-    from ..wire.interrupts import watch
+    from ._runs import watch
 
     out = session.out
 
@@ -125,7 +126,7 @@ def _import(session, params, file=None):
             for name in ("imported_memories", "imported_episodes", "skipped_memories", "skipped_episodes")
         )
         hint = "correct the file and import it again, what is stored already is skipped" if imported else ""
-        raise exits.Stop(exits.failure_line("import", response, answer.code, hint), answer.status)
+        raise exits.Stop(failure_line("import", response, answer.code, hint), answer.status)
     if response.get("dry_run"):
         out.note("a dry run: nothing was written")
     return fields.EXIT_FAILED if errors else fields.EXIT_OK

@@ -25,7 +25,7 @@ def merge(session, source, target, move, dry_run):
       cpersona merge scratch default --dry-run
       cpersona merge scratch default --move
     """
-    from ..wire.interrupts import watch
+    from ._runs import watch
 
     def early(reached):
         if dry_run:

@@ -15,7 +15,7 @@ def reindex(session):
     Example:
       cpersona reindex
     """
-    from ..wire.interrupts import watch
+    from ._runs import watch
 
     def early(reached):
         far = (

@@ -15,6 +15,7 @@ from cpersona_daemon.shared import fields
 
 from .. import exits
 from ..declare.spec import PLAIN, argument, command, option
+from ..terminal.failure import failure_line
 from ._copies import counted
 
 _NAMED = 5  # rows that are named one by one
@@ -104,16 +105,16 @@ def _restore(session, arguments, force):
 
 def _let_leave(session, force):
     """Have the daemon leave. Raises Stop when it is at work for others, unless that is what is wanted."""
-    from ..wire import client
+    from ..wire import client, control
 
-    found = client.find_daemon(session.settings)
+    found = control.find_daemon(session.settings)
     if found is None:
         return
     spared = "and nothing was changed; try again later, or give --force to have it leave all the same"
     if not found.get("answers") and not force:
         raise exits.Stop(f"restore: the daemon does not answer (pid {found.get('pid')}), {spared}", fields.EXIT_RETRY)
     try:
-        gone = client.stop_daemon(session.settings, unless_others=not force)
+        gone = control.stop_daemon(session.settings, unless_others=not force)
     except client.CallFailed as error:
         if error.code != "busy":
             raise
@@ -147,7 +148,7 @@ def _program(session, arguments):
         if session.out.as_json:
             session.out.json(told)
         raise exits.Stop(
-            exits.failure_line("restore", told, told.get("code"), "" if told.get("code") == "refused" else None),
+            failure_line("restore", told, told.get("code"), "" if told.get("code") == "refused" else None),
             done.returncode,
         )
     return told

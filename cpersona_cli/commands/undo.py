@@ -37,7 +37,7 @@ def undo(session, name, all_agents, dry_run, yes):
     if dry_run:
         answer = session.ask("undo_batch", {**params, "dry_run": True})
     else:
-        from ..wire.interrupts import watch
+        from ._runs import watch
 
         answer = watch(session, "undo_batch", params, _early, grace=True)
     response, out = answer.response, session.out

@@ -1,4 +1,4 @@
-"""The Typer tree, built from the declarations of the family modules, one command at a time.
+"""The Typer tree, built from the declarations in ``commands/``, one command at a time.
 
 A command is built when it is called, completed or asked for help, so that no call pays for the others.
 Building, help and completion touch neither daemon nor database.
@@ -7,6 +7,7 @@ Building, help and completion touch neither daemon nor database.
 import inspect
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Literal, Optional
 
 import typer
@@ -16,8 +17,8 @@ from cpersona_daemon import __version__
 from cpersona_daemon.shared import fields
 
 from ..exits import Usage
-from ..session import Session
 from . import catalogue, guessing, spec
+from .place import Place
 
 _TYPES = {"text": str, "int": int, "float": float, "flag": bool}
 _INTRODUCTION = "A durable, honest memory for agents, scripts and people, offline."
@@ -26,7 +27,19 @@ _SCREEN = 24
 _HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 
-def build():
+class Ways:
+    """What a parsed command line comes to: ``run(command, options, values)`` runs it, ``offered(place)`` completes it.
+
+    They are handed in, because what a command works with (session, wire, terminal) stands above its declaration.
+    """
+
+    def __init__(
+        self, run: Callable[[spec.Command, dict, dict], int], offered: Callable[[Place], list[tuple[str, str]]]
+    ) -> None:
+        self.run, self.offered = run, offered
+
+
+def build() -> typer.Typer:
     """Return the whole tree as the Typer application that completion scripts and ``run`` share."""
     app = typer.Typer(
         name="cpersona",
@@ -40,8 +53,11 @@ def build():
     return app
 
 
-def run(arguments):
-    """Parse ``arguments``, run the command they name and return its exit status. Raises Usage and what the command raises."""
+def run(arguments: list[str], ways: Ways | None = None) -> int:
+    """Parse ``arguments``, run the command they name and return its exit status.
+
+    Without ``ways`` it can only explain: help, and what is wrong. Raises Usage and what the command raises.
+    """
     completing = bool(os.environ.get("_CPERSONA_COMPLETE"))
     if not arguments and not completing:
         print(help_screen(), end="", file=sys.stderr)
@@ -49,9 +65,9 @@ def run(arguments):
     root = typer.main.get_command(build())
     try:
         if completing:
-            return root.main(arguments, prog_name="cpersona", standalone_mode=False)
+            return root.main(arguments, prog_name="cpersona", standalone_mode=False, obj=ways)
         # Not through main(): it makes an exit status of its own from a reader that left and from an interrupt.
-        with root.make_context("cpersona", list(arguments)) as context:
+        with root.make_context("cpersona", list(arguments), obj=ways) as context:
             return root.invoke(context) or fields.EXIT_OK
     except typer.Exit as leave:
         return leave.exit_code
@@ -182,11 +198,7 @@ def _callback(command):
             if value not in (None, False):
                 options[key] = value
         _check(command, options)
-        session = Session(" ".join(command.path), options)
-        try:
-            return command.run(session, **values)
-        finally:
-            session.close()
+        return context.obj.run(command, options, values)
 
     _sign(
         callback,
@@ -257,20 +269,14 @@ def _signature(parameter):
     )
 
 
-def _offers(parameter):
-    """Return what Typer calls to complete a parameter's value: the same values that the completion scripts offer."""
+def _offers(parameter: spec.Parameter) -> Callable[[typer.Context, str], list[tuple[str, str]]]:
+    """Return what Typer calls to complete a parameter's value: the values that the completion scripts offer too."""
 
-    def complete(ctx: typer.Context, incomplete: str):
-        from . import completing
-
+    def complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
         given = {**ctx.find_root().params, **{name: value for name, value in ctx.params.items() if value is not None}}
-        return completing.offered(
-            completing.Place(
-                parameter,
-                incomplete,
-                options={key: given.get(key) for key in spec.COMMON},
-                given=given.get("words") or (),
-            )
+        options = {key: given.get(key) for key in spec.COMMON}
+        return ctx.find_root().obj.offered(
+            Place(parameter, incomplete, options=options, given=given.get("words") or ())
         )
 
     return complete

@@ -1,7 +1,11 @@
-"""Which commands exist and the words that the first help screen has for each; ``commands/`` has a file for each of these words.
+"""Which commands exist and the words that the first help screen has for each; ``commands/`` has a file for each word.
 
 Drawing that screen and completing a word import no command. Imports nothing.
 """
+
+TYPE_CHECKING = False  # as typing has it, which takes longer to load than a command takes to run
+if TYPE_CHECKING:
+    from .spec import Command
 
 # name, one short phrase (it must fit half a line); commands of two words are one entry here
 GROUPS = (
@@ -90,13 +94,13 @@ UNNAMED = {
 ENTRIES = {name: phrase for _, rows in GROUPS for name, phrase in rows}
 
 
-def module(name):
+def module(name: str) -> str:
     """Return the name of the file in ``commands/`` that declares the commands of this first word."""
     # The one word of ours that Python keeps for itself cannot name a module.
     return "import_" if name == "import" else name.replace("-", "_")
 
 
-def declared(name):
+def declared(name: str) -> "tuple[Command, ...]":
     """Return the declarations of one entry in the order of its module: a single command, or those of its group."""
     # Not importlib, which would be one more module to load.
     return __import__(f"cpersona_cli.commands.{module(name)}", fromlist=("COMMANDS",)).COMMANDS

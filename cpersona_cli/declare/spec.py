@@ -1,15 +1,20 @@
 """How a command is declared: its words, its parameters, its help. Imports nothing, so that declarations cost nothing.
 
-A family module declares its commands with ``command``; ``app`` turns a declaration into a Typer command.
+A file of ``commands/`` declares its words with ``command``; ``app`` turns a declaration into a Typer command.
 The docstring of the function is the help: its first line is the short form.
 """
 
+TYPE_CHECKING = False  # as typing has it, which takes longer to load than a command takes to run
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
 
 class Parameter:
-    """One argument or option. ``kind`` is text, int, float or flag; ``many`` may be repeated; ``least`` bounds a number from below.
+    """One argument or option. ``kind`` is text, int, float or flag; ``many`` may be repeated; ``least`` bounds a number.
 
-    ``choices`` are the only words that it takes. ``values`` is what a shell offers for it: words, or the name of one of the
-    sources in ``completing``; '' where nobody can know.
+    ``choices`` are the only words that it takes. ``values`` is what a shell offers for it: words, or the name of one of
+    the sources in ``commands/_complete.py``; '' where nobody can know.
     """
 
     __slots__ = (
@@ -26,40 +31,72 @@ class Parameter:
         "values",
     )
 
-    def __init__(self, name, flags, kind, default, help, metavar, many, required, choices, least=None, values=""):
+    def __init__(
+        self,
+        name: str,
+        flags: tuple[str, ...],
+        kind: str,
+        default: "Any",
+        help: str,
+        metavar: str | None,
+        many: bool,
+        required: bool,
+        choices: tuple[str, ...],
+        least: int | None = None,
+        values: str | tuple[str, ...] = "",
+    ) -> None:
         self.name, self.flags, self.kind, self.default, self.help = name, flags, kind, default, help
-        self.metavar, self.many, self.required, self.choices, self.least, self.values = (
-            metavar,
-            many,
-            required,
-            choices,
-            least,
-            values,
-        )
+        self.metavar, self.many, self.required = metavar, many, required
+        self.choices, self.least, self.values = choices, least, values
 
 
 class Command:
-    """A declared command: ``path`` is its words after `cpersona`, ``run(session, **values)`` answers an exit status or None."""
+    """A declared command: ``path`` is its words after `cpersona`, ``run(session, **values)`` answers an exit status."""
 
     __slots__ = ("path", "parameters", "common", "epilog", "run")
 
-    def __init__(self, path, parameters, common, epilog, run):
+    def __init__(
+        self,
+        path: tuple[str, ...],
+        parameters: tuple[Parameter, ...],
+        common: tuple[str, ...],
+        epilog: str | None,
+        run: "Callable[..., int | None]",
+    ) -> None:
         self.path, self.parameters, self.common, self.epilog, self.run = path, parameters, common, epilog, run
 
     @property
-    def help(self):
-        return self.run.__doc__
+    def help(self) -> str:
+        return self.run.__doc__ or ""
 
 
-def argument(name, help, *, many=False, required=True, metavar=None, values=""):
+def argument(
+    name: str,
+    help: str,
+    *,
+    many: bool = False,
+    required: bool = True,
+    metavar: str | None = None,
+    values: str | tuple[str, ...] = "",
+) -> Parameter:
     """Declare a positional argument."""
     return Parameter(name, (), "text", None, help, metavar or name.upper(), many, required, (), None, values)
 
 
 def option(
-    flags, help, *, kind="text", default=None, metavar=None, many=False, choices=(), name=None, least=None, values=""
-):
-    """Declare an option; ``flags`` is a space-separated list whose last long flag names the parameter unless ``name`` does."""
+    flags: str,
+    help: str,
+    *,
+    kind: str = "text",
+    default: "Any" = None,
+    metavar: str | None = None,
+    many: bool = False,
+    choices: tuple[str, ...] = (),
+    name: str | None = None,
+    least: int | None = None,
+    values: str | tuple[str, ...] = "",
+) -> Parameter:
+    """Declare an option; ``flags`` is a space-separated list whose last long flag names it unless ``name`` does."""
     words = tuple(flags.split())
     name = name or [w for w in words if w.startswith("--")][-1][2:].replace("-", "_")
     return Parameter(name, words, kind, default, help, metavar, many, False, choices, least, values)
@@ -94,15 +131,20 @@ PLAIN = ("json", "quiet", "db")
 WRITES = ("session",)  # beside one of these, for a command that writes
 
 
-def stray(command, options):
+def stray(command: Command, options: "Mapping[str, Any]") -> list[str]:
     """Return the keys of given options that a command does not have: those that stood before its words."""
     return [key for key in COMMON if options.get(key) not in (None, False) and key not in command.common]
 
 
-def command(path, *parameters, common=AXES, epilog=None):
-    """Declare the decorated function as the command of these words; its module lists it in COMMANDS. ``epilog`` ends its help."""
+def command(
+    path: str, *parameters: Parameter, common: tuple[str, ...] = AXES, epilog: str | None = None
+) -> "Callable[[Callable[..., int | None]], Command]":
+    """Declare the decorated function as the command of these words; its module lists it in COMMANDS.
 
-    def declare(run):
+    ``epilog`` ends its help.
+    """
+
+    def declare(run: "Callable[..., int | None]") -> Command:
         return Command(tuple(path.split()), parameters, common, epilog, run)
 
     return declare

@@ -5,12 +5,18 @@ plain (help, completion, grouped short options, an error of any kind) is left to
 was done, so that there is one help, one set of messages, and one meaning of a command line.
 Tests hold both to the same values, requests, output and exit status.
 
-Contract: shared/quality.md, "Speed and size".
+Contract: speed.client, commands.same
 """
 
 import os
 
 from ..declare import catalogue, spec
+
+TYPE_CHECKING = False  # as typing has it, which takes longer to load than a command takes to run
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..declare.spec import Command, Parameter
 
 # Numbers that need no judgement: as many digits as every interpreter reads at once.
 _DIGITS = 18
@@ -20,46 +26,46 @@ class Unusual(Exception):
     """The command line is not one of the plain ones; Typer reads it."""
 
 
-def run(arguments):
-    """Run the command that a plain command line names and return its exit status; None, with nothing done, leaves it to Typer."""
+def plain(arguments: list[str]) -> "tuple[Command, dict, dict] | None":
+    """Return what ``parse`` does of a plain command line, None of one that is left to Typer."""
     if "_CPERSONA_COMPLETE" in os.environ:
         return None
     try:
-        command, options, values = parse(arguments)
+        return parse(arguments)
     except Unusual:
         return None
-    from ..session import Session
-
-    session = Session(" ".join(command.path), options)
-    try:
-        return command.run(session, **values) or 0
-    finally:
-        session.close()
 
 
-def parse(arguments):
+def parse(arguments: list[str]) -> "tuple[Command, dict, dict]":
     """Return (command, options that every command shares, values of its own parameters). Raises Unusual."""
     rest = list(reversed(arguments))
-    options = {}
+    options: dict[str, Any] = {}
     flags = {flag: (key, parameter) for key, parameter in spec.COMMON.items() for flag in parameter.flags}
     while rest and _is_option(rest[-1]):
         key, value = _option(flags, rest)
         options[key] = value
-    if not rest:
-        raise Unusual
     command = _command(rest)
     values = {p.name: [] if p.many else p.default for p in command.parameters}
-    flags = {flag: (key, spec.COMMON[key]) for key in command.common for flag in spec.COMMON[key].flags}
+    _place(command, _options(command, rest, options, values), values)
+    if spec.stray(command, options):
+        raise Unusual
+    return command, options, values
+
+
+def _options(command: "Command", rest: list[str], options: dict, values: dict) -> list[str]:
+    """Take the options out of the words behind a command, and return the words that are none. Raises Unusual."""
+    flags: dict[str, tuple[str | None, Parameter]] = {
+        flag: (key, spec.COMMON[key]) for key in command.common for flag in spec.COMMON[key].flags
+    }
     flags.update({flag: (None, parameter) for parameter in command.parameters for flag in parameter.flags})
-    positional = []
+    words = []
     while rest:
         word = rest[-1]
         if word == "--":
             rest.pop()
-            positional += reversed(rest)
-            break
+            return words + rest[::-1]
         if not _is_option(word):
-            positional.append(rest.pop())
+            words.append(rest.pop())
             continue
         parameter = _named(flags, word)[1]
         key, value = _option(flags, rest)
@@ -69,18 +75,15 @@ def parse(arguments):
             values[parameter.name].append(value)
         else:
             values[parameter.name] = value
-    if spec.stray(command, options):
-        raise Unusual
-    _place(command, positional, values)
-    return command, options, values
+    return words
 
 
-def _command(rest):
+def _command(rest: list[str]) -> "Command":
     """Take the words of a command and return its declaration. Raises Unusual."""
-    name = rest.pop()
+    name = rest.pop() if rest else ""
     if name not in catalogue.ENTRIES:
         raise Unusual
-    path = (name,)
+    path: tuple[str, ...] = (name,)
     if name in catalogue.FAMILIES:
         if not rest:
             raise Unusual
@@ -91,11 +94,11 @@ def _command(rest):
     raise Unusual
 
 
-def _is_option(word):
+def _is_option(word: str) -> bool:
     return word[:1] == "-" and len(word) > 1
 
 
-def _named(flags, word):
+def _named(flags: "dict[str, tuple[Any, Parameter]]", word: str) -> "tuple[Any, Parameter]":
     """Return what an option's word stands for. Raises Unusual for one that is not known as it stands."""
     known = flags.get(word.partition("=")[0] if word.startswith("--") else word)
     if known is None:
@@ -103,7 +106,7 @@ def _named(flags, word):
     return known
 
 
-def _option(flags, rest):
+def _option(flags: "dict[str, tuple[Any, Parameter]]", rest: list[str]) -> "tuple[Any, Any]":
     """Take one option with its value and return (key, value). Raises Unusual."""
     word = rest.pop()
     key, parameter = _named(flags, word)
@@ -119,29 +122,35 @@ def _option(flags, rest):
     return key, _converted(parameter, value)
 
 
-def _converted(parameter, text):
+def _converted(parameter: "Parameter", text: str) -> "str | int | float":
     """Return the value of a text that can only mean one thing. Raises Unusual."""
-    if parameter.choices:
-        if text not in parameter.choices:
-            raise Unusual
-        return text
-    if parameter.kind == "text":
-        return text
-    whole, point, part = text.partition(".")
-    digits = whole + part
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS) or (
-        point and (parameter.kind == "int" or not whole or not part)
-    ):
+    if parameter.choices and text not in parameter.choices:
         raise Unusual
-    value = int(text) if parameter.kind == "int" else float(text)
+    if parameter.choices or parameter.kind == "text":
+        return text
+    value = _whole(text) if parameter.kind == "int" else _fraction(text)
     if parameter.least is not None and value < parameter.least:
         raise Unusual
     return value
 
 
-def _place(command, words, values):
-    """Give the words that are no options to the command's arguments, in their order. Raises Unusual when they do not fit."""
-    words = list(reversed(words))
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise Unusual
+    return int(text)
+
+
+def _fraction(text: str) -> float:
+    whole, point, part = text.partition(".")
+    _whole(whole + part)
+    if point and not (whole and part):
+        raise Unusual
+    return float(text)
+
+
+def _place(command: "Command", given: list[str], values: dict) -> None:
+    """Give the words that are no options to the command's arguments, in order. Raises Unusual when they do not fit."""
+    words = given[::-1]
     for parameter in command.parameters:
         if parameter.flags:
             continue

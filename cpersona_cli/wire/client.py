@@ -52,20 +52,6 @@ def connect(settings=None, environ=None, start=True, create=True):
     return Connection(settings, places(settings, environ), environ, start, create)
 
 
-def find_daemon(settings, environ=None):
-    """Return what is known of the running daemon, or None when none runs; starts nothing (see ``running``)."""
-    from . import control as running
-
-    return running.find_daemon(settings, environ)
-
-
-def stop_daemon(settings, timeout=None, environ=None, unless_others=False):
-    """Stop the daemon and wait until it is really gone; true when none runs afterwards (see ``running``)."""
-    from . import control as running
-
-    return running.stop_daemon(settings, running.STOP_SECONDS if timeout is None else timeout, environ, unless_others)
-
-
 class Connection:
     """One connection for one thread; requests may be pipelined. ``hello`` is what the daemon said about itself.
 
@@ -269,7 +255,7 @@ class Connection:
             except CallFailed as error:
                 code = error.code if error.code != "unreachable" else None
             if code is None:
-                from .control import wait_until_gone
+                from .presence import wait_until_gone
 
                 self._drop()
                 wait_until_gone(self.places, time.monotonic() + START_SECONDS, self.hello.get("pid"))

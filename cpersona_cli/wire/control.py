@@ -3,8 +3,6 @@
 Contract: shared/interface.md, "The daemon's life"; quality.md (a recycled pid, a daemon that does not answer).
 """
 
-import fcntl
-import json
 import os
 import signal
 import time
@@ -16,10 +14,10 @@ from cpersona_daemon.shared.peer import peer_pid
 from ..exits import reason_of
 from .client import Connection
 from .dial import POLL_SECONDS, Absent, CallFailed, Nobody, reach
+from .presence import lock_is_held, note, wait_until_gone
 
 STOP_SECONDS = 60.0
 SOCKET_SECONDS = 8.0  # longer than a daemon takes to find that its socket's file is gone
-_NOTE_BYTES = 65_536
 
 
 def find_daemon(settings, environ=None):
@@ -30,9 +28,9 @@ def find_daemon(settings, environ=None):
     """
     environ = os.environ if environ is None else environ
     where = places(settings, environ)
-    if not _lock_is_held(where):
+    if not lock_is_held(where):
         return None
-    found = _note(where)
+    found = note(where)
     found["answers"] = False
     _follow(where, found)
     try:
@@ -56,9 +54,9 @@ def stop_daemon(settings, timeout=STOP_SECONDS, environ=None, unless_others=Fals
     environ = os.environ if environ is None else environ
     where = places(settings, environ)
     deadline = time.monotonic() + timeout
-    if not _lock_is_held(where):
+    if not lock_is_held(where):
         return True
-    _follow(where, _note(where))
+    _follow(where, note(where))
     pid = None
     try:
         connection = _connected(where, settings, environ, min(deadline, time.monotonic() + SOCKET_SECONDS))
@@ -88,7 +86,7 @@ def _connected(where, settings, environ, deadline):
             return Connection(settings, where, environ, start=False)
         except Nobody:
             pass
-        if not _lock_is_held(where):
+        if not lock_is_held(where):
             return None
         if os.path.lexists(where.socket) and files.kind(where.socket) != "a socket":
             raise CallFailed("unreachable", f"it cannot be reached: what stands at {where.socket} is not its socket")
@@ -97,10 +95,10 @@ def _connected(where, settings, environ, deadline):
         time.sleep(POLL_SECONDS)
 
 
-def _follow(where, note):
+def _follow(where, told):
     """Look for a daemon that holds the lock where it says that it listens: it may have been given another socket."""
-    if isinstance(note.get("socket"), str):
-        where.socket = note["socket"]
+    if isinstance(told.get("socket"), str):
+        where.socket = told["socket"]
 
 
 def _terminate(where, settings):
@@ -116,7 +114,7 @@ def _terminate(where, settings):
         return None
     try:
         pid = peer_pid(sock)
-        if pid > 1 and (pid == _note(where).get("pid") or pid in [holder for holder, _ in holders(where.lock)]):
+        if pid > 1 and (pid == note(where).get("pid") or pid in [holder for holder, _ in holders(where.lock)]):
             os.kill(pid, signal.SIGTERM)
             return pid
     except OSError:
@@ -124,38 +122,3 @@ def _terminate(where, settings):
     finally:
         sock.close()
     return None
-
-
-def wait_until_gone(where, deadline, pid):
-    """Wait until the lock is free, or held by another daemon than the one that was stopped."""
-    while _lock_is_held(where):
-        successor = _note(where).get("pid")
-        if pid is not None and successor is not None and successor != pid:
-            return True
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(POLL_SECONDS)
-    return True
-
-
-def _lock_is_held(where):
-    """Tell whether a daemon holds the database: the lock lives exactly as long as its process."""
-    try:
-        lock = files.opened(where.lock)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
-
-
-def _note(where):
-    try:
-        note = json.loads(files.read(where.daemon_json, _NOTE_BYTES))
-    except (OSError, ValueError):
-        return {}
-    return note if isinstance(note, dict) else {}

@@ -119,15 +119,15 @@ def stamped(method, params):
 class Queue:
     """The way of `--queue`: to the daemon that runs, and where none can be reached into the spool. It starts no daemon."""
 
-    def __init__(self, session):
+    def __init__(self, settings):
         from cpersona_daemon.shared.paths import places
 
         from .client import CallFailed, connect
 
-        self._session, self._spool = session, places(session.settings).spool
+        self._settings, self._spool = settings, places(settings).spool
         self.connection = None
         try:
-            self.connection = connect(session.settings, start=False)
+            self.connection = connect(settings, start=False)
         except CallFailed as error:
             if not may_wait(error.code):
                 raise
@@ -140,7 +140,7 @@ class Queue:
         from .client import CallFailed
 
         try:
-            name = put(self._spool, method, params, key, self._session.settings.token)
+            name = put(self._spool, method, params, key, self._settings.token)
         except ValueError as error:
             raise CallFailed("invalid_params", str(error)) from None
         except OSError as error:

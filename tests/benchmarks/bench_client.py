@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from common import Report, Timing, parser
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.shared.settings import load
 
 ROWS = 100
@@ -69,7 +69,7 @@ def main() -> None:
     try:
         compare(given.cpersona, given.turns, environ, Report("client", given.json))
     finally:
-        client.stop_daemon(load(environ), environ=environ)
+        control.stop_daemon(load(environ), environ=environ)
         shutil.rmtree(home, ignore_errors=True)
 
 

@@ -24,7 +24,7 @@ import apsw
 import msgspec
 from workload import Embedder, records
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.embedding.builtin.embedder import BuiltinEmbedder
 from cpersona_daemon.life import lifecycle
 from cpersona_daemon.model.clock import SystemClock
@@ -160,7 +160,7 @@ def serving(environ: dict[str, str]) -> Iterator[client.Connection]:
         with client.connect(load(environ), environ) as connection:
             yield connection
     finally:
-        client.stop_daemon(load(environ), environ=environ)
+        control.stop_daemon(load(environ), environ=environ)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import control
 from cpersona_daemon.shared.settings import load
 
 
@@ -28,7 +28,7 @@ def fill(connection, agent: str = "kit", count: int = 12) -> None:
 
 def stop(home, more) -> None:
     environ = home | more
-    assert client.stop_daemon(load(environ), 15, environ)
+    assert control.stop_daemon(load(environ), 15, environ)
 
 
 def test_a_precision_outlives_the_daemon_and_goes_with_the_agents_data(home, connect, http):

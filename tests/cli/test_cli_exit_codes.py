@@ -3,6 +3,7 @@
 import pytest
 
 from cpersona_cli import exits
+from cpersona_cli.terminal.failure import failure_line
 from cpersona_daemon.shared import fields
 
 
@@ -30,12 +31,12 @@ def test_the_code_beside_an_answer_decides_first(code):
 
 
 def test_a_failure_is_one_line_with_what_why_and_what_next():
-    line = exits.failure_line("store", {"ok": False, "result": "rejected", "reason": "content\nis empty"})
+    line = failure_line("store", {"ok": False, "result": "rejected", "reason": "content\nis empty"})
     assert line == "store: content is empty; see `cpersona store --help` for what it takes"
 
 
 def test_a_reason_that_names_a_command_gets_no_second_hint():
-    line = exits.failure_line(
+    line = failure_line(
         "call x", {"error": "there is no method 'x'; `cpersona call --help` lists them"}, "unknown_method"
     )
     assert line.count("`cpersona") == 1

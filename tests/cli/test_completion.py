@@ -21,7 +21,9 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli.declare import catalogue, completing, spec
+from cpersona_cli.commands import _complete
+from cpersona_cli.declare import catalogue, spec
+from cpersona_cli.declare.place import place_of
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 
@@ -43,8 +45,8 @@ def complete(module_home, shared_daemon):
     shared_daemon.call("archive_episode", {"agent_id": "ada", "summary": "a session"})
 
     def run(*words):
-        place = completing.place_of(list(words))
-        return {place.before + value: said for value, said in completing.offered(place)}
+        place = place_of(list(words))
+        return {place.before + value: said for value, said in _complete.offered(place)}
 
     with pytest.MonkeyPatch.context() as patch:
         for name in os.environ:
@@ -181,13 +183,13 @@ def test_a_daemon_that_does_not_answer_is_not_waited_for(run_cli, home):
             0,
             "",
             "",
-        ) and time.monotonic() - began < 10 * completing.SECONDS
+        ) and time.monotonic() - began < 10 * _complete.SECONDS
 
 
 def test_every_source_that_a_declaration_names_is_there_and_every_ref_and_file_has_one():
     for command in COMMANDS:
         for parameter in (*command.parameters, *(spec.COMMON[key] for key in command.common)):
-            assert isinstance(parameter.values, tuple) or parameter.values in {"", "files", *completing.SOURCES}, (
+            assert isinstance(parameter.values, tuple) or parameter.values in {"", "files", *_complete.SOURCES}, (
                 parameter.name
             )
             if parameter.metavar in ("REF", "REF…", "FILE", "FILE|-"):

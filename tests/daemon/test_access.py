@@ -8,7 +8,7 @@ import os
 import pytest
 from daemon_helpers import HELLO, Raw
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.errors import SettingsConflict
 from cpersona_daemon.rpc.access import AccessList, Caller
 from cpersona_daemon.shared.fields import ADMIN, READ, WRITE
@@ -165,7 +165,7 @@ def test_a_daemon_with_an_access_file_denies_in_the_contracts_four_keys(write, h
     assert stranger.call("list_memories", {"agent_id": "a"})[1] == "permission_denied"
     with pytest.raises(client.CallFailed) as failure:
         environ = home | {"CPERSONA_ACL_FILE": path, "CPERSONA_TOKEN": "r"}
-        client.stop_daemon(load(environ), 5, environ)
+        control.stop_daemon(load(environ), 5, environ)
     assert failure.value.exit_status == 5
 
 

@@ -16,7 +16,7 @@ import time
 import msgpack
 import pytest
 
-import cpersona_cli.wire.client as client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.errors import Busy
 from cpersona_daemon.life import ownership
 from cpersona_daemon.shared import fields
@@ -108,12 +108,12 @@ def test_a_daemon_that_is_alive_but_silent_is_timed_out_and_can_be_stopped(home,
             client.connect(load(home), home)
         assert (failure.value.code, failure.value.exit_status) == ("timed_out", 6)
         assert str(pid) in failure.value.message
-        found = client.find_daemon(load(home), home)
+        found = control.find_daemon(load(home), home)
         assert found["answers"] is False and found["pid"] == pid
-        assert client.stop_daemon(load(home), 0.5, home) is False  # it has got its SIGTERM, and cannot act on it yet
+        assert control.stop_daemon(load(home), 0.5, home) is False  # it has got its SIGTERM, and cannot act on it yet
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert client.stop_daemon(load(home), 30, home) is True
+    assert control.stop_daemon(load(home), 30, home) is True
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="only /proc tells who has a file open")
@@ -127,13 +127,13 @@ def test_a_silent_daemon_is_named_and_can_be_stopped_without_its_note(home, daem
     try:
         with pytest.raises(Busy, match=rf"a daemon \(pid {pid}\) serves"):
             ownership.take_lock(daemon.places, 0)
-        assert client.stop_daemon(load(home), 0.5, home) is False
+        assert control.stop_daemon(load(home), 0.5, home) is False
         os.unlink(daemon.places.socket)
         with pytest.raises(Busy, match=rf"process {pid} holds .* and does not answer"):
             ownership.take_lock(daemon.places, 0)
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert client.stop_daemon(load(home), 30, home) is True
+    assert control.stop_daemon(load(home), 30, home) is True
 
 
 def test_a_daemon_at_whose_place_something_else_stands_is_said_to_be_unreachable_at_once(home, daemon):
@@ -141,7 +141,7 @@ def test_a_daemon_at_whose_place_something_else_stands_is_said_to_be_unreachable
     with open(daemon.places.socket, "w"):
         pass
     began = time.monotonic()
-    found = client.find_daemon(load(home), home)
+    found = control.find_daemon(load(home), home)
     assert found["answers"] is False and time.monotonic() - began < 4
     assert found["problem"] == f"it cannot be reached: what stands at {daemon.places.socket} is not its socket"
 
@@ -267,7 +267,7 @@ def test_progress_frames_are_skipped_by_who_did_not_ask(home):
 
 def test_the_way_to_a_running_daemon_imports_nothing_heavy(home, daemon):
     script = (
-        "import sys; before = set(sys.modules); from cpersona_cli import client; c = client.connect(); c.call('persistence_status', {}); "
+        "import sys; before = set(sys.modules); from cpersona_cli.wire import client; c = client.connect(); c.call('persistence_status', {}); "
         "print(*sorted(set(sys.modules) - before))"
     )
     out = subprocess.run(
@@ -325,22 +325,22 @@ def test_an_unknown_option_of_the_daemon_is_a_usage_error(home):
 
 def test_a_daemon_at_a_named_socket_is_found_and_stopped_without_the_name(home, connect):
     pid = connect(CPERSONA_SOCKET=home["HOME"] + "/one.sock").hello["pid"]
-    assert client.find_daemon(load(home), home)["pid"] == pid
+    assert control.find_daemon(load(home), home)["pid"] == pid
     with pytest.raises(client.CallFailed) as failure:
         connect()
     assert failure.value.exit_status == 4 and "/one.sock" in failure.value.message
-    assert client.stop_daemon(load(home), 30, home) is True
-    assert client.find_daemon(load(home), home) is None
+    assert control.stop_daemon(load(home), 30, home) is True
+    assert control.find_daemon(load(home), home) is None
 
 
 def test_a_daemon_of_another_protocol_can_be_stopped(home, daemon, monkeypatch):
     monkeypatch.setattr(fields, "PROTOCOL", fields.PROTOCOL + 1)
-    assert client.stop_daemon(load(home), 30, home) is True
+    assert control.stop_daemon(load(home), 30, home) is True
 
 
 def test_a_daemon_that_goes_away_does_not_end_a_client_that_lets_sigpipe_act(home, daemon):
     script = (
-        "import os, signal, sys; from cpersona_cli import client; signal.signal(signal.SIGPIPE, signal.SIG_DFL); c = client.connect(); "
+        "import os, signal, sys; from cpersona_cli.wire import client; signal.signal(signal.SIGPIPE, signal.SIG_DFL); c = client.connect(); "
         "os.kill(c.hello['pid'], signal.SIGKILL); print([c.call('store', {'agent_id': 'a', 'content': str(n)})[0]['result'] for n in range(3)])"
     )
     out = subprocess.run([sys.executable, "-c", script], env=home, capture_output=True, text=True, timeout=60)

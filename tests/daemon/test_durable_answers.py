@@ -14,7 +14,7 @@ from contextlib import closing
 
 import pytest
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.shared.settings import load
 
 FULL = os.environ.get("CPERSONA_STRESS") == "full"
@@ -77,11 +77,11 @@ def test_sigterm_under_load_loses_no_acknowledged_write(home, daemon):
     with Writers(home, 6) as writers:
         for _ in range(4):
             writers.wait_for(60)
-            note = client.find_daemon(load(home), home)
+            note = control.find_daemon(load(home), home)
             if note is not None and note.get("pid"):
                 os.kill(note["pid"], signal.SIGTERM)
     assert writers.failed == []
-    assert client.stop_daemon(load(home), 30, home)
+    assert control.stop_daemon(load(home), 30, home)
     kept = rows(daemon.places.db)
     assert {id: kept.get(id) for id in writers.acknowledged} == writers.acknowledged
     # Every store was asked once more where its answer was lost, and still is there once.
@@ -94,12 +94,12 @@ def test_kill_9_at_random_moments_loses_no_acknowledged_write(home, daemon):
     with Writers(home, 4) as writers:
         for _ in range(25 if FULL else 5):
             writers.wait_for(moments.randrange(20, 160))
-            note = client.find_daemon(load(home), home)
+            note = control.find_daemon(load(home), home)
             if note is not None and note.get("pid"):
                 os.kill(note["pid"], signal.SIGKILL)
         writers.wait_for(50)
     assert writers.failed == []
-    assert client.stop_daemon(load(home), 30, home)
+    assert control.stop_daemon(load(home), 30, home)
     kept = rows(daemon.places.db)
     assert {id: kept.get(id) for id in writers.acknowledged} == writers.acknowledged
     assert len(kept) == writers.asked

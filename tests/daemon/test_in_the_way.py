@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import control
 from cpersona_daemon.life import logfile, ownership
 from cpersona_daemon.shared.paths import Places, places
 from cpersona_daemon.shared.settings import load
@@ -145,7 +145,7 @@ def test_a_daemon_starts_and_is_found_where_its_note_cannot_be_written(home, whe
     command, pipe = [sys.executable, "-c", blocked, "--foreground", "--ready-fd", "1"], subprocess.PIPE
     with subprocess.Popen(command, env=home, stdout=pipe, stderr=pipe) as process:
         assert json.loads(process.stdout.readline())["ready"] is True
-        assert client.find_daemon(load(home), home)["pid"] == process.pid
+        assert control.find_daemon(load(home), home)["pid"] == process.pid
         warnings = json.loads(cli("daemon", "status", "--json").stdout)["warnings"]
         assert [w for w in warnings if where.daemon_json in w and "No space left on device" in w], warnings
         other = subprocess.run(

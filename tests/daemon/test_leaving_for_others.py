@@ -17,7 +17,7 @@ import pytest
 from daemon_helpers import Raw
 from embed_kit import EmbedServer
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.shared.settings import load
 
 SPARE = {"unless_others": True}
@@ -72,7 +72,7 @@ def test_one_that_waits_is_named_with_its_method_and_since_when(home, daemon, co
     run_cli(["backup", "b.tar"])
     other = connect()
     other.send("check_health", {"deep": True, "fix": False})
-    script = "import sys; from cpersona_cli import client; c = client.connect(); print(flush=True); sys.stdin.read()"
+    script = "import sys; from cpersona_cli.wire import client; c = client.connect(); print(flush=True); sys.stdin.read()"
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", script], env=home, stdin=pipe, stdout=pipe) as idle:
         idle.stdout.readline()
@@ -110,7 +110,7 @@ def test_a_request_under_way_is_named_with_its_age_and_one_whose_client_is_gone_
         asking.communicate()
         answer, code = one.call("daemon_stop", SPARE)
         assert code is None and answer["stopping"] is True
-    assert client.stop_daemon(load(home), 30, home) is True
+    assert control.stop_daemon(load(home), 30, home) is True
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the end of a client is seen with the next bytes for it")
@@ -146,4 +146,4 @@ def test_one_that_only_stopped_sending_is_still_answered(home, slow, daemon):
 def test_it_leaves_for_one_who_is_alone(home, daemon):
     began = time.monotonic()
     assert daemon.call("daemon_stop", SPARE)[1] is None
-    assert client.stop_daemon(load(home), 30, home) is True and time.monotonic() - began < 20
+    assert control.stop_daemon(load(home), 30, home) is True and time.monotonic() - began < 20

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 
 ASK = """
 import sys
-from cpersona_cli import client
+from cpersona_cli.wire import client
 connection = client.connect()
 answer, code = connection.call("store", {"agent_id": "a", "content": sys.argv[1]})
 print(connection.hello["pid"], answer["result"], flush=True)
@@ -92,12 +92,12 @@ def test_a_connection_survives_its_daemon(daemon):
 def test_stop_ends_the_daemon_and_leaves_no_socket_no_note_and_no_wal(home, daemon):
     daemon.call("store", {"agent_id": "a", "content": "x"})
     settings = load(home)
-    assert client.stop_daemon(settings, 30, home) is True
+    assert control.stop_daemon(settings, 30, home) is True
     wait_for(lambda: has_left(daemon.hello["pid"]))
     left = sorted(os.listdir(os.path.dirname(daemon.places.db)))
     assert not [name for name in left if name.endswith((".sock", ".daemon.json", "-wal", "-shm"))], left
-    assert client.stop_daemon(settings, 30, home) is True
-    assert client.find_daemon(settings, home) is None
+    assert control.stop_daemon(settings, 30, home) is True
+    assert control.find_daemon(settings, home) is None
 
 
 def test_without_start_a_missing_daemon_is_unreachable_and_stays_missing(home, connect):
@@ -111,7 +111,7 @@ def test_without_start_a_missing_daemon_is_unreachable_and_stays_missing(home, c
 def test_a_signal_ends_the_daemon_in_order(home, daemon, number):
     daemon.call("store", {"agent_id": "a", "content": "x"})
     os.kill(daemon.hello["pid"], number)
-    wait_for(lambda: client.find_daemon(load(home), home) is None)
+    wait_for(lambda: control.find_daemon(load(home), home) is None)
     assert not os.path.exists(daemon.places.socket)
     assert not os.path.exists(daemon.places.db + "-wal")
 
@@ -211,7 +211,7 @@ def test_a_daemon_that_cannot_start_says_why_to_the_caller(home, connect):
         connect(CPERSONA_EMBEDDING_MODE="http")
     assert (failure.value.code, failure.value.exit_status) == ("settings", 4)
     assert "CPERSONA_EMBEDDING_URL" in failure.value.message
-    assert client.find_daemon(load(home), home) is None
+    assert control.find_daemon(load(home), home) is None
 
 
 def test_a_directory_that_cannot_be_written_is_a_typed_failure(home, connect):
@@ -230,8 +230,8 @@ def test_a_recycled_pid_in_the_note_is_not_taken_for_a_daemon(home):
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as bystander:
         try:
             Path(where.daemon_json).write_text(json.dumps({"pid": bystander.pid, "socket": where.socket}))
-            assert client.find_daemon(settings, home) is None
-            assert client.stop_daemon(settings, 5, home) is True
+            assert control.find_daemon(settings, home) is None
+            assert control.stop_daemon(settings, 5, home) is True
             assert bystander.poll() is None
         finally:
             bystander.kill()
@@ -278,9 +278,9 @@ def test_a_daemon_whose_socket_is_gone_is_found_and_stopped(home, connect, ask_f
     pid = daemon.hello["pid"]
     os.unlink(daemon.places.socket)
     if ask_for == "find":
-        found = client.find_daemon(load(home), home)
+        found = control.find_daemon(load(home), home)
         assert found["answers"] is True and found["pid"] == pid
-    assert client.stop_daemon(load(home), 6, home) is True
+    assert control.stop_daemon(load(home), 6, home) is True
     wait_for(lambda: has_left(pid))
 
 
@@ -299,9 +299,9 @@ def test_a_link_to_the_socket_is_followed(home, connect, run_cli, held):
         began = time.monotonic()
         done = run_cli(["call", "persistence_status"], env=quick)
         assert done.returncode == 0 and time.monotonic() - began < 5, done
-        assert client.find_daemon(load(home), home)["pid"] == pid
+        assert control.find_daemon(load(home), home)["pid"] == pid
     daemon.close()
-    assert client.stop_daemon(load(home), 30, home) is True
+    assert control.stop_daemon(load(home), 30, home) is True
     assert not os.path.lexists(moved) and os.path.islink(path)
     assert connect(**quick).hello["pid"] != pid and stat.S_ISSOCK(os.lstat(moved).st_mode)
 
@@ -393,7 +393,7 @@ def test_clients_that_come_while_a_daemon_leaves_are_served_by_its_successor(hom
     for thread in threads:
         thread.start()
     for _ in range(3):
-        client.stop_daemon(load(home), 30, home)
+        control.stop_daemon(load(home), 30, home)
     for thread in threads:
         thread.join(120)
     assert stored == ["stored"] * 80

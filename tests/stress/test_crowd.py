@@ -13,7 +13,7 @@ import sys
 import pytest
 from stress_kit import FULL, Writers, contents
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import control
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 
@@ -54,7 +54,7 @@ def test_a_command_substitution_that_starts_the_daemon_returns_with_the_ref(home
         timeout=60,
     )
     assert done.stdout == "<mem:1>\n"
-    assert client.find_daemon(load(home), home)["pid"]
+    assert control.find_daemon(load(home), home)["pid"]
 
 
 def test_parallel_processes_writers_and_an_export_lose_nothing(home, daemon, tmp_path):
@@ -75,5 +75,5 @@ def test_parallel_processes_writers_and_an_export_lose_nothing(home, daemon, tmp
     lines = [json.loads(line) for line in (tmp_path / "during.jsonl").read_text(encoding="utf-8").splitlines()]
     exported = [line["content"] for line in lines if "content" in line]
     assert exported and set(exported) <= set(kept.values()) and len(set(exported)) == len(exported)
-    assert client.stop_daemon(load(home), 30, home)
+    assert control.stop_daemon(load(home), 30, home)
     assert contents(home["CPERSONA_DB_PATH"]) == kept

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from stress_kit import assert_index_equals_plain_scan, contents, pending
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 
@@ -36,7 +36,7 @@ def small_file_system(environ: dict[str, str]) -> Iterator[Callable[[], None]]:
         pytest.skip("a small file system can be mounted by root on Linux only")
     try:
         yield lambda: subprocess.run(["mount", "-o", "remount,size=256m", directory], check=True)
-        client.stop_daemon(load(environ), 15, environ)
+        control.stop_daemon(load(environ), 15, environ)
     finally:
         subprocess.run(["umount", "-l", directory], check=True)
 
@@ -96,7 +96,7 @@ def test_a_full_disk_refuses_writes_keeps_answering_and_recovers(make_room, full
             pass
         assert connection.hello["pid"] == pid
         assert connection.call("check_health", {"deep": True})[0]["issues"] == []
-        assert client.stop_daemon(load(with_model), 30, with_model)
+        assert control.stop_daemon(load(with_model), 30, with_model)
     assert contents(with_model["CPERSONA_DB_PATH"]) == kept
     assert assert_index_equals_plain_scan(with_model["CPERSONA_DB_PATH"]) == len(kept)
 
@@ -136,15 +136,15 @@ def test_after_a_kill_on_a_full_disk_everything_can_be_read(small, with_model):
         assert code is None and found["messages"]
         warnings = connection.call("daemon_status", {})[0]["warnings"]
         assert [text for text in warnings if where.daemon_json in text and "No space left" in text], warnings
-    found = client.find_daemon(load(with_model), with_model)
+    found = control.find_daemon(load(with_model), with_model)
     assert found["answers"] is True
     os.unlink(os.path.join(os.path.dirname(where.db), "filler"))
     small()
-    assert client.stop_daemon(load(with_model), 30, with_model) is True
+    assert control.stop_daemon(load(with_model), 30, with_model) is True
     with client.connect(load(with_model), with_model) as connection:
         answer, code = connection.call("store", {"agent_id": "a", "content": "there is room again"})
         kept[answer["id"]] = "there is room again"
         while pending(connection):
             pass
-        assert client.stop_daemon(load(with_model), 30, with_model) is True
+        assert control.stop_daemon(load(with_model), 30, with_model) is True
     assert contents(with_model["CPERSONA_DB_PATH"]) == kept

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from stress_kit import FULL, StressModel, pending
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.vectors.local.names import SUFFIXES
@@ -59,7 +59,7 @@ def prepared(module_home, tmp_path_factory):
             connection.call("calibrate_threshold", {"agent_id": "a"})
             while pending(connection):
                 pass
-        assert client.stop_daemon(load(environ), 30, environ)
+        assert control.stop_daemon(load(environ), 30, environ)
         shutil.copytree(Path(environ["CPERSONA_DB_PATH"]).parent, kept / moment)
     yield kept, model.url
     model.stop()
@@ -121,15 +121,15 @@ def test_whatever_stands_beside_the_database_no_row_is_lost(home, prepared, name
     assert not [line for line in told if line.startswith(("internal", "timed_out"))], told
     assert victim.read_text() == "a file of somebody else"
     # Whoever has read the reason takes it away.
-    note = client.find_daemon(load(home), home)
+    note = control.find_daemon(load(home), home)
     if note is not None:
-        client.stop_daemon(load(home), 30, home)
+        control.stop_daemon(load(home), 30, home)
     if path.is_symlink() or path.is_fifo() or path.is_dir() or name == ".sock":
         put(path, "nothing", path, victim)
     told.clear()
     store("after it was gone")
     assert acknowledged and not told, told
-    assert client.stop_daemon(load(home), 30, home)
+    assert control.stop_daemon(load(home), 30, home)
     with closing(sqlite3.connect(database)) as conn:
         assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         rows = dict(conn.execute("SELECT id, content FROM memories"))

@@ -12,7 +12,7 @@ import signal
 import pytest
 from stress_kit import FULL, Writers, assert_index_equals_plain_scan, contents, pending
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.shared.settings import load
 
 pytestmark = pytest.mark.stress
@@ -35,7 +35,7 @@ def test_kill_9_during_stores_keeps_every_acknowledged_row_byte_for_byte(with_mo
     kills = 0
     with Writers(with_model, CLIENTS, STORES // CLIENTS, text) as writers:
         while writers.wait_for(moments.randrange(1, 60)):
-            note = client.find_daemon(load(with_model), with_model)
+            note = control.find_daemon(load(with_model), with_model)
             if note is not None and note.get("pid"):
                 os.kill(note["pid"], signal.SIGKILL)
                 kills += 1
@@ -45,7 +45,7 @@ def test_kill_9_during_stores_keeps_every_acknowledged_row_byte_for_byte(with_mo
     with client.connect(load(with_model), with_model) as connection:
         while pending(connection):
             pass
-        assert client.stop_daemon(load(with_model), 30, with_model)
+        assert control.stop_daemon(load(with_model), 30, with_model)
     kept = contents(database)
     assert {number: kept.get(number) for number in writers.kept} == writers.kept
     # A store whose answer was lost was asked again under its key: it is there, and there once.

@@ -17,7 +17,7 @@ from contextlib import closing
 import pytest
 from stress_kit import FULL
 
-from cpersona_cli.wire import client
+from cpersona_cli.wire import client, control
 from cpersona_daemon.shared.settings import load
 
 pytestmark = pytest.mark.stress
@@ -187,14 +187,14 @@ def test_what_sixteen_clients_were_told_stands_after_many_kills(home):
     with Clients(home) as clients:
         while kills < KILLS and not clients.problems:
             clients.wait_for(moments.randrange(1, 120))
-            note = client.find_daemon(load(home), home)
+            note = control.find_daemon(load(home), home)
             if note is not None and note.get("pid"):
                 os.kill(note["pid"], signal.SIGKILL)
                 kills += 1
     assert clients.problems == [] and kills == KILLS and clients.done >= LEAST_WRITES
     with client.connect(load(home), home) as connection:
         assert connection.call("check_health", {"deep": True})[0]["severity_summary"]["critical"] == 0
-    assert client.stop_daemon(load(home), 30, home)
+    assert control.stop_daemon(load(home), 30, home)
     with closing(sqlite3.connect(home["CPERSONA_DB_PATH"])) as conn:
         assert conn.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         for book in clients.books:

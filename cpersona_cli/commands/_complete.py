@@ -7,30 +7,14 @@ started, and nothing is ever said but values.
 
 import os
 
+from ..declare import catalogue
+from ..declare.place import place_of
 from ..terminal.output import one_line
-from . import catalogue, spec
 
 SECONDS = 1.0
 ROWS = 50  # refs that are offered, the newest
 _PREVIEW = 60
 _FILES = 1  # the exit status that says that a file may be meant as well
-
-
-class Place:
-    """Where the cursor is: the ``parameter`` whose value it is (None for none), the ``text`` so far and what stands ``before`` it
-    in the same word (`--agent=`); the common ``options`` and the ``given`` arguments of the command line.
-    """
-
-    __slots__ = ("parameter", "before", "text", "options", "given")
-
-    def __init__(self, parameter, text, before="", options=None, given=()):
-        self.parameter, self.text, self.before, self.options, self.given = (
-            parameter,
-            text,
-            before,
-            options or {},
-            list(given),
-        )
 
 
 def main(words):
@@ -46,61 +30,6 @@ def main(words):
     for value, said in offered(place):
         print(f"{place.before}{value}\t{said}" if said else place.before + value)
     return 0
-
-
-def place_of(words):
-    """Return the Place of the last of the words behind `cpersona`."""
-    *rest, current = words
-    rest.reverse()
-    command, path, options, given, dashes = None, [], {}, [], False
-    flags = _flags(spec.COMMON)
-    while rest:
-        word = rest.pop()
-        if word == "--" and not dashes:
-            dashes = True
-        elif word[:1] == "-" and len(word) > 1 and not dashes:
-            name, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
-            key, parameter = flags.get(name, (None, None))
-            if parameter is not None and parameter.kind != "flag" and not equals:
-                if not rest:
-                    return Place(parameter, current, options=options, given=given)
-                value = rest.pop()
-            if key is not None:
-                options[key] = value
-        elif command is None:
-            path.append(word)
-            command = _command(path)
-            if command is None and len(path) > (path[0] in catalogue.FAMILIES):
-                return Place(None, current)  # no command of ours: nothing is known of what follows
-            if command is not None:
-                flags = _flags({key: spec.COMMON[key] for key in command.common}, command.parameters)
-        else:
-            given.append(word)
-    if current[:1] == "-" and not dashes:
-        name, equals, value = current.partition("=")
-        parameter = flags.get(name, (None, None))[1]
-        return (
-            Place(parameter, value, f"{name}=", options, given)
-            if equals and name.startswith("--")
-            else Place(None, current)
-        )
-    arguments = [parameter for parameter in command.parameters if not parameter.flags] if command is not None else []
-    if len(given) >= len(arguments):
-        arguments = arguments[-1:] * (len(given) + 1) if arguments and arguments[-1].many else []
-    return Place(arguments[len(given)] if len(given) < len(arguments) else None, current, options=options, given=given)
-
-
-def _command(path):
-    return (
-        next((command for command in catalogue.declared(path[0]) if list(command.path) == path), None)
-        if path[0] in catalogue.ENTRIES
-        else None
-    )
-
-
-def _flags(common, own=()):
-    found = {flag: (key, parameter) for key, parameter in common.items() for flag in parameter.flags}
-    return found | {flag: (None, parameter) for parameter in own for flag in parameter.flags}
 
 
 def offered(place):
@@ -160,7 +89,7 @@ def _topics(place):
             if place.given[0] in catalogue.FAMILIES and len(place.given) == 1
             else []
         )
-    from ..commands.help import TOPICS
+    from .help import TOPICS
 
     return [(name, summary) for name, (summary, _) in TOPICS.items()] + [
         (name, phrase) for name, phrase in catalogue.ENTRIES.items() if name not in TOPICS

@@ -1,0 +1,50 @@
+"""Whether a daemon holds a database, and what it wrote down about itself.
+
+Contract: daemon.lock
+"""
+
+import fcntl
+import json
+import os
+import time
+
+from cpersona_daemon.shared import files
+
+from .dial import POLL_SECONDS
+
+_NOTE_BYTES = 65_536
+
+
+def wait_until_gone(where, deadline, pid):
+    """Wait until the lock is free, or held by another daemon than the one that was stopped."""
+    while lock_is_held(where):
+        successor = note(where).get("pid")
+        if pid is not None and successor is not None and successor != pid:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_SECONDS)
+    return True
+
+
+def lock_is_held(where):
+    """Tell whether a daemon holds the database: the lock lives exactly as long as its process."""
+    try:
+        lock = files.opened(where.lock)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def note(where):
+    try:
+        told = json.loads(files.read(where.daemon_json, _NOTE_BYTES))
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}
