@@ -28,9 +28,9 @@ from cpersona_cli.wire import client, control
 from cpersona_daemon.embedding.builtin.embedder import BuiltinEmbedder
 from cpersona_daemon.life import lifecycle
 from cpersona_daemon.model.clock import SystemClock
-from cpersona_daemon.portability.imports.lines import Row
-from cpersona_daemon.portability.imports.run import Outcome
-from cpersona_daemon.portability.imports.writing import Ids, Restore
+from cpersona_daemon.portability.imports.outcome import Outcome
+from cpersona_daemon.portability.imports.records import MemoryRow, Row
+from cpersona_daemon.portability.imports.writing import Ids, Writer
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import schema
@@ -79,9 +79,7 @@ def row_of(record: dict[str, Any], embedder: Embedder | None) -> Row:
         record["timestamp"],
         created_at=created(record),
     )
-    return Row(
-        "mem", None, new, None if embedder is None else embedder.one(record["content"]), Embedder.MODEL, [], None
-    )
+    return MemoryRow(None, new, None if embedder is None else embedder.one(record["content"]), Embedder.MODEL, [], None)
 
 
 def created(record: dict[str, Any]) -> str:
@@ -120,9 +118,9 @@ async def _fill(environ: dict[str, str], count: int, embedder: Embedder | None) 
 
 def _writing(rows: list[Row], ids: Ids):
     def job(tx) -> None:
-        restore = Restore(tx, ids, embed=False)
+        writer = Writer(tx, ids, embed=False)
         for at in range(0, len(rows), TOGETHER):
-            restore.take_rows(rows[at : at + TOGETHER], Outcome())
+            writer.take_rows(rows[at : at + TOGETHER], Outcome())
 
     return job
 

@@ -6,7 +6,7 @@ import pytest
 from house_kit import memory
 
 from cpersona_daemon.errors import StorageFailure
-from cpersona_daemon.portability.imports import run
+from cpersona_daemon.portability.imports import reading, run
 
 
 def rows(house):
@@ -16,8 +16,8 @@ def rows(house):
 @pytest.fixture
 def short_transactions(monkeypatch):
     monkeypatch.setattr(run, "TRANSACTION_SECONDS", 0.0)
-    monkeypatch.setattr(run, "BATCH_LINES", 50)
-    monkeypatch.setattr(run, "ROWS_TOGETHER", 1)
+    monkeypatch.setattr(reading, "CHUNK_LINES", 50)
+    monkeypatch.setattr(reading, "ROWS_TOGETHER", 1)
 
 
 def test_other_writers_come_in_between(house, short_transactions):

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 import apsw
@@ -24,12 +24,12 @@ from ..shared import fields, files
 from ..storage import transfer
 from ..storage.damaged import NOT_UTF8, Unreadable, nests_deeper, readable
 from ..storage.memories import Whole
+from .counted import associations
 from .imports.lines import VERSION
+from .progress import Progress
 
 PROGRESS_EVERY = 1000
 _encode = msgspec.json.Encoder().encode
-
-Progress = Callable[[dict], None]
 
 
 def export(
@@ -79,12 +79,8 @@ def export(
         "episodes": counts["episode"],
         "profiles": counts["profile"],
     }
-    if counts["entity"] or counts["mention"] or counts["relation"]:
-        answer["associations"] = {
-            "entities": counts["entity"],
-            "mentions": counts["mention"],
-            "relations": counts["relation"],
-        }
+    if declared := associations(counts):
+        answer["associations"] = declared
     if written.left_out:
         answer["left_out"] = written.left_out
     return answer

@@ -16,7 +16,9 @@ from ..model.kinds import EPISODE, MEMORY
 from ..storage import canaries, hidden, history, transfer
 from ..storage.idempotency import Key
 from ..storage.transaction import Transaction
-from .sweep import Progress, leftovers, sweep
+from .counted import associations
+from .progress import Progress
+from .sweep import leftovers, sweep
 
 
 async def forget_agent(ctx: Context, agent_id: str, key: Key | None = None, progress: Progress | None = None) -> dict:
@@ -61,10 +63,6 @@ def _hide(tx: Transaction, agent_id: str) -> dict:
     }
     if not any(declared.values()):
         answer["unknown_agent"] = True
-    if declared["entity"] or declared["mention"] or declared["relation"]:
-        answer["deleted_associations"] = {
-            "entities": declared["entity"],
-            "mentions": declared["mention"],
-            "relations": declared["relation"],
-        }
+    if deleted := associations(declared):
+        answer["deleted_associations"] = deleted
     return answer

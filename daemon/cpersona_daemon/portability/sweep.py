@@ -19,6 +19,7 @@ from ..model.changes import Hidden
 from ..model.kinds import EPISODE, MEMORY
 from ..storage import copying, erasing, hidden, lexical
 from ..storage.transaction import Transaction
+from .progress import Progress
 
 log = logging.getLogger("cpersona.sweep")
 
@@ -26,8 +27,6 @@ log = logging.getLogger("cpersona.sweep")
 TRANSACTION_SECONDS = 0.2
 FIRST_ROWS, FEWEST_ROWS, MOST_ROWS = 500, 50, 10_000  # rows deleted in one transaction
 FIRST_PAGES, FEWEST_PAGES, MOST_PAGES = 50, 10, 5_000  # pages of the word index merged in one
-
-Progress = Callable[[dict], None]
 
 
 async def sweep(ctx: Context, progress: Progress | None = None, total: int = 0) -> None:

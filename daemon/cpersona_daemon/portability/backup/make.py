@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import threading
-from collections.abc import Callable
 
 import apsw
 
@@ -24,12 +23,11 @@ from ...shared import files
 from ...shared.paths import Places
 from ...shared.settings import CLIENT, DAEMON, RETRIEVAL, TABLE, Settings
 from ...storage import connection, sound
+from ..progress import Progress
 from . import shape
 from .workspace import Workspace
 
 PAGES = 2_000  # what one step copies: about 8 MB, so that a stop is noticed soon
-
-Progress = Callable[[dict], None]
 
 
 def make(

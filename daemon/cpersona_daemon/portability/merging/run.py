@@ -33,8 +33,9 @@ from ...storage.copying import Copyable
 from ...storage.damaged import Unreadable
 from ...storage.idempotency import Key
 from ...storage.transaction import Transaction
-from ..imports.lines import unit_vector
-from ..sweep import TRANSACTION_SECONDS, Progress, leftovers, sweep
+from ..imports.columns import unit_vector
+from ..progress import Progress
+from ..sweep import TRANSACTION_SECONDS, leftovers, sweep
 
 MODES = ("copy", "move")
 STRATEGIES = ("skip",)

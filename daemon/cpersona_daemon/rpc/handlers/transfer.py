@@ -14,7 +14,7 @@ from ...health.canaries import run_after
 from ...memory import undo
 from ...memory.cleaning import check_axes
 from ...portability import export, forget, paths
-from ...portability.imports.run import import_file
+from ...portability.imports.run import Options, import_file
 from ...portability.merging.run import check, dry_run, merge
 from ...shared import fields
 from ..common import paused
@@ -80,12 +80,8 @@ async def import_memories(call: Call) -> dict:
         call.ctx,
         call.settings,
         p.input_path,
-        dry_run=p.dry_run,
-        target=p.target_agent_id or "",
-        embed=p.embed,
-        batch=undo.check_name(p.batch),
-        fail_if_cut=p.fail_if_cut,
-        progress=call.progress,
+        Options(p.dry_run, p.target_agent_id or "", p.embed, undo.check_name(p.batch), p.fail_if_cut),
+        call.progress,
     )
     if not p.dry_run:
         call.ctx.in_background(run_after(call.ctx, "an import"))
