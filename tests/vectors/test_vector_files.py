@@ -15,7 +15,7 @@ import pytest
 from vector_kit import House, Row, unit
 
 from cpersona_daemon.storage import vectors
-from cpersona_daemon.vectors.local import files, index, names
+from cpersona_daemon.vectors.local import files, index, journal, names
 from cpersona_daemon.vectors.local.files import Unusable
 
 RNG = np.random.default_rng(3)
@@ -119,7 +119,7 @@ def test_a_journal_of_many_commits_is_rewritten_as_one(house, monkeypatch):
         house.add(*some(1))
         if len(house.rows) > 20:
             house.delete(min(house.rows))
-    assert house.store.engine._parts["mem"].index._rows.batches <= 11
+    assert house.store.engine._parts["mem"].index._stored.batches <= 11
     contents = house.files()
     check(house)
     house.stop()
@@ -549,4 +549,4 @@ def test_a_foreign_file_in_the_place_of_the_journal_is_unusable(tmp_path):
     path = tmp_path / "x.rows"
     apsw.Connection(str(path)).execute("CREATE TABLE t (x)")
     with pytest.raises(Unusable):
-        files.RowsFile.open(str(path))
+        journal.RowsFile.open(str(path))

@@ -1,8 +1,8 @@
 """The one door to vectors: what every engine answers, and the values it is asked with.
 
 An engine derives what it holds from the database, which stays the authority. Where it cannot answer it raises
-``NoAnswer``; ``WithFallback`` then answers from the database itself. Health, recall and calibration know this module and
-no engine.
+``NoAnswer``; ``WithFallback`` then answers from the database itself. Health, recall and calibration know this module
+and no engine.
 
 Contract: window.near, window.reach, vectors.exact.
 """
@@ -52,8 +52,8 @@ class Capabilities(NamedTuple):
     """What an engine's search keeps to.
 
     ``exact``: the float64 sum of the exact products, whatever the engine. ``window``: the scan positions asked for; an
-    engine without ranks under a window of its own. ``filters``: the axes of a Scope it filters by. ``reach``: whether it
-    also ranks what lies behind the first window.
+    engine without ranks under a window of its own. ``filters``: the axes of a Scope it filters by. ``reach``: whether
+    it also ranks what lies behind the first window.
     """
 
     exact: bool
@@ -64,7 +64,10 @@ class Capabilities(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueryVectors:
-    """Questions that are asked together: ``vectors`` is float32, (n, width), a unit vector a row; ``model`` '' is unknown."""
+    """Questions that are asked together.
+
+    ``vectors``: float32, (n, width), a unit vector a row; ``model`` '': unknown.
+    """
 
     vectors: np.ndarray
     model: str
@@ -131,7 +134,7 @@ class VectorBackend(Protocol):
         """Return the ids of rows whose vector here is another than in the database; None where that cannot be said."""
 
     def status(self) -> dict[Kind, dict[str, Any]]:
-        """Return for each kind its ``state`` (ready, rebuilding, or scanning: the database answers) and more for people.
+        """Return for each kind its ``state`` (ready, rebuilding, scanning: the database answers) and more for people.
 
         ``rows`` and ``generation`` say what is held and up to which commit, ``reason`` what is wrong, ``moved_aside``
         what stood in the way.

@@ -1,4 +1,6 @@
-"""Which engine the settings ask for, and which files it keeps beside the database. Imports an engine only when it is opened.
+"""Which engine the settings ask for, and which files it keeps beside the database.
+
+An engine is imported only when it is opened.
 
 Contract: files.private.
 """
@@ -29,5 +31,5 @@ def backend(mode: str, places: names.IndexPlaces, clock: Any) -> VectorBackend:
 
 
 def files_of(places: names.IndexPlaces) -> tuple[str, ...]:
-    """Return every file beside the database that is derived from its vectors; each may be missing, and may be removed."""
+    """Return every file beside the database that is derived from its vectors; each may be missing or removed."""
     return names.files_of(places)

@@ -26,7 +26,7 @@ from .backend import Background, Capabilities, Hit, NoAnswer, QueryVectors, Vect
 class WithFallback:
     """A VectorBackend that asks another one, and the database where that one has no answer."""
 
-    def __init__(self, engine: VectorBackend):
+    def __init__(self, engine: VectorBackend) -> None:
         self.engine = engine
         self._db_path = ""
 

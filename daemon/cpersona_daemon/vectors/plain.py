@@ -24,7 +24,10 @@ from .cosine import exact, is_usable, spaced
 def search(
     conn: apsw.Connection, queries: QueryVectors, kind: Kind, scope: Scope, window: Window, floor: float, k: int
 ) -> list[list[Hit]]:
-    """Return the best rows for each question by reading the window's vectors. Memory: an id a row in scope, one chunk of vectors."""
+    """Return the best rows for each question by reading the window's vectors.
+
+    Memory: an id a row in scope, one chunk of vectors.
+    """
     if kind == EPISODE and not scope.sees_episodes:
         return [[] for _ in queries.vectors]
     return [
@@ -104,10 +107,10 @@ def _of_model(put: VectorPut, model: str) -> bool:
 
 
 def _scored(puts: list[VectorPut], query: np.ndarray, model: str) -> list[tuple[VectorPut, float | None]]:
-    """Return the rows whose vector counts, in order, with their cosine; None for another width or another known model."""
+    """Return the rows whose vector counts, in order, with their cosine; None where it cannot be compared."""
     same = [put for put in puts if put.vector.size == query.size]
     block = np.array([put.vector for put in same], np.float32).reshape(len(same), query.size)
-    usable: np.ndarray = np.isfinite(block).all(axis=1) & block.any(axis=1)
+    usable = np.asarray(np.isfinite(block).all(axis=1) & block.any(axis=1))
     with np.errstate(all="ignore"):  # vectors that do not count may hold anything
         scores = exact(block, query)
     known = {put.id: score for put, score, fit in zip(same, scores.tolist(), usable.tolist(), strict=True) if fit}

@@ -64,8 +64,8 @@ def opened(part: Part, source: Source) -> tuple[Index, str]:
 def built(part: Part, source: Source, width: int | None, abandoned: Callable[[], bool]) -> Index:
     """Read the database in scan order, oldest first, into new files beside the old ones.
 
-    ``width`` is the one of most rows where that is known; else the newest row decides. Commits of the meantime are still
-    to be brought in. Raises Abandoned, OSError, CPersonaError; nothing is left behind then.
+    ``width`` is the one of most rows where that is known; else the newest row decides. Commits of the meantime are
+    still to be brought in. Raises Abandoned, OSError, CPersonaError; nothing is left behind then.
     """
     with rows.reader(source.path) as conn:
         generation, _ = generations.current(conn)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -16,8 +17,8 @@ _PAGE = 1 << _PAGE_BITS
 class Codes:
     """Texts and their codes, 1 and up in order of arrival. One thread adds; any thread looks up."""
 
-    def __init__(self, texts: list[str] = ()):
-        self._texts: list[str | None] = [None]
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._texts: list[str] = [""]  # in the place of None, which is no text
         self._codes: dict[str | None, int] = {None: NO_VALUE}
         self._prefixes: OrderedDict[str, np.ndarray] = OrderedDict()
         self._guard = threading.Lock()
@@ -32,11 +33,11 @@ class Codes:
         code = self._codes.get(text)
         if code is None:
             code = len(self._texts)
-            self._texts.append(text)
+            self._texts.append(text or "")
             self._codes[text] = code
         return code
 
-    def find(self, text: str) -> int | None:
+    def find(self, text: str | None) -> int | None:
         """Return the code of a text, None when no row ever bore it."""
         return self._codes.get(text)
 
@@ -45,14 +46,15 @@ class Codes:
         return self._texts[max(code, 1) :]
 
     def starting_with(self, prefix: str) -> np.ndarray:
-        """Return a bool per code: whether its text starts with ``prefix``. Only texts new since the last call are looked at."""
+        """Return a bool per code: whether its text starts with ``prefix``.
+
+        Only texts new since the last call are looked at.
+        """
         with self._guard:
             known = self._prefixes.pop(prefix, np.zeros(1, bool))
             fresh = self._texts[len(known) :]
             if fresh:
-                known = np.concatenate(
-                    [known, np.fromiter((text.startswith(prefix) for text in fresh), bool, len(fresh))]
-                )
+                known = np.concatenate([known, np.array([text.startswith(prefix) for text in fresh], bool)])
             self._prefixes[prefix] = known
             if len(self._prefixes) > _PREFIXES_KEPT:
                 self._prefixes.popitem(last=False)
@@ -62,7 +64,7 @@ class Codes:
 class SlotMap:
     """Which slot holds the living vector of a row id: pages of int32, four bytes a row where ids are dense."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._pages: dict[int, np.ndarray] = {}
 
     def get(self, row_id: int) -> int:

@@ -1,4 +1,4 @@
-"""The engine of this machine: an index of each kind, kept in step with each commit, searched exactly, rebuilt when in doubt.
+"""The engine of this machine: an index of each kind, in step with each commit, exact, rebuilt when in doubt.
 
 SQLite is the authority. Whenever an index is missing, damaged, behind or of another width than the question, the engine
 has no answer, and sees to it that it will have one again.
@@ -54,7 +54,7 @@ class LocalEngine:
 
     capabilities = Capabilities(exact=True, window=True, filters=_EVERY_AXIS, reach=True)
 
-    def __init__(self, places: IndexPlaces, clock: SystemClock | None = None):
+    def __init__(self, places: IndexPlaces, clock: SystemClock | None = None) -> None:
         self._parts = {kind: Part(kind, path) for kind, path in paths(places).items()}
         self._monotonic = clock.monotonic if clock is not None else time.monotonic
         # Whoever changes an index or puts one in place holds it; readers never take it on the way of a search.
@@ -200,7 +200,7 @@ class LocalEngine:
         return found, np.concatenate(blocks)
 
     def background(self, scope: Scope, window_rows: int, width: int, model: str, size: int = 256) -> Background | None:
-        """Return the mean of memories evenly spaced in the scan window; kept until the next commit that changes vectors."""
+        """Return the mean of memories evenly spaced in the scan window, kept until vectors change."""
 
         def quick(index: Index) -> Background | None:
             view, key = index.view, (scope, window_rows, width, model, size)
@@ -316,7 +316,8 @@ class LocalEngine:
     def _start_rebuild(self, part: Part, why: str) -> Future[None]:
         with self._lock:
             part.problem, part.tried_at = why, self._monotonic()
-            # One that runs may have read past what is asked about; one that waits will read everything committed by now.
+            # One that runs may have read past what is asked about; one that waits will read everything committed by
+            # now.
             if part.waiting is None:
                 part.waiting = self._worker.submit(self._rebuild, part)
             return part.waiting

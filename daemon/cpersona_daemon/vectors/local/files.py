@@ -1,4 +1,4 @@
-"""The three files of one index: the matrix, the same rows as int8, and the journal that says what the rows are.
+"""The files of one index, and the two that hold its rows: the matrix, and the same rows as int8.
 
     <db>.memories.vec        4,096 bytes of header, then float32 rows, one after another, each padded to 64 bytes
     <db>.memories.vec.int8   4,096 bytes of header, then the codes of the same rows (sketch.py), each padded to 64 bytes
@@ -13,7 +13,7 @@ loss every part answers for itself: the header and each batch by a CRC, and each
 sum that is compared whenever it is read. Nothing is mapped: a full disk, a disk that fails and a file that somebody
 cuts short are errors and not signals, and what somebody writes into a file is never taken for what was written.
 
-Contract: quality.md "Never lose, never hang, never leak" (a damaged index is noticed, bypassed and rebuilt).
+Contract: files.damage, files.private.
 """
 
 from __future__ import annotations
@@ -24,48 +24,23 @@ import stat
 import struct
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
-import msgspec
 import numpy as np
 
 from ...shared.files import opened
-from ...storage.generations import NOTHING, Generation
 from .names import MATRIX, SKETCHES
 from .rows import DamagedRows, row_sums, stretches
 
 VERSION = 3
 ALIGN = 64
 MATRIX_HEADER = 4096
-ROWS_HEADER = 128
 _IDENTITY = struct.Struct("<8sII4sI16s16s")  # magic, version, width, kind, reserved, file id, store id
-_CRC = struct.Struct("<I")
-_SEAL = struct.Struct("<Q8sQ")  # generation, its stamp, length of the journal it speaks for
-_SEAL_AT = 96
-# magic, payload length, generation, its stamp, text bytes, rows, dead, largest norm
-_BATCH = struct.Struct("<4sIQ8sIIIf")
-_ROWS_MAGIC, _BATCH_MAGIC = b"CPSROW\r\n", b"CPSB"
-
-ROW = np.dtype(
-    [
-        ("id", "<i8"),
-        ("created", "<i8"),
-        ("sum", "<u8"),
-        ("sketch_sum", "<u8"),
-        ("scale", "<f4"),
-        ("residual", "<f4"),
-        ("agent", "<i4"),
-        ("project", "<i4"),
-        ("channel", "<i4"),
-        ("source", "<i4"),
-        ("model", "<i4"),
-        ("width", "<i4"),
-    ]
-)
-ROW_PACKING = struct.Struct("<qqQQffiiiiii")  # the same, of one row
-_FORMS = {MATRIX: (b"CPSVEC\r\n", np.dtype("<f4")), SKETCHES: (b"CPSCOD\r\n", np.dtype("i1"))}
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[str]).decode
+CRC = struct.Struct("<I")
+_FORMS: dict[str, tuple[bytes, np.dtype[Any]]] = {
+    MATRIX: (b"CPSVEC\r\n", np.dtype("<f4")),
+    SKETCHES: (b"CPSCOD\r\n", np.dtype("i1")),
+}
 
 
 class Unusable(Exception):
@@ -83,15 +58,15 @@ class Identity:
 
     def packed(self, magic: bytes) -> bytes:
         body = _IDENTITY.pack(magic, VERSION, self.width, self.kind.encode(), 0, self.file_id, self.store_id)
-        return body + _CRC.pack(zlib.crc32(body))
+        return body + CRC.pack(zlib.crc32(body))
 
     @classmethod
     def parse(cls, head: bytes, magic: bytes) -> Identity:
-        if len(head) < _IDENTITY.size + _CRC.size:
+        if len(head) < _IDENTITY.size + CRC.size:
             raise Unusable("truncated header")
         body = head[: _IDENTITY.size]
         found, version, width, kind, _, file_id, store_id = _IDENTITY.unpack(body)
-        if found != magic or _CRC.unpack_from(head, _IDENTITY.size)[0] != zlib.crc32(body):
+        if found != magic or CRC.unpack_from(head, _IDENTITY.size)[0] != zlib.crc32(body):
             raise Unusable("damaged or foreign header")
         if version != VERSION or width < 1:
             raise Unusable(f"format version {version}")
@@ -135,11 +110,12 @@ def open_private(path: str) -> int:
     return fd
 
 
-def write_all(fd: int, data, offset: int) -> None:
+def write_all(fd: int, data: bytes | np.ndarray, offset: int) -> None:
     """Write every byte at ``offset``. Raises OSError, on a full disk too."""
-    done, size = os.pwrite(fd, data, offset), memoryview(data).nbytes
-    while done < size:
-        done += os.pwrite(fd, memoryview(data).cast("B")[done:], offset + done)
+    view = memoryview(data)  # type: ignore[arg-type]  # an array is a buffer, which its types say from Python 3.12 on
+    done = os.pwrite(fd, view, offset)
+    while done < view.nbytes:
+        done += os.pwrite(fd, view.cast("B")[done:], offset + done)
 
 
 class MatrixFile:
@@ -149,7 +125,7 @@ class MatrixFile:
     file is open for as long as anybody holds this object.
     """
 
-    def __init__(self, fd: int, identity: Identity, form: str):
+    def __init__(self, fd: int, identity: Identity, form: str) -> None:
         self._fd, self.identity = fd, identity
         self._dtype = _FORMS[form][1]
         self._row_bytes = -(-identity.width * self._dtype.itemsize // ALIGN) * ALIGN
@@ -194,7 +170,7 @@ class MatrixFile:
     def read(self, slots: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """Return the rows at ``slots``, (n, stride), once each was found to have its sum. Raises DamagedRows."""
         rows = np.empty((len(slots), self.stride), self._dtype)
-        buffer = memoryview(rows.reshape(-1).view(np.uint8))
+        buffer = memoryview(rows.reshape(-1).view(np.uint8))  # type: ignore[arg-type]  # an array is a buffer
         size = self._row_bytes
         try:
             for first, end in stretches(slots):
@@ -223,115 +199,3 @@ class MatrixFile:
     def size(self) -> int:
         """Bytes on disk, holes not counted."""
         return os.fstat(self._fd).st_blocks * 512
-
-
-@dataclass(slots=True)
-class Batch:
-    """What one commit did to one index: texts for the next codes, rows for the next slots, slots that died."""
-
-    texts: list[str]
-    rows: np.ndarray
-    dead: np.ndarray
-    max_norm: float
-
-    def packed(self, reached: Generation) -> bytes:
-        texts = _encode(self.texts) if self.texts else b""
-        payload = b"".join((texts, self.rows.tobytes(), self.dead.astype("<i4").tobytes()))
-        head = _BATCH.pack(
-            _BATCH_MAGIC,
-            len(payload),
-            reached.number,
-            reached.stamp,
-            len(texts),
-            len(self.rows),
-            len(self.dead),
-            self.max_norm,
-        )
-        return b"".join((head, payload, _CRC.pack(zlib.crc32(payload, zlib.crc32(head)))))
-
-
-class RowsFile:
-    """The journal of an index: whole after every append, or noticed as damaged."""
-
-    def __init__(self, fd: int, identity: Identity):
-        self._fd, self.identity = fd, identity
-        self.length, self.batches = ROWS_HEADER, 0
-
-    @classmethod
-    def create(cls, path: str, identity: Identity) -> RowsFile:
-        self = cls(create_private(path), identity)
-        write_all(self._fd, identity.packed(_ROWS_MAGIC).ljust(ROWS_HEADER, b"\0"), 0)
-        return self
-
-    @classmethod
-    def open(cls, path: str) -> tuple[RowsFile, Batch, Generation]:
-        """Return the file, its batches as one, and the generation it stands at. Raises Unusable.
-
-        Reading ends at the first batch that is torn or damaged; the generation tells whether anything is missing.
-        """
-        fd = open_private(path)
-        try:
-            with open(fd, "rb", closefd=False) as file:
-                data = file.read()
-            self = cls(fd, Identity.parse(data, _ROWS_MAGIC))
-            whole, reached = self._replay(data)
-            return self, whole, reached
-        except BaseException:
-            os.close(fd)
-            raise
-
-    def append(self, batch: Batch, reached: Generation) -> None:
-        """Add a batch; once this returns, the index stands at the generation ``reached``."""
-        data = batch.packed(reached)
-        write_all(self._fd, data, self.length)
-        self.length += len(data)
-        self.batches += 1
-
-    def cut(self) -> None:
-        """Remove what stands after the last whole batch."""
-        if os.fstat(self._fd).st_size > self.length:
-            os.ftruncate(self._fd, self.length)
-
-    def seal(self, reached: Generation) -> None:
-        """Note that everything up to this generation changed nothing here, in the journal as long as it is now."""
-        body = _SEAL.pack(reached.number, reached.stamp, self.length)
-        write_all(self._fd, body + _CRC.pack(zlib.crc32(body)), _SEAL_AT)
-
-    def close(self) -> None:
-        os.close(self._fd)
-
-    def _replay(self, data: bytes) -> tuple[Batch, Generation]:
-        view, at = memoryview(data), ROWS_HEADER
-        texts: list[str] = []
-        rows, dead, reached, max_norm = [], [], NOTHING, 0.0
-        while at + _BATCH.size <= len(data):
-            magic, size, number, stamp, text_bytes, row_count, dead_count, norm = _BATCH.unpack_from(view, at)
-            end = at + _BATCH.size + size
-            if (
-                magic != _BATCH_MAGIC
-                or end + _CRC.size > len(data)
-                or size != text_bytes + row_count * ROW.itemsize + dead_count * 4
-            ):
-                break
-            if _CRC.unpack_from(view, end)[0] != zlib.crc32(view[at:end]):
-                break
-            body = at + _BATCH.size
-            if text_bytes:
-                texts += _decode(view[body : body + text_bytes])
-            cut = body + text_bytes + row_count * ROW.itemsize
-            rows.append(view[body + text_bytes : cut])
-            dead.append(view[cut:end])
-            max_norm, reached = max(max_norm, norm), Generation(number, stamp)
-            at = end + _CRC.size
-            self.batches += 1
-        if at > len(data):
-            raise Unusable("truncated header")
-        self.length = at
-        *sealed, length = _SEAL.unpack_from(view, _SEAL_AT)
-        if length == at and _CRC.unpack_from(view, _SEAL_AT + _SEAL.size)[0] == zlib.crc32(
-            view[_SEAL_AT : _SEAL_AT + _SEAL.size]
-        ):
-            sealed = Generation(*sealed)
-            reached = sealed if sealed.number >= reached.number else reached
-        whole = rows[0] if len(rows) == 1 else b"".join(rows)
-        return Batch(texts, np.frombuffer(whole, ROW), np.frombuffer(b"".join(dead), "<i4"), max_norm), reached

@@ -25,7 +25,7 @@ _READ_BYTES = 1 << 20
 class _Segment:
     __slots__ = ("rows", "held", "guard")
 
-    def __init__(self, count: int, stride: int):
+    def __init__(self, count: int, stride: int) -> None:
         # A mapping of no file and of this process alone: pages that nobody wrote to take no memory.
         memory = mmap.mmap(-1, count * stride, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.rows = np.frombuffer(memory, np.int8).reshape(count, stride)
@@ -36,7 +36,7 @@ class _Segment:
 class HeldRows:
     """The rows of an int8 file. One thread writes; any thread reads rows that were written before."""
 
-    def __init__(self, file: MatrixFile):
+    def __init__(self, file: MatrixFile) -> None:
         self._file, self.stride = file, file.stride
         self._count = max(1, SEGMENT_BYTES // file.stride)
         self._most = max(1, HELD_BYTES // SEGMENT_BYTES)

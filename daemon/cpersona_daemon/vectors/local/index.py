@@ -7,30 +7,30 @@ old rows), which are listed apart and put in place by the next rebuild.
 
 Threads: one thread at a time changes an index (the store's lock sees to it); any number reads ``view``.
 
-Contract: contracts.md §3 (vector_near: which rows a scan takes).
+Contract: window.near.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import lru_cache
 from itertools import compress, islice
+from typing import Any
 
 import numpy as np
 
 from ...model.changes import VectorPut, VectorRows
 from ...model.instants import created_seconds
+from ...model.kinds import Kind
 from ...storage.generations import NOTHING, Generation
 from ...storage.vectors import created_column
 from ..cosine import is_usable
 from .codes import Codes, SlotMap
-from .files import ROW, ROW_PACKING, Batch, Identity, MatrixFile, RowsFile, Unusable
-from .held import HeldRows
-from .names import FRESH, MATRIX, ROWS, SKETCHES, SUFFIXES
+from .files import Unusable
+from .journal import ROW, ROW_NAMES, ROW_PACKING, Batch
 from .rows import row_sum, row_sums
 from .sketch import sketch, sketch_one
+from .stored import StoredRows, move, remove
 from .view import ALIVE, Columns, View
 
 WRITE_CHUNK = 1024
@@ -49,51 +49,35 @@ REBUILD_MIN_LATE = 20_000
 class Index:
     """The index of one kind. Without a vector there are no files and ``width`` is 0; the first vector fixes it."""
 
-    def __init__(self, kind: str, path: str, store_id: bytes, generation: Generation):
+    def __init__(self, kind: Kind, path: str, store_id: bytes, generation: Generation) -> None:
         self.kind, self.path, self.store_id, self.generation = kind, path, store_id, generation
         self.codes, self.slots, self.columns = Codes(), SlotMap(), Columns(_MIN_CAPACITY)
         self.width = self.count = self.live = 0
         self.widths: dict[int, int] = {}
         self.models: dict[int, int] = {}
         self._written_codes = 1
-        self._late = np.zeros(
-            0, np.int32
-        )  # ascending by created_at; a new array for each change, so that views keep theirs
+        # Ascending by created_at; a new array for each change, so that views keep theirs.
+        self._late = np.zeros(0, np.int32)
         self._newest = np.iinfo(np.int64).min
         self._max_norm = 0.0
         self._change = 1
-        self._matrix: MatrixFile | None = None
-        self._sketch_file: MatrixFile | None = None
-        self._sketches: HeldRows | None = None
-        self._rows: RowsFile | None = None
+        self._stored: StoredRows | None = None
         self.hidden = NOTHING_HIDDEN  # what the next view leaves out of every scan
         self._publish()
 
     # -- life
 
     @classmethod
-    def load(cls, kind: str, path: str, store_id: bytes, wanted: Generation) -> Index:
+    def load(cls, kind: Kind, path: str, store_id: bytes, wanted: Generation) -> Index:
         """Open the files of a database; they must stand at the generation ``wanted``, or at the one before it.
 
         Raises Unusable with the reason when they do not fit.
         """
         self = cls(kind, path, store_id, NOTHING)
-        rows, whole, reached = RowsFile.open(path + ROWS)
-        self._rows = rows
+        self._stored, whole, reached = StoredRows.open(path, kind, store_id, wanted)
         try:
-            if rows.identity.kind != kind or rows.identity.store_id != store_id:
-                raise Unusable("index of another database")
-            if reached[:2] != wanted[:2] and not wanted.is_after(*reached[:2]):
-                if reached.number in (wanted.number, wanted.number - 1):
-                    raise Unusable(f"of another copy of the database: both made {reached.number} changes, other ones")
-                raise Unusable(f"stale: the index stands at {reached.number}, the database at {wanted.number}")
-            self._matrix = MatrixFile.open(path, len(whole.rows), MATRIX)
-            self._sketch_file = MatrixFile.open(path, len(whole.rows), SKETCHES)
-            if not self._matrix.identity == self._sketch_file.identity == rows.identity:
-                raise Unusable("matrix and journal are not of one piece")
-            self._sketches = HeldRows(self._sketch_file)
-            self._take(whole)
-            rows.cut()
+            self._take(whole, self._stored.width)
+            self._stored.cut()
             self.generation = reached
         except BaseException:
             self.close(tidy=False)
@@ -105,49 +89,35 @@ class Index:
 
         Views held by readers stay valid: the last of them closes the rows.
         """
-        parts, rows = (self._matrix, self._sketch_file), self._rows
-        self._matrix = self._sketch_file = self._sketches = self._rows = None
+        stored, self._stored = self._stored, None
+        if stored is None:
+            return
         try:
-            if tidy and rows is not None:
-                if rows.batches > 64:
-                    rows = self._checkpointed(rows)
-                for part in parts:
-                    part.give_back(self.count)
+            if tidy:
+                if stored.long:
+                    stored.checkpoint(self.path, self._whole(), self.generation)
+                stored.give_back(self.count)
         finally:
-            if rows is not None:
-                rows.close()
+            stored.close()
 
     def move_to(self, path: str) -> None:
-        """Take the place of the index at ``path``. Raises OSError.
-
-        A crash between two renames leaves files that do not match.
-        """
-        for suffix in SUFFIXES:
-            if self._matrix is not None:
-                os.rename(self.path + suffix, path + suffix)
-            else:
-                with suppress(FileNotFoundError):
-                    os.unlink(path + suffix)
+        """Take the place of the index at ``path``. Raises OSError."""
+        move(self.path, path, there=self._stored is not None)
         self.path = path
 
     def discard(self) -> None:
         """Close and remove an unfinished index."""
         self.close(tidy=False)
-        for suffix in SUFFIXES:
-            with suppress(OSError):  # whatever else stands there was not made by this index
-                os.unlink(self.path + suffix)
+        remove(self.path)
 
     # -- change
 
-    def fix_width(self, width: int) -> None:
-        """Decide which width the matrix holds; once, while the index is empty."""
-        identity = Identity(self.kind, width, os.urandom(16), self.store_id)
-        self._matrix = MatrixFile.create(self.path, identity, MATRIX)
-        self._sketch_file = MatrixFile.create(self.path, identity, SKETCHES)
-        self._sketches = HeldRows(self._sketch_file)
-        self._rows = RowsFile.create(self.path + ROWS, identity)
+    def fix_width(self, width: int) -> StoredRows:
+        """Decide which width the matrix holds; once, while the index is empty. Returns the files. Raises OSError."""
+        self._stored = StoredRows.create(self.path, self.kind, width, self.store_id)
         self.width = width
         self._publish()
+        return self._stored
 
     def apply(self, puts: Iterable[VectorPut] | VectorRows, gone: Iterable[int], reached: Generation) -> None:
         """Bring one commit in: ``gone`` names every row whose earlier vector is void, ``puts`` what stands now.
@@ -157,31 +127,17 @@ class Index:
         """
         doomed = [slot for slot in map(self.slots.get, gone) if slot >= 0]
         first = self.count
-        if isinstance(puts, VectorRows):
-            self._write(puts)
-            added = self._journal_rows(first)
-        elif len(puts := list(puts)) <= _FEW:
-            added = np.frombuffer(b"".join(map(self._write_one, puts)), ROW)
-        else:
-            for at in range(0, len(puts), WRITE_CHUNK):
-                self._write(VectorRows.of(puts[at : at + WRITE_CHUNK]))
-            added = self._journal_rows(first)
-        count = self.count
-        if self._rows is not None:
-            if count > first or doomed:
-                dead = np.array(doomed, np.int32) if doomed else _NO_SLOTS
-                self._rows.append(Batch(self.codes.since(self._written_codes), added, dead, self._max_norm), reached)
-                self._written_codes = len(self.codes)
-            else:
-                self._rows.seal(reached)
-        if count - first <= _FEW and len(doomed) <= _FEW:
+        added = self._written(puts)
+        self._journal(added, doomed, reached)
+        if self.count - first <= _FEW and len(doomed) <= _FEW:
             self._settle_few(first, doomed)
         else:
             self._settle(first, doomed)
         self.generation = reached
         self._publish()
-        if self._rows is not None and self._rows.batches > max(CHECKPOINT_BATCHES, count // 8):
-            self._rows = self._checkpointed(self._rows)
+        stored = self._stored
+        if stored is not None and stored.batches > max(CHECKPOINT_BATCHES, self.count // 8):
+            stored.checkpoint(self.path, self._whole(), reached)
 
     def hide(self, ids: np.ndarray) -> None:
         """Leave these rows, and no others, out of every scan from the next view on, which is made now."""
@@ -210,19 +166,21 @@ class Index:
             same = []
             for row_id, vector in part:
                 slot = self.slots.get(row_id)
-                if len(vector) % 4 or not _is_usable(vector):
-                    wrong = slot >= 0
-                else:
-                    wrong = slot < 0 or self.columns.width[slot] * 4 != len(vector)
-                    if not wrong and len(vector) == self.width * 4:
-                        same.append((row_id, slot, vector))
-                if wrong:
+                if not self._agrees(slot, vector):
                     found.append(row_id)
+                elif slot >= 0 and len(vector) == self.width * 4:
+                    same.append((row_id, slot, vector))
             if same:
                 ids, slots, vectors = zip(*same, strict=True)
                 expected = np.frombuffer(b"".join(vectors), "<f4").reshape(len(same), -1)
                 found += compress(ids, (self.view.rows(np.array(slots)) != expected).any(axis=1))
         return found
+
+    def _agrees(self, slot: int, vector: bytes) -> bool:
+        """Say whether a row that has this vector in the database may stand in this slot, -1 for none."""
+        if len(vector) % 4 or not _is_usable(vector):
+            return slot < 0
+        return slot >= 0 and self.columns.width.item(slot) * 4 == len(vector)
 
     def living(self, ids: list[int]) -> tuple[View, np.ndarray] | None:
         """Return a view and the living slots of ``ids`` in it; None when a commit came in between."""
@@ -240,52 +198,71 @@ class Index:
         for at in range(0, len(living), WRITE_CHUNK):
             part = living[at : at + WRITE_CHUNK]
             view.rows(part)
-            view.sketches.verify(part, view.columns.sketch_sum)
+            view.held.verify(part, view.columns.sketch_sum)
 
     def common_width(self) -> int | None:
         """Return the width that most living rows have, None without rows."""
-        return max(self.widths, key=self.widths.get) if self.widths else None
+        return max(self.widths, key=self.widths.__getitem__) if self.widths else None
 
-    def status(self) -> dict:
-        """Return counts and sizes for people: ``bytes`` on disk, ``memory_bytes`` of rows that were read into memory."""
-        size = held = 0
-        if self._rows is not None:
-            size, held = self._matrix.size + self._sketch_file.size + self._rows.length, self._sketches.bytes_held
+    def status(self) -> dict[str, Any]:
+        """Return counts and sizes for people: ``bytes`` on disk, ``memory_bytes`` of rows that were read into it."""
+        stored = self._stored
         return {
             "rows": self.live,
             "dead": self.count - self.live,
             "late": len(self._late),
             "width": self.width or None,
             "generation": self.generation.number,
-            "bytes": size,
-            "memory_bytes": held,
+            "bytes": 0 if stored is None else stored.size,
+            "memory_bytes": 0 if stored is None else stored.sketches.bytes_held,
         }
 
     # -- inside
 
+    def _written(self, puts: Iterable[VectorPut] | VectorRows) -> np.ndarray:
+        """Write rows into the next slots, invisible as yet, and return what the journal says of them."""
+        first = self.count
+        if isinstance(puts, VectorRows):
+            self._write(puts)
+        elif len(puts := list(puts)) <= _FEW:
+            return np.frombuffer(b"".join(map(self._write_one, puts)), ROW)
+        else:
+            for at in range(0, len(puts), WRITE_CHUNK):
+                self._write(VectorRows.of(puts[at : at + WRITE_CHUNK]))
+        return self._journal_rows(first)
+
+    def _journal(self, added: np.ndarray, doomed: list[int], reached: Generation) -> None:
+        """Let the journal say what one commit did."""
+        if self._stored is None:
+            return
+        if len(added) or doomed:
+            dead = np.array(doomed, np.int32) if doomed else _NO_SLOTS
+            self._stored.append(Batch(self.codes.since(self._written_codes), added, dead, self._max_norm), reached)
+            self._written_codes = len(self.codes)
+        else:
+            self._stored.seal(reached)
+
     def _write_one(self, put: VectorPut) -> bytes:
-        """Write one row into the next slot, invisible as yet, and return what the journal says of it. ``_write`` does the same for many."""
+        """Write one row and return what the journal says of it. ``_write`` does the same for many."""
         width, slot = put.vector.size, self.count
         if width != self.width and not is_usable(put.vector):
             return b""
-        if not self.width:
-            self.fix_width(width)
+        stored = self._stored or self.fix_width(width)
         scale = residual = 0.0
         total = sketch_total = 0
         if width == self.width:
-            made = sketch_one(put.vector, self._sketches.stride)
+            made = sketch_one(put.vector, stored.sketches.stride)
             if made is None:
                 return b""
             row = np.ascontiguousarray(put.vector, "<f4")
-            if width != self._matrix.stride:
-                row = np.concatenate([row, np.zeros(self._matrix.stride - width, "<f4")])
+            if width != stored.matrix.stride:
+                row = np.concatenate([row, np.zeros(stored.matrix.stride - width, "<f4")])
             sketched, scale, residual, norm = made
             total, sketch_total = row_sum(row), row_sum(sketched)
             self._max_norm = max(self._max_norm, norm)
-        self._make_room(slot + 1)
+        self._make_room(stored, slot + 1)
         if width == self.width:
-            self._matrix.write(slot, row[None])
-            self._sketches.write(slot, sketched[None])
+            stored.write(slot, row[None], sketched[None])
         code = self.codes.add
         entries = (
             put.id,
@@ -308,39 +285,23 @@ class Index:
         return ROW_PACKING.pack(*entries)
 
     def _write(self, rows: VectorRows) -> None:
-        """Write rows into the next slots, invisible as yet."""
-        sizes = np.array([memoryview(vector).nbytes // 4 for vector in rows.vectors], np.int32)
-        if not self.width:
-            fit = next((row for row, vector in enumerate(rows.vectors) if _is_usable(vector)), None)
+        stored = self._stored
+        if stored is None:
+            fit = next((vector for vector in rows.vectors if _is_usable(vector)), None)
             if fit is None:
                 return
-            self.fix_width(int(sizes[fit]))
-        usable = sizes == self.width
-        block = np.frombuffer(b"".join(compress(rows.vectors, usable)), "<f4").reshape(-1, self.width)
-        if len(block) < len(sizes) or self.width < self._matrix.stride:
-            padded = np.zeros((len(sizes), self._matrix.stride), "<f4")
-            padded[usable, : self.width] = block
-            block = padded
-        good = np.isfinite(block).all(axis=1) & block.any(axis=1)
-        for row in np.flatnonzero(~usable).tolist():
-            good[row] = _is_usable(rows.vectors[row])
-        if not good.all():
-            rows = VectorRows(*(tuple(compress(getattr(rows, name), good)) for name in VectorRows.__slots__))
-            sizes, block = sizes[good], block[good]
+            stored = self.fix_width(_bytes_of(fit) // 4)
+        rows, sizes, block = self._counted(rows, stored.matrix.stride)
         first, count = self.count, self.count + len(sizes)
         if count == first:
             return
-        self._make_room(count)
-        sketched, scales, residuals, norms = sketch(block, self.width, self._sketches.stride)
-        if usable.any():
-            self._matrix.write(first, block)
-            self._sketches.write(first, sketched)
+        self._make_room(stored, count)
+        sketched, scales, residuals, norms = sketch(block, self.width, stored.sketches.stride)
+        if (sizes == self.width).any():
+            stored.write(first, block, sketched)
         columns = self.columns
-        columns.id[first:count], columns.created[first:count], columns.width[first:count] = (
-            rows.ids,
-            created_column(rows.created),
-            sizes,
-        )
+        columns.id[first:count], columns.created[first:count] = rows.ids, created_column(rows.created)
+        columns.width[first:count] = sizes
         for column, texts in (
             (columns.agent, rows.agents),
             (columns.project, rows.projects),
@@ -354,11 +315,28 @@ class Index:
         columns.scale[first:count], columns.residual[first:count] = scales, residuals
         self.count, self._max_norm = count, max(self._max_norm, float(norms.max()))
 
-    def _make_room(self, count: int) -> None:
+    def _counted(self, rows: VectorRows, stride: int) -> tuple[VectorRows, np.ndarray, np.ndarray]:
+        """Return the rows whose vector counts, their widths, and the vectors: float32, (n, stride), else zeros."""
+        sizes = np.array([_bytes_of(vector) // 4 for vector in rows.vectors], np.int32)
+        fitting = sizes == self.width
+        vectors = compress(rows.vectors, fitting)
+        block = np.frombuffer(b"".join(vectors), "<f4").reshape(-1, self.width)  # type: ignore[arg-type]  # arrays are buffers
+        if len(block) < len(sizes) or self.width < stride:
+            padded = np.zeros((len(sizes), stride), "<f4")
+            padded[fitting, : self.width] = block
+            block = padded
+        good = np.isfinite(block).all(axis=1) & block.any(axis=1)
+        for row in np.flatnonzero(~fitting).tolist():
+            good[row] = _is_usable(rows.vectors[row])
+        if good.all():
+            return rows, sizes, block
+        kept = VectorRows(*(tuple(compress(getattr(rows, name), good)) for name in VectorRows.__slots__))
+        return kept, sizes[good], block[good]
+
+    def _make_room(self, stored: StoredRows, count: int) -> None:
         if count > len(self.columns):
             self.columns = self.columns.grown(self.count, max(count, len(self.columns) * 3 // 2))
-        self._matrix.reserve(count)
-        self._sketch_file.reserve(count)
+        stored.reserve(count)
 
     def _settle_few(self, first: int, doomed: list[int]) -> None:
         """Do as ``_settle`` does, for a handful of changes."""
@@ -416,10 +394,11 @@ class Index:
         self.models = _with(self.models, self.columns.model[slots], sign)
 
     def _publish(self) -> None:
+        stored = self._stored
         self.view = View(
             self.columns,
-            self._matrix,
-            self._sketches,
+            None if stored is None else stored.matrix,
+            None if stored is None else stored.sketches,
             self.codes,
             self.width,
             self.count,
@@ -433,42 +412,31 @@ class Index:
 
     def _journal_rows(self, first: int) -> np.ndarray:
         rows = np.empty(self.count - first, ROW)
-        for name, column in zip(ROW.names, self.columns.journalled, strict=True):
+        for name, column in zip(ROW_NAMES, self.columns.journalled, strict=True):
             rows[name] = column[first : self.count]
         return rows
 
-    def _checkpointed(self, old: RowsFile) -> RowsFile:
-        """Replace the journal by one of a single batch that says the same, and return it."""
-        fresh = RowsFile.create(self.path + ROWS + FRESH, old.identity)
+    def _whole(self) -> Batch:
+        """Return everything that happened here as one batch."""
         dead = np.flatnonzero(self.columns.died[: self.count] != ALIVE)
-        fresh.append(Batch(self.codes.since(1), self._journal_rows(0), dead, self._max_norm), self.generation)
-        os.rename(self.path + ROWS + FRESH, self.path + ROWS)
-        old.close()
-        return fresh
+        return Batch(self.codes.since(1), self._journal_rows(0), dead, self._max_norm)
 
-    def _take(self, whole: Batch) -> None:
+    def _take(self, whole: Batch, width: int) -> None:
         """Fill the empty index from the journal. Raises Unusable where the numbers do not fit together."""
         count, dead = len(whole.rows), whole.dead
         self.codes = Codes(whole.texts)
         self._written_codes = len(self.codes)
         self.columns = Columns(max(_MIN_CAPACITY, count + count // 8))
-        for name, column in zip(ROW.names, self.columns.journalled, strict=True):
+        for name, column in zip(ROW_NAMES, self.columns.journalled, strict=True):
             column[:count] = whole.rows[name]
-        columns = self.columns
-        for axis in (columns.agent, columns.project, columns.channel, columns.source, columns.model):
-            if count and not 0 <= axis[:count].min() <= axis[:count].max() < len(self.codes):
-                raise Unusable("journal with impossible codes")
-        if count and columns.id[:count].min() < 0:
-            raise Unusable("journal with impossible ids")
-        if len(dead) and not 0 <= dead.min() <= dead.max() < count:
-            raise Unusable("journal with impossible slots")
-        self.width, self.count, self._max_norm = self._matrix.identity.width, count, whole.max_norm
+        _check(self.columns, count, dead, len(self.codes))
+        self.width, self.count, self._max_norm = width, count, whole.max_norm
         self.live = 0
         self._settle(0, [])
         if len(dead):  # a row may have lived in several slots, one after another: only the living one counts
             living = np.ones(count, bool)
             living[dead] = False
-            columns.died[dead] = self._change
+            self.columns.died[dead] = self._change
             self.slots, self.widths, self.models, self.live = SlotMap(), {}, {}, int(living.sum())
             alive = np.flatnonzero(living)
             self.slots.put(self.columns.id[alive], alive)
@@ -476,8 +444,24 @@ class Index:
         self._publish()
 
 
+def _check(columns: Columns, count: int, dead: np.ndarray, codes: int) -> None:
+    """Raise Unusable where the entries of a journal name what cannot be."""
+    if count:
+        for axis in (columns.agent, columns.project, columns.channel, columns.source, columns.model):
+            if not 0 <= axis[:count].min() <= axis[:count].max() < codes:
+                raise Unusable("journal with impossible codes")
+        if columns.id[:count].min() < 0:
+            raise Unusable("journal with impossible ids")
+    if len(dead) and not 0 <= dead.min() <= dead.max() < count:
+        raise Unusable("journal with impossible slots")
+
+
+def _bytes_of(vector: bytes | np.ndarray) -> int:
+    return len(vector) if isinstance(vector, bytes) else vector.nbytes
+
+
 def _is_usable(vector: bytes | np.ndarray) -> bool:
-    return memoryview(vector).nbytes > 0 and is_usable(np.frombuffer(vector, "<f4"))
+    return _bytes_of(vector) > 0 and is_usable(np.frombuffer(vector, "<f4"))
 
 
 def _with(counts: dict[int, int], values: np.ndarray, sign: int) -> dict[int, int]:

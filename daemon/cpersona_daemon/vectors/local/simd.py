@@ -3,7 +3,7 @@
 Two threads share a large scan. They take pieces from one queue, so that a second thread that starts late, or
 not at all on a busy machine, costs nothing; the calling thread alone would finish too.
 
-Contract: quality.md "Speed and size".
+Contract: vectors.exact.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from .sketch import MAX_WIDTH, QuerySketch
 from .topk import FirstPass, float32_scan
 from .view import View
 
+Kernel = Callable[..., Any]  # simsimd's ``cdist``
 _LOG = logging.getLogger(__name__)
 _GATHER_CHUNK = 512  # rows copied at a time: they stay in the processor's cache until they are multiplied
 _PIECE_BYTES = 4 << 20  # what a thread takes at once at least: half a millisecond, well above what handing over costs
@@ -27,14 +30,15 @@ _PIECES = 8  # and no more pieces than needed: after each one a thread waits for
 _SHARED_FROM_BYTES = _PIECE_BYTES
 
 
-def _kernel():
+def _kernel() -> Kernel | None:
     """Return simsimd's ``cdist``, None where it is missing or does not multiply as it should."""
     try:
         from simsimd import cdist
     except ImportError:
         return None
-    # (``out=`` is never used: version 6.5 returns None there without counting the reference, which ends the process one day.)
-    # Every bound rests on exact integer sums, so they are tried on the numbers that overflow first, once per process.
+    # (``out=`` is never used: version 6.5 returns None there without counting the reference, which ends the process one
+    # day.) Every bound rests on exact integer sums, so they are tried on the numbers that overflow first, once per
+    # process.
     rows = np.random.default_rng(1).integers(-127, 128, (9, 1024)).astype(np.int8)
     rows[0], rows[1] = 127, -127
     for query in rows[:3]:
@@ -44,17 +48,21 @@ def _kernel():
     return cdist
 
 
-def _products(cdist, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the products of a query's codes, (1, stride), with those of rows, (n, stride): int32, (n,). Frees the GIL meanwhile."""
+def _products(cdist: Kernel, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the products of a query's codes, (1, stride), with those of rows, (n, stride): int32, (n,).
+
+    Frees the GIL meanwhile.
+    """
     return np.asarray(cdist(codes, rows, "dot", out_dtype="int32"))[0]
 
 
 class SimdPass:
     """A ``FirstPass``. ``close`` ends its threads."""
 
-    def __init__(self, cdist):
+    def __init__(self, cdist: Kernel) -> None:
         self._cdist = cdist
-        helpers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4) - 1
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        helpers = min(processors, 4) - 1
         self._helpers = helpers
         self._pool = ThreadPoolExecutor(helpers, "vector-scan") if helpers else None
 
@@ -63,7 +71,7 @@ class SimdPass:
         if view.width > MAX_WIDTH:
             return float32_scan(view, slots, query)
         where = as_slice(slots)
-        asked = QuerySketch(query, view.sketches.stride, view.max_norm)
+        asked = QuerySketch(query, view.held.stride, view.max_norm)
         scores = np.multiply(self._multiply(view, slots, asked.codes), view.columns.scale[where], dtype=np.float64)
         scores *= asked.scale
         margins = np.multiply(view.columns.residual[where], asked.per_residual, dtype=np.float64)
@@ -75,7 +83,7 @@ class SimdPass:
             self._pool.shutdown(wait=True)
 
     def _multiply(self, view: View, slots: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        row_bytes, count = view.sketches.stride, len(slots)
+        row_bytes, count = view.held.stride, len(slots)
         if self._pool is None or count * row_bytes < _SHARED_FROM_BYTES:
             return self._piece(view, slots, codes)
         products = np.empty(count, np.int32)
@@ -102,7 +110,7 @@ class SimdPass:
 
     def _piece(self, view: View, slots: np.ndarray, codes: np.ndarray) -> np.ndarray:
         products = np.empty(len(slots), np.int32)
-        for first, end, base, rows in view.sketches.parts(slots, view.columns.sketch_sum):
+        for first, end, base, rows in view.held.parts(slots, view.columns.sketch_sum):
             self._part(rows, slots[first:end] - base, codes, products[first:end])
         return products
 
@@ -128,7 +136,7 @@ class SimdPass:
 
 
 def _dense_run(wanted: np.ndarray, at: int, end: int) -> int:
-    """Return the end of a stretch from ``at`` on in which at least every other row is wanted, ``at`` when there is none."""
+    """Return the end of a stretch from ``at`` on in which every other row is wanted at least, else ``at``."""
     size = end - at
     while size >= 16 or size == end - at > 0:
         if wanted[at + size - 1] - wanted[at] < 2 * size:

@@ -60,7 +60,7 @@ def sketch(rows: np.ndarray, width: int, stride: int) -> tuple[np.ndarray, np.nd
 
 
 def sketch_one(row: np.ndarray, stride: int) -> tuple[np.ndarray, float, float, float] | None:
-    """Return what ``sketch`` says of a single row of shape (width,); None for one that is zero or not finite. Quick for one."""
+    """Return what ``sketch`` says of a single row of shape (width,); None for one that is zero or not finite."""
     exact = row.astype(np.float64)
     square = float(exact.dot(exact))
     if not 0 < square < inf:
@@ -98,8 +98,10 @@ class QuerySketch:
 
     __slots__ = ("codes", "scale", "per_residual", "fixed")
 
-    def __init__(self, query: np.ndarray, stride: int, largest_norm: float):
-        codes, scale, residual, norm = sketch_one(query, stride)
+    def __init__(self, query: np.ndarray, stride: int, largest_norm: float) -> None:
+        made = sketch_one(query, stride)
+        assert made is not None  # a question that is none was answered before
+        codes, scale, residual, norm = made
         self.codes, self.scale = codes[None], float(scale)
         both = float(norm) + float(residual)
         self.per_residual = both * _RAISED

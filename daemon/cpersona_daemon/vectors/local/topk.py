@@ -34,7 +34,8 @@ def best(
     scores, margins = first_pass(view, slots, query)
     uppers, bar = scores + margins, floor
     if len(slots) > k:
-        # The k rows that look best, scored exactly: whichever row stays below the worst of them is not among the best k.
+        # The k rows that look best, scored exactly: whichever row stays below the worst of them is not among the best
+        # k.
         chosen = _leading(scores, k)
         scores = scored(view, slots[chosen], query)
         bar = max(bar, float(scores.min()))
@@ -80,7 +81,8 @@ def float32_scan(view: View, slots: np.ndarray, query: np.ndarray) -> tuple[np.n
         for at in range(0, len(slots), step):
             scores[at : at + step] = view.rows(slots[at : at + step]) @ query
         scores[np.isinf(scores)] = np.nan  # beyond float32, and so unknown
-    # Any order of summation: |computed - exact| <= n u / (1 - n u) * |x| |y|; the additions cover underflow and float64.
+    # Any order of summation: |computed - exact| <= n u / (1 - n u) * |x| |y|; the additions cover underflow and
+    # float64.
     reach = (width + 2) * _UNIT
     norm = float(np.sqrt(np.dot(query.astype(np.float64), query.astype(np.float64)))) * view.max_norm
     return scores, reach / (1 - reach) * norm * 1.001 + 1e-30

@@ -1,6 +1,6 @@
 """What readers of an index see: a column per property of a slot, the rows, and one commit's frozen view of both.
 
-Contract: contracts.md §3 (vector_near: which rows a scan takes).
+Contract: window.near.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .codes import Codes
-from .files import ROW, MatrixFile
+from .files import MatrixFile
 from .held import HeldRows
+from .journal import ROW, ROW_NAMES
 from .rows import as_slice
 
 ALIVE = np.uint32(0xFFFFFFFF)
@@ -20,12 +21,25 @@ ALIVE = np.uint32(0xFFFFFFFF)
 class Columns:
     """The entries of every slot, one array each; what a scan compares lies together."""
 
-    __slots__ = (*ROW.names, "died", "late", "journalled")
+    __slots__ = (*ROW_NAMES, "died", "late", "journalled")
 
-    def __init__(self, capacity: int):
-        for name in ROW.names:
+    id: np.ndarray
+    created: np.ndarray
+    sum: np.ndarray
+    sketch_sum: np.ndarray
+    scale: np.ndarray
+    residual: np.ndarray
+    agent: np.ndarray
+    project: np.ndarray
+    channel: np.ndarray
+    source: np.ndarray
+    model: np.ndarray
+    width: np.ndarray
+
+    def __init__(self, capacity: int) -> None:
+        for name in ROW_NAMES:
             setattr(self, name, np.zeros(capacity, ROW[name]))
-        self.journalled = tuple(getattr(self, name) for name in ROW.names)
+        self.journalled = tuple(getattr(self, name) for name in ROW_NAMES)
         self.died = np.full(capacity, ALIVE)
         self.late = np.zeros(capacity, bool)
 
@@ -35,7 +49,7 @@ class Columns:
     def grown(self, count: int, capacity: int) -> Columns:
         """Return larger columns with the first ``count`` entries. Older views keep the ones they hold."""
         larger = Columns(capacity)
-        for name in (*ROW.names, "died", "late"):
+        for name in (*ROW_NAMES, "died", "late"):
             getattr(larger, name)[:count] = getattr(self, name)[:count]
         return larger
 
@@ -46,8 +60,8 @@ class View:
 
     ``matrix`` and ``sketches`` hold the rows as float32 and as int8; without a vector both are None. A slot is alive
     here when ``columns.died[slot] > change``. ``late`` lists the slots that stand out of order, ascending by
-    created_at. ``hidden`` are ids that no scan takes, ascending. ``widths`` and ``models`` count the living rows: by width,
-    and by the code of the model.
+    created_at. ``hidden`` are ids that no scan takes, ascending. ``widths`` and ``models`` count the living rows: by
+    width, and by the code of the model.
     """
 
     columns: Columns
@@ -64,11 +78,21 @@ class View:
     hidden: np.ndarray
 
     def rows(self, slots: np.ndarray) -> np.ndarray:
-        """Return the float32 rows at ``slots``, (n, width), read anew and found to have their sums. Raises DamagedRows."""
+        """Return the float32 rows at ``slots``, (n, width), read anew and compared with their sums.
+
+        Raises DamagedRows.
+        """
+        assert self.matrix is not None  # without a vector there are no slots to ask for
         return self.matrix.read(slots, self.columns.sum[slots])[:, : self.width]
 
+    @property
+    def held(self) -> HeldRows:
+        """The int8 rows, which whoever has slots to ask for may ask."""
+        assert self.sketches is not None
+        return self.sketches
+
     def comparable(self, slots: np.ndarray, model: str) -> np.ndarray:
-        """Return those of the slots that have the matrix's width, and a model that is the same or unknown on either side."""
+        """Return those of the slots that have the matrix's width, and a model that is the same or not known."""
         if len(self.widths) > 1:
             slots = slots[self.columns.width[as_slice(slots)] == self.width]
         known = (

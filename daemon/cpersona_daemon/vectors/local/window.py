@@ -1,6 +1,6 @@
 """Which slots a scan may look at: the rows in scope, newest first, and of those the positions asked for.
 
-Contract: contracts.md §1 "Isolation axes", §3 (vector_near: created_at DESC, id ASC; vector_far).
+Contract: scope.axes, window.near, window.reach.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from ...model.scope import Scope
 from .view import View
 
 _MIN_BLOCK, _MAX_BLOCK = 1 << 13, 1 << 17
+# A column, and what it must be: a code, one of several codes, a bool per code, or a range.
+Test = tuple[np.ndarray, int | list[int] | range | np.ndarray]
 _NOTHING = np.zeros(0, np.int64)
 
 
@@ -37,7 +39,7 @@ def window(view: View, scope: Scope, start: int, stop: int, with_source: bool = 
 
 
 def _between(view: View, found: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Return a bool per slot of ``found``, which ascends by created_at: whether it holds one of the positions [start, stop)."""
+    """Return a bool per slot of ``found``, which ascends by created_at: whether its position is in [start, stop)."""
     taken = np.zeros(len(found), bool)
     _mark_first(view, found, stop, taken, True)
     if start > 0:
@@ -46,7 +48,10 @@ def _between(view: View, found: np.ndarray, start: int, stop: int) -> np.ndarray
 
 
 def _mark_first(view: View, found: np.ndarray, count: int, taken: np.ndarray, mark: bool) -> None:
-    """Mark the first ``count`` by (created DESC, id ASC). Only the rows that share the last one's second need a look at their ids."""
+    """Mark the first ``count`` by (created DESC, id ASC).
+
+    Only the rows that share the last one's second need a look at their ids.
+    """
     if count >= len(found):
         taken[:] = mark
         return
@@ -58,13 +63,16 @@ def _mark_first(view: View, found: np.ndarray, count: int, taken: np.ndarray, ma
     taken[low + np.argpartition(view.columns.id[found[low:high]], room - 1)[:room]] = mark
 
 
-def _tests(view: View, scope: Scope, with_source: bool) -> list | None:
-    """Return what each column must be: (column, a code, several codes, a bool per code, or a range). None: no row can match."""
+def _tests(view: View, scope: Scope, with_source: bool) -> list[Test] | None:
+    """Return what each column must be: (column, a code, several codes, a bool per code, or a range).
+
+    None: no row can match.
+    """
     columns, codes = view.columns, view.codes
     agent = codes.find(scope.agent_id)
     if agent is None:
         return None
-    tests = [(columns.agent, agent)]
+    tests: list[Test] = [(columns.agent, agent)]
     for column, value, axis_filters in (
         (columns.project, scope.project_id, scope.project_id is not None),
         (columns.channel, scope.channel, bool(scope.channel)),
@@ -87,8 +95,8 @@ def _tests(view: View, scope: Scope, with_source: bool) -> list | None:
     return tests
 
 
-def _passing(view: View, tests: list, where: slice | np.ndarray) -> np.ndarray:
-    passing = view.columns.died[where] > view.change
+def _passing(view: View, tests: list[Test], where: slice | np.ndarray) -> np.ndarray:
+    passing: np.ndarray = view.columns.died[where] > view.change
     if len(view.hidden):
         ids = view.columns.id[where]
         passing &= view.hidden.take(np.searchsorted(view.hidden, ids), mode="clip") != ids
@@ -105,8 +113,8 @@ def _passing(view: View, tests: list, where: slice | np.ndarray) -> np.ndarray:
     return passing
 
 
-def _newest_late(view: View, tests: list, stop: int) -> np.ndarray:
-    """Return in-scope slots that are late, ascending by created_at: the newest ``stop`` and all that share the last one's second."""
+def _newest_late(view: View, tests: list[Test], stop: int) -> np.ndarray:
+    """Return late in-scope slots, ascending by created_at: the newest ``stop`` and all of the last one's second."""
     created, pieces, got, high, boundary = view.columns.created, [], 0, len(view.late), None
     while high > 0:
         low = max(0, high - max(stop + stop // 4, _MIN_BLOCK))
@@ -123,7 +131,7 @@ def _newest_late(view: View, tests: list, stop: int) -> np.ndarray:
     return np.concatenate(pieces[::-1]) if pieces else _NOTHING
 
 
-def _newest_in_order(view: View, tests: list, stop: int, oldest: int | None = None) -> np.ndarray:
+def _newest_in_order(view: View, tests: list[Test], stop: int, oldest: int | None = None) -> np.ndarray:
     """Return in-scope slots that are not late, ascending: the newest ``stop`` and all that share the last one's second.
 
     With ``oldest`` those stored before that second may be left out.
