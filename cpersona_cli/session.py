@@ -1,6 +1,6 @@
 """One run of one command: its settings, its connection, its output."""
 
-from cpersona_daemon.shared import fields
+from cpersona_daemon.shared import fields, methods
 
 from . import exits
 from .terminal.output import Output
@@ -124,7 +124,7 @@ class Session:
     def signed(self, method, params):
         """Return a write's parameters with the key of the session that --session names, so that its pause holds for it."""
         key = self.options.get("session")
-        if key is None or (fields.METHODS[method][0] == fields.READ and method != "persistence_status"):
+        if key is None or not methods.METHODS[method].own_session:
             return params
         return {**params, "session_key": key}
 

@@ -77,9 +77,9 @@ def _overrides(place):
 
 
 def _methods(place):
-    from cpersona_daemon.shared import fields
+    from cpersona_daemon.shared import methods
 
-    return [(method, "") for method in fields.METHODS]
+    return [(method, "") for method in methods.METHODS]
 
 
 def _topics(place):

@@ -5,7 +5,7 @@ Contract: interface.md, "The commands", `call --stdin`.
 
 import sys
 
-from cpersona_daemon.shared import fields
+from cpersona_daemon.shared import fields, methods
 
 from .. import exits
 from ..declare.spec import PLAIN, argument, command, option
@@ -35,7 +35,7 @@ _LONGEST_SECONDS = 10_000_000
     ),
     option("--deadline", "Seconds that the daemon may take.", kind="float", metavar="SECONDS"),
     common=PLAIN,
-    epilog="Methods: " + ", ".join(fields.METHODS) + ".",
+    epilog="Methods: " + ", ".join(methods.METHODS) + ".",
 )
 def call(session, method, params, stdin, set, deadline):
     """Call any method of the daemon and print its answer as one line of JSON.

@@ -5,26 +5,18 @@ The contract's answers name the number `id` where they store and list, and the k
 `call` answers as the contract does.
 """
 
-# The key under which a method answers the number of a row that it touched -> the kind of that row.
-_TOUCHED = {
-    "update_memory": ("updated_id", "mem"),
-    "delete_memory": ("deleted_id", "mem"),
-    "lock_memory": ("locked_id", "mem"),
-    "unlock_memory": ("unlocked_id", "mem"),
-    "archive_episode": ("episode_id", "ep"),
-    "delete_episode": ("deleted_id", "ep"),
-}
-_LISTS = {"list_memories": "memories", "list_episodes": "episodes"}
+from cpersona_daemon.shared import methods
 
 
 def named(method: str, params: dict, response: dict) -> dict:
     """Return an answer to a method with these parameters under the names of the command line."""
     if method == "store":
         return stored(params.get("id"), response)
-    if method in _LISTS and isinstance(response.get(_LISTS[method]), list):
-        return {**response, _LISTS[method]: [_listed(row) for row in response[_LISTS[method]]]}
-    if method in _TOUCHED:
-        key, kind = _TOUCHED[method]
+    row = methods.of(method)
+    if row.listed and isinstance(response.get(row.listed), list):
+        return {**response, row.listed: [_listed(one) for one in response[row.listed]]}
+    if row.touched is not None:
+        key, kind = row.touched
         if isinstance(response.get(key), int):
             return {**response, "ref": f"{kind}:{response[key]}"}
     return response

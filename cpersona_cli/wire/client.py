@@ -10,7 +10,7 @@ import os
 import time
 
 from cpersona_daemon import __version__
-from cpersona_daemon.shared import fields
+from cpersona_daemon.shared import fields, methods
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.peer import peer_pid
 from cpersona_daemon.shared.settings import BY_NAME, DAEMON, RETRIEVAL, load
@@ -25,15 +25,10 @@ ATTEMPTS = 3  # how often one request is put to a daemon that leaves meanwhile
 
 _RECEIVE_BYTES = 1 << 18
 
-# The methods whose answers follow from retrieval settings: a client's own values travel with these.
-RETRIEVAL_METHODS = (
-    "recall",
-    "recall_with_context",
-    "reconstruct",
-    "get_contents",
-    "calibrate_threshold",
-    "set_recall_precision",
-)
+
+def _patience(deadline_ms):
+    """Return for how many seconds an answer is waited for, None without a deadline: then as long as the daemon is heard."""
+    return None if deadline_ms is None else deadline_ms / 1000 + ANSWER_SLACK_SECONDS
 
 
 class _Gone(Exception):
@@ -94,25 +89,19 @@ class Connection:
         """
         if self._failure is not None:
             raise self._failure
-        kind, limited = fields.METHODS.get(method, (fields.READ, True))
+        row = methods.of(method)
         self._ids += 1
         request = {"id": self._ids, "method": method, "params": params}
         if deadline_ms is not None:
             request["deadline_ms"] = deadline_ms
-        if key or (kind != fields.READ and method != "daemon_stop"):
+        if key or row.keyed:
             request["idempotency_key"] = key or os.urandom(16).hex()
-        if progress is not None or not limited:
+        if progress is not None or not row.limited:
             request["progress"] = True
         if idempotent is None:
-            idempotent = limited and method != "daemon_stop"
+            idempotent = row.repeatable
         pending = _Pending(
-            request,
-            overrides,
-            progress,
-            idempotent,
-            None
-            if deadline_ms is None and not limited
-            else (fields.DEFAULT_DEADLINE_MS if deadline_ms is None else deadline_ms) / 1000 + ANSWER_SLACK_SECONDS,
+            request, overrides, progress, idempotent, _patience(row.deadline_ms if deadline_ms is None else deadline_ms)
         )
         frame = self._frame(pending)
         self._pending[self._ids] = pending
@@ -313,7 +302,7 @@ class Connection:
 
     def _frame(self, pending):
         request = dict(pending.request)
-        overrides = dict(self._overrides) if request["method"] in RETRIEVAL_METHODS else {}
+        overrides = dict(self._overrides) if methods.of(request["method"]).tuned else {}
         overrides.update(pending.overrides or {})
         if overrides:
             request["overrides"] = overrides

@@ -317,8 +317,8 @@ def test_the_handlers_take_null_for_absent_and_answer_the_contracts_keys(in_stor
         insert(ctx, "kit", bursts(6, 10))
 
         async def call(name, **params):
-            method = boundary.METHODS[name]
-            return await method.handler(Call(ctx, None, method.params(**params), ctx.settings))
+            handler = boundary.HANDLERS[name]
+            return await handler.answer(Call(ctx, None, handler.params(**params), ctx.settings))
 
         assert (await call("calibrate_threshold", agent_id=None))["scope"] == "global"
         answer = await call("calibrate_threshold", agent_id="kit")

@@ -28,10 +28,10 @@ def test_an_unknown_method_is_an_answer_and_exit_1(run_cli):
 
 
 def test_call_help_names_every_method(run_cli):
-    from cpersona_daemon.shared import fields
+    from cpersona_daemon.shared import methods
 
     said = run_cli(["call", "--help"]).stdout.replace(",", " ").replace(".", " ").split()
-    assert set(fields.METHODS) <= set(said)
+    assert set(methods.METHODS) <= set(said)
 
 
 def test_each_line_is_answered_in_order_under_its_own_id(run_cli):

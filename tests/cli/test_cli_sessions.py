@@ -7,8 +7,8 @@ import json
 import pytest
 
 from cpersona_cli.declare import catalogue
-from cpersona_daemon.rpc.dispatch import METHODS
-from cpersona_daemon.shared import fields
+from cpersona_daemon.rpc.dispatch import HANDLERS
+from cpersona_daemon.shared import methods
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def test_others_write_on_while_a_session_is_paused(shared_cli, paused):
 
 
 def test_every_command_that_may_name_a_session_asks_methods_that_know_one():
-    takes = {name for name, method in METHODS.items() if "session_key" in method.params.__struct_fields__}
-    signed = {name for name, (kind, _) in fields.METHODS.items() if kind != fields.READ or name == "persistence_status"}
+    takes = {name for name, method in HANDLERS.items() if "session_key" in method.params.__struct_fields__}
+    signed = {name for name, row in methods.METHODS.items() if row.own_session}
     # What these do is no write into the store, and no command that asks them takes --session.
     assert signed - takes == {"export_memories", "backup_database", "daemon_stop"}
     named = {

@@ -11,7 +11,7 @@ from store_kit import opened_store
 
 from cpersona_daemon.errors import CPersonaError, Refused
 from cpersona_daemon.rpc import dispatch
-from cpersona_daemon.shared import fields
+from cpersona_daemon.shared import fields, methods
 
 # What a paused write answers beside `persisted`, `dry_run` and `reason`, and the params that name it.
 SKELETONS = {
@@ -73,24 +73,24 @@ UNPAUSED = {
 
 def test_every_method_of_the_wire_has_a_handler_and_the_other_way_round():
     """Contract: answer.shape."""
-    assert set(dispatch.METHODS) == set(fields.METHODS)
+    assert set(dispatch.HANDLERS) == set(methods.METHODS)
 
 
-@pytest.mark.parametrize("method", fields.METHODS)
+@pytest.mark.parametrize("method", methods.METHODS)
 def test_the_failure_of_every_method_has_the_shape_of_the_contract(reader, method):
     """Contract: answer.shape."""
     answer = reader.ask(method, no_such_parameter=1)
     text = answer.pop("reason" if method == "store" else "error")
-    assert answer == {"ok": False, **fields.FAILURE_KEYS.get(method, {})}
+    assert answer == {"ok": False, **methods.of(method).refusal}
     assert "no_such_parameter" in text or "is missing" in text
     assert reader.code == "invalid_params"
 
 
 def test_every_method_is_either_paused_with_a_skeleton_or_meant_to_run():
     """Contract: pause.answers."""
-    writes = {name for name, (access, _) in fields.METHODS.items() if access != fields.READ}
+    writes = {name for name, row in methods.METHODS.items() if not row.reads}
     assert writes == set(SKELETONS) | UNPAUSED
-    assert {name for name, method in dispatch.METHODS.items() if method.paused is not None} == set(SKELETONS)
+    assert {name for name, row in methods.METHODS.items() if row.paused is not None} == set(SKELETONS)
 
 
 @pytest.mark.parametrize("method", SKELETONS)
@@ -98,7 +98,7 @@ def test_every_write_method_answers_its_paused_skeleton(reader, method):
     """Contract: pause.answers."""
     assert reader.ask("pause_persistence", session_key=reader.name)["scope"] == "session"
     params, skeleton = SKELETONS[method]
-    agent = {"agent_id": reader.name} if "agent_id" in dispatch.METHODS[method].params.__struct_fields__ else {}
+    agent = {"agent_id": reader.name} if "agent_id" in dispatch.HANDLERS[method].params.__struct_fields__ else {}
     answer = reader.ask(method, session_key=reader.name, **agent, **params)
     reason = answer.pop("reason")
     assert answer == {**skeleton, "persisted": False, "dry_run": True} and reason and reader.code is None
@@ -116,7 +116,7 @@ def stranger():
             yield Agent(store.call, directory, None)
 
 
-@pytest.mark.parametrize("method", fields.METHODS)
+@pytest.mark.parametrize("method", methods.METHODS)
 def test_the_denial_of_every_method_has_four_keys_and_no_other(stranger, method):
     """Contract: access.denial."""
     assert stranger.own(method) == {"ok": False, "error": "permission_denied", "tool": method, "client_id": "stranger"}
@@ -139,7 +139,7 @@ def test_every_error_code_has_an_exit_status_and_a_hint():
     for kind in tree(CPersonaError):
         status, _, hint = fields.ERRORS[kind.code]
         assert status > 0 and hint
-    assert fields.failure("store", "why") == {"ok": False, "result": "rejected", "reason": "why"}
+    assert methods.of("store").failed("why") == {"ok": False, "result": "rejected", "reason": "why"}
     assert Refused("x").exit_status == fields.EXIT_FAILED
 
 

@@ -11,7 +11,7 @@ from daemon_helpers import HELLO, Raw
 from cpersona_cli.wire import client, control
 from cpersona_daemon.errors import SettingsConflict
 from cpersona_daemon.rpc.access import AccessList, Caller
-from cpersona_daemon.shared.fields import ADMIN, READ, WRITE
+from cpersona_daemon.shared.methods import ADMIN, READ, WRITE
 from cpersona_daemon.shared.settings import load
 
 OWN = os.getuid()

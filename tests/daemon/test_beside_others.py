@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_daemon.shared import fields
+from cpersona_daemon.shared import methods
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "portability"))
 
@@ -144,7 +144,7 @@ def calls():
     yield "merge_memories", {"source_agent_id": "mine", "target_agent_id": "theirs"}
     for dry in (True, False):
         yield "undo_batch", mine | {"batch": "shared", "dry_run": dry}
-    for method in fields.METHODS:
+    for method in methods.METHODS:
         if method not in ("daemon_status",):
             yield method, {}
     yield "delete_agent_data", mine

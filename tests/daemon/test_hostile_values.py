@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from cpersona_daemon.life import frames
-from cpersona_daemon.rpc.dispatch import METHODS, dispatch
+from cpersona_daemon.rpc.dispatch import HANDLERS, dispatch
 from cpersona_daemon.rpc.envelopes import Request, Response
-from cpersona_daemon.shared import fields
+from cpersona_daemon.shared.methods import METHODS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "portability"))
 
@@ -127,15 +127,15 @@ def drawn(draw: random.Random, depth: int = 3) -> object:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_no_value_of_any_parameter_is_a_failure_that_nobody_foresaw(house, seed):  # noqa: F811
-    draw, methods = random.Random(seed), [name for name in fields.METHODS if name not in LEFT_OUT]
+    draw, names = random.Random(seed), [name for name in METHODS if name not in LEFT_OUT]
     for method, params in (
         ("store", {"agent_id": "a", "content": "hello walnut"}),
         ("archive_episode", {"agent_id": "a", "summary": "walnut day"}),
     ):
         house.ask(method, **params)
     for _ in range(CALLS):
-        method = draw.choice(methods)
-        known = msgspec.structs.fields(METHODS[method].params)
+        method = draw.choice(names)
+        known = msgspec.structs.fields(HANDLERS[method].params)
         params = {f.encode_name: NEEDED.get(f.encode_name, "x") for f in known if f.required} | {
             f.encode_name: drawn(draw) for f in known if draw.random() < 0.4
         }

@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cpersona_daemon.rpc.dispatch import METHODS
-from cpersona_daemon.shared import fields
+from cpersona_daemon.rpc.dispatch import HANDLERS
+from cpersona_daemon.shared.methods import METHODS
 
 SIZES = (-(2**63) - 0, -1, 0, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1)
 # What would end the daemon, or write files.
@@ -38,9 +38,9 @@ NEEDED = {
 }
 
 
-@pytest.mark.parametrize("method", [name for name in fields.METHODS if name not in LEFT_OUT])
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in LEFT_OUT])
 def test_a_number_of_any_size_in_any_field_is_answered_or_refused(shared_daemon, method):
-    struct = METHODS[method].params
+    struct = HANDLERS[method].params
     needed = {f.encode_name: NEEDED.get(f.encode_name, "x") for f in msgspec.structs.fields(struct) if f.required}
     for field in msgspec.structs.fields(struct):
         for size in SIZES:

@@ -11,9 +11,10 @@ import pytest
 from cpersona_daemon.errors import SettingsConflict
 from cpersona_daemon.life import opening
 from cpersona_daemon.model.clock import SystemClock
-from cpersona_daemon.rpc.dispatch import EARLY, FAMILIES, METHODS, dispatch
+from cpersona_daemon.rpc.dispatch import HANDLERS, dispatch
 from cpersona_daemon.rpc.envelopes import Request
-from cpersona_daemon.shared import fields, paths
+from cpersona_daemon.shared import paths
+from cpersona_daemon.shared.methods import METHODS
 from cpersona_daemon.shared.settings import load
 
 
@@ -51,24 +52,22 @@ def living(house, life):
 
 
 def test_the_table_of_families_is_what_their_files_hold():
-    for family, names in FAMILIES.items():
-        assert tuple(importlib.import_module(f"cpersona_daemon.rpc.handlers.{family}").METHODS) == names
-    assert set(METHODS) == set(fields.METHODS) and len(METHODS) == len(fields.METHODS)
+    for family in {row.family for row in METHODS.values()}:
+        held = set(importlib.import_module(f"cpersona_daemon.rpc.handlers.{family}").HANDLERS)
+        assert held == {row.name for row in METHODS.values() if row.family == family}
+    assert set(HANDLERS) == set(METHODS) and len(HANDLERS) == len(METHODS)
 
 
 def test_no_method_that_writes_rows_is_an_early_one():
-    writing = {name for name, (access, _) in fields.METHODS.items() if access != fields.READ}
-    assert EARLY & writing == {"pause_persistence", "resume_persistence", "daemon_stop"}
-    assert {"list_memories", "get_contents"} <= EARLY <= set(METHODS) and not EARLY & {
-        "recall",
-        "store",
-        "daemon_status",
-    }
+    early = {name for name, row in METHODS.items() if row.early}
+    writing = {name for name, row in METHODS.items() if not row.reads}
+    assert early & writing == {"pause_persistence", "resume_persistence", "daemon_stop"}
+    assert {"list_memories", "get_contents"} <= early and not early & {"recall", "store", "daemon_status"}
 
 
 def test_what_a_first_answer_needs_imports_neither_numpy_nor_the_rooms_that_few_enter():
     code = (
-        "import sys, cpersona_daemon.life.lifecycle; from cpersona_daemon.rpc.dispatch import METHODS; METHODS['list_memories']; METHODS['get_contents'];"
+        "import sys, cpersona_daemon.life.lifecycle; from cpersona_daemon.rpc.dispatch import HANDLERS; HANDLERS['list_memories']; HANDLERS['get_contents'];"
         "print([m for m in ('numpy', 'onnxruntime', 'cpersona_daemon.recall.pipeline', 'cpersona_daemon.portability.imports.run', 'cpersona_daemon.calibration.run',"
         " 'cpersona_daemon.associations.reconstruct', 'cpersona_daemon.health.checks') if m in sys.modules])"
     )
@@ -114,7 +113,7 @@ def test_without_a_question_everything_is_open_after_a_short_grace(house, monkey
         through = asyncio.Event()
         ctx.opening._through = lambda error: through.set()
         await asyncio.wait_for(through.wait(), 30)
-        assert ctx.opening.whole and all(METHODS.is_loaded(name) for name in METHODS)
+        assert ctx.opening.whole and all(HANDLERS.is_loaded(name) for name in HANDLERS)
 
     living(house, life)
 

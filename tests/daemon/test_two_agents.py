@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cpersona_cli.wire import client
-from cpersona_daemon.shared import fields
+from cpersona_daemon.shared import methods
 from cpersona_daemon.shared.settings import load
 
 # Words that stand in the other agent's rows alone, and so can only come from there.
@@ -204,7 +204,7 @@ def test_no_method_tells_or_changes_anything_of_another_agent(environ, one, rows
         assert not [mark for mark in MARKS if mark in told and mark not in given], (method, answer)
         assert "theirs" not in told or "theirs" in given, (method, answer)
         assert of_the_other(environ) == before, method
-    assert set(fields.METHODS) <= asked
+    assert set(methods.METHODS) <= asked
 
 
 def test_a_named_run_that_wrote_for_others_too_says_so_only_to_who_may_see_them(one, owner, rows):

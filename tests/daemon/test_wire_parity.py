@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -12,7 +14,7 @@ import cpersona_daemon
 from cpersona_daemon.errors import CPersonaError
 from cpersona_daemon.life import frames
 from cpersona_daemon.rpc import dispatch, envelopes
-from cpersona_daemon.shared import fields
+from cpersona_daemon.shared import fields, methods
 
 PACKAGE = Path(cpersona_daemon.__file__).parent
 
@@ -32,7 +34,7 @@ def test_every_envelope_has_the_fields_of_the_table(struct, names):
 
 
 def test_the_daemon_answers_exactly_the_methods_of_the_table():
-    assert sorted(dispatch.METHODS) == sorted(fields.METHODS)
+    assert sorted(dispatch.HANDLERS) == sorted(methods.METHODS)
 
 
 def test_every_error_has_a_code_that_the_table_knows():
@@ -49,6 +51,13 @@ def test_the_table_of_fields_imports_nothing():
         if isinstance(n, ast.Import | ast.ImportFrom)
     ]
     assert names == []
+
+
+def test_the_table_of_methods_imports_the_fields_alone():
+    code = "import sys; before = set(sys.modules); import cpersona_daemon.shared.methods; print(sorted(set(sys.modules) - before))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    rooms = ["cpersona_daemon", "cpersona_daemon.shared"]
+    assert told.strip() == str([*rooms, *(f"{rooms[1]}.{name}" for name in ("fields", "methods"))])
 
 
 def test_a_client_map_decodes_into_the_structs_and_back():

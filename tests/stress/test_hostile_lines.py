@@ -13,7 +13,7 @@ import sys
 import pytest
 from stress_kit import FULL
 
-from cpersona_daemon.shared import fields
+from cpersona_daemon.shared.methods import METHODS
 
 pytestmark = pytest.mark.stress
 
@@ -111,7 +111,7 @@ def line(some: random.Random) -> bytes:
         return some.choice(GARBAGE)
     params = {"agent_id": '"a"'} if some.random() < 0.7 else {}
     params |= {some.choice(NAMES): some.choice(VALUES) for _ in range(some.randrange(4))}
-    method = some.choice([name for name in fields.METHODS if name not in SPARED])
+    method = some.choice([name for name in METHODS if name not in SPARED])
     parts = [
         f'"id": {some.choice(VALUES) if kind < 0.1 else some.randrange(1000)}',
         f'"method": "{method}"',

@@ -17,7 +17,7 @@ from typing import Any
 from ..context import Context
 from ..errors import ShuttingDown
 from ..rpc.access import AccessList
-from ..rpc.dispatch import METHODS
+from ..rpc.dispatch import HANDLERS
 from ..rpc.pauses import Pauses
 from ..shared.paths import Places
 from ..shared.settings import Settings
@@ -169,13 +169,13 @@ class Opening:
         self._ctx.vectors = vectors
         vectors.open(self._ctx.db, background=True)
         for name in ("recall", "store"):  # what is asked for most, and in order: no request waits for its file
-            METHODS[name]
+            HANDLERS[name]
 
     def _load_the_rest(self) -> None:
-        for name in METHODS:
+        for name in HANDLERS:
             if self._stopped:
                 return
-            METHODS[name]
+            HANDLERS[name]
 
 
 async def _settle(ctx: Context) -> None:

@@ -17,10 +17,10 @@ from .. import __version__
 from ..context import Context
 from ..errors import InvalidParams
 from ..rpc.access import Caller
-from ..rpc.dispatch import dispatch, failure
+from ..rpc.dispatch import dispatch
 from ..rpc.envelopes import DaemonHello, Progress, Request, Response
 from ..rpc.fitting import fit
-from ..shared import fields
+from ..shared import fields, methods
 from ..shared.peer import hung_up, peer_pid, peer_uid
 from ..shared.settings import BY_NAME, DAEMON, RETRIEVAL
 from . import frames, memory_use
@@ -37,8 +37,6 @@ DRAIN_SECONDS = 40.0  # longer than any default deadline
 UNLIMITED_DRAIN_SECONDS = 5.0  # what a request without a deadline gets when the daemon leaves
 FLUSH_SECONDS = 5.0
 GIVE_BACK_BYTES = 16 << 20
-# What a client of another protocol may still ask, so that it can tell us to leave.
-ANY_PROTOCOL = ("daemon_status", "daemon_stop")
 
 
 class Server:
@@ -132,7 +130,7 @@ class Server:
     def heartbeat(self) -> None:
         """Tell those who wait for a request without a deadline that the daemon is alive."""
         for connection, request in list(self.tasks.values()):
-            if request.progress and not _kind(request)[1]:
+            if request.progress and not methods.of(request.method).limited:
                 connection.tell_progress(request.id, {})
 
     async def drain(self) -> None:
@@ -140,10 +138,10 @@ class Server:
         self.stopping = True
         self.stop_listening()
         for task, (connection, request) in list(self.tasks.items()):
-            if _kind(request)[0] == fields.READ and not connection.reads:
+            if methods.of(request.method).reads and not connection.reads:
                 task.cancel()
-        limited = [t for t, (_, r) in self.tasks.items() if _kind(r)[1]]
-        unlimited = [t for t, (_, r) in self.tasks.items() if not _kind(r)[1]]
+        limited = [t for t, (_, r) in self.tasks.items() if methods.of(r.method).limited]
+        unlimited = [t for t, (_, r) in self.tasks.items() if not methods.of(r.method).limited]
         if unlimited:
             await asyncio.wait(unlimited, timeout=UNLIMITED_DRAIN_SECONDS)
         if limited:
@@ -160,11 +158,6 @@ class Server:
             await asyncio.wait([asyncio.ensure_future(w) for w in waits], timeout=FLUSH_SECONDS)
         for connection in list(self.connections):
             connection.abort()
-
-
-def _kind(request: Request) -> tuple[str, bool]:
-    """Return a request's access class and whether the default deadline applies; an unknown method is soon answered."""
-    return fields.METHODS.get(request.method, (fields.READ, True))
 
 
 class Connection(asyncio.Protocol):
@@ -237,8 +230,8 @@ class Connection(asyncio.Protocol):
         self.lost.set()
         # Nobody waits for the answer: a short write is finished, anything else would be work for nothing.
         for task, (connection, request) in list(self.server.tasks.items()):
-            kind, limited = _kind(request)
-            if connection is self and (kind == fields.READ or not limited):
+            method = methods.of(request.method)
+            if connection is self and (method.reads or not method.limited):
                 task.cancel()
 
     def pause_writing(self) -> None:
@@ -298,7 +291,7 @@ class Connection(asyncio.Protocol):
             if error.fatal:
                 self._refuse(error.code, str(error))
             else:
-                self._answer(error.id, failure(error.method, str(error)), error.code)
+                self._answer(error.id, methods.of(error.method).failed(str(error)), error.code)
 
     def _greet(self, hello) -> None:
         self._set_timer(None)
@@ -310,29 +303,27 @@ class Connection(asyncio.Protocol):
         self._send(DaemonHello(busy=not server.at_rest(besides=self), **server.identity))
 
     def _begin(self, request: Request, weight: int) -> None:
-        server, method = self.server, request.method
+        server, method = self.server, methods.of(request.method)
         if server.stopping:
-            return self._answer(request.id, failure(method, "the daemon is stopping"), "shutting_down")
-        if not self._same_protocol and method not in ANY_PROTOCOL:
-            return self._answer(
-                request.id, failure(method, f"the daemon speaks protocol {fields.PROTOCOL}"), "protocol"
-            )
+            return self._answer(request.id, method.failed("the daemon is stopping"), "shutting_down")
+        if not self._same_protocol and not method.control:
+            return self._answer(request.id, method.failed(f"the daemon speaks protocol {fields.PROTOCOL}"), "protocol")
         if len(server.tasks) >= fields.MAX_IN_FLIGHT:
             return self._answer(
-                request.id, failure(method, f"{fields.MAX_IN_FLIGHT} requests are under way already"), "busy"
+                request.id, method.failed(f"{fields.MAX_IN_FLIGHT} requests are under way already"), "busy"
             )
         if weight > LARGE_BYTES and server.held_bytes and server.held_bytes + weight > fields.MAX_HELD_BYTES:
             return self._answer(
-                request.id, failure(method, "requests that hold too much at once are under way already"), "busy"
+                request.id, method.failed("requests that hold too much at once are under way already"), "busy"
             )
         if request.deadline_ms is not None and request.deadline_ms < 0:
-            return self._answer(request.id, failure(method, "deadline_ms is below 0"), "invalid_params")
+            return self._answer(request.id, method.failed("deadline_ms is below 0"), "invalid_params")
         self._in_flight += 1
         self._held += weight
         server.held_bytes += weight
         task = server.loop.create_task(self._serve(request))
         server.tasks[task] = (self, request)
-        self._begun[task] = (method, server.ctx.clock.monotonic())
+        self._begun[task] = (request.method, server.ctx.clock.monotonic())
         task.add_done_callback(lambda task: self._finished(task, weight))
         if self._is_full:
             self._hold()
@@ -359,37 +350,33 @@ class Connection(asyncio.Protocol):
 
     async def _serve(self, request: Request) -> None:
         """Run one request. What is read waits until the client has taken what it was given, at no cost to its deadline."""
-        if _kind(request)[0] != fields.READ:
-            return await self._run(request)
-        if request.method != "daemon_status":
+        method = methods.of(request.method)
+        if not method.reads:
+            return await self._run(request, method)
+        if method.waits:
             await self.server.ctx.spool.settled()
         async with self._reading:
             await self._writable.wait()
-            await self._run(request)
+            await self._run(request, method)
 
-    async def _run(self, request: Request) -> None:
-        server, method = self.server, request.method
-        limited = _kind(request)[1]
-        milliseconds = (
-            request.deadline_ms if request.deadline_ms is not None else fields.DEFAULT_DEADLINE_MS if limited else None
-        )
+    async def _run(self, request: Request, method: methods.Method) -> None:
+        server = self.server
+        milliseconds = method.deadline_ms if request.deadline_ms is None else request.deadline_ms
         progress = (lambda told: self.tell_progress(request.id, told)) if request.progress else None
         started = server.ctx.clock.monotonic()
         try:
             async with asyncio.timeout(None if milliseconds is None else milliseconds / 1000):
                 response, code = await dispatch(server.ctx, self.caller, request, progress)
         except TimeoutError:
-            response, code = failure(method, f"no answer within the deadline of {milliseconds / 1000:g} s"), "timed_out"
+            response, code = method.failed(f"no answer within the deadline of {milliseconds / 1000:g} s"), "timed_out"
         except asyncio.CancelledError:
-            response, code = failure(method, "the daemon stopped before this was done"), "shutting_down"
+            response, code = method.failed("the daemon stopped before this was done"), "shutting_down"
         except Exception:
-            log.exception("%s failed outside its handler", method)
-            response, code = failure(method, "an internal error; the log says more"), "internal"
+            log.exception("%s failed outside its handler", method.name)
+            response, code = method.failed("an internal error; the log says more"), "internal"
         else:
             return self._answer(request.id, response, code)
-        server.ctx.status.record(
-            method if method in fields.METHODS else "unknown", server.ctx.clock.monotonic() - started, code
-        )
+        server.ctx.status.record(method.name, server.ctx.clock.monotonic() - started, code)
         self._answer(request.id, response, code)
 
     @property
@@ -428,10 +415,10 @@ class Connection(asyncio.Protocol):
             except Exception:
                 self._send(Response(id, fit(response), code))
         except InvalidParams as error:
-            self._send(Response(id, failure("", str(error)), "refused"))
+            self._send(Response(id, methods.UNKNOWN.failed(str(error)), "refused"))
         except Exception:  # the answer holds what msgpack cannot carry: ours to mend, not the client's
             log.exception("an answer could not be encoded")
-            self._send(Response(id, failure("", "an internal error; the log says more"), "internal"))
+            self._send(Response(id, methods.UNKNOWN.failed("an internal error; the log says more"), "internal"))
 
     @property
     def unread(self) -> int:

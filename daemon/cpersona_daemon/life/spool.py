@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 
 from ..context import Context
-from ..rpc.dispatch import METHODS, dispatch
+from ..rpc.dispatch import dispatch, session_key
 from ..rpc.envelopes import Request
-from ..shared import fields, files
+from ..shared import fields, files, methods
 from .frames import unfit
 
 log = logging.getLogger("cpersona.spool")
@@ -175,8 +175,7 @@ class Spool:
             )
             return None
         ctx = self._ctx
-        session = request.params.get("session_key")
-        if ctx.pauses.is_paused(session if isinstance(session, str) else ""):
+        if ctx.pauses.is_paused(session_key(request.params)):
             return "persistence is paused"
         token = item.get("token")
         caller = ctx.access.identify(token if isinstance(token, str) else "", os.getuid())
@@ -268,7 +267,7 @@ def _request(raw: bytes, name: str) -> tuple[dict, Request]:
     if not isinstance(item, dict):
         raise Unfit("it is not a JSON object")
     method, params, key = item.get("method"), item.get("params"), item.get("idempotency_key")
-    if not isinstance(method, str) or fields.METHODS.get(method) != (fields.WRITE, True) or method not in METHODS:
+    if not isinstance(method, str) or not methods.of(method).queueable:
         raise Unfit(f"{method!r} is not a method that can be queued", item)
     if not isinstance(params, dict):
         raise Unfit("its params are not an object", item)

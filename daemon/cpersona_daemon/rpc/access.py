@@ -12,12 +12,13 @@ import stat
 from dataclasses import dataclass
 
 from ..errors import SettingsConflict
-from ..shared import fields, files
+from ..shared import files
+from ..shared.methods import ADMIN, READ, WRITE
 
 OWNER = "owner"
 NONE, READ_ONLY, READ_WRITE = 0, 1, 2
 _LEVELS = {"none": NONE, "read": READ_ONLY, "read-write": READ_WRITE}
-_NEEDED = {fields.READ: READ_ONLY, fields.WRITE: READ_WRITE, fields.ADMIN: READ_WRITE}
+_NEEDED = {READ: READ_ONLY, WRITE: READ_WRITE, ADMIN: READ_WRITE}
 _KEYS = {"client_id", "token", "uid", "grants"}
 
 
@@ -116,7 +117,7 @@ class AccessList:
         client = self._clients.get(caller.client_id)
         if client is None:
             return False
-        if method_class == fields.ADMIN and client.grants.get("*", NONE) < READ_WRITE:
+        if method_class == ADMIN and client.grants.get("*", NONE) < READ_WRITE:
             return False
         return client.level(agent) >= _NEEDED[method_class]
 

@@ -1,4 +1,4 @@
-"""What several handlers share: the axes, numbers with a default, and paused answers.
+"""What several handlers share: the axes, numbers with a default, and what a history does not tell.
 
 Contract: scope.axes, recall.limit.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import apsw
+import msgspec
 
 from ..errors import InvalidParams
 from ..model.instants import created_text, parse_instant
@@ -16,12 +17,11 @@ from ..storage import history, profiles
 from . import advisories
 from .registry import Call
 
-NOT_PERSISTED = {"persisted": False, "dry_run": True, "reason": "persistence is paused"}
 
+class AgentParams(msgspec.Struct, forbid_unknown_fields=True):
+    """The agent alone; '' is every agent."""
 
-def paused(**skeleton: Any) -> dict:
-    """Return a method's own success skeleton with the marks of a write that did not happen."""
-    return {**skeleton, **NOT_PERSISTED}
+    agent_id: str = ""
 
 
 def bounded(value: Any, default: int, low: int, high: int) -> int:

@@ -9,156 +9,123 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any
 
 import msgspec
 
 from ..context import Context
 from ..errors import CPersonaError, InvalidParams, translate
-from ..shared import fields
+from ..shared import fields, methods
+from ..shared.methods import METHODS, UNKNOWN, Method
 from ..shared.settings import BadValue
 from ..storage.idempotency import Key
-from .registry import Call, Method
+from .access import Caller
+from .envelopes import Request
+from .registry import Call, Handler
 
 log = logging.getLogger(__name__)
 
-# Which file of this package holds the handlers of which methods. A file is loaded when it is first asked for, or in the
-# background after a start: numpy and the rooms that few calls enter are no part of the way to the first answer.
-FAMILIES = {
-    "memories": (
-        "store",
-        "update_memory",
-        "delete_memory",
-        "lock_memory",
-        "unlock_memory",
-        "archive_episode",
-        "delete_episode",
-        "update_profile",
-        "get_profile",
-        "list_memories",
-        "list_episodes",
-        "get_contents",
-    ),
-    "recall": ("recall", "recall_with_context"),
-    "existence": ("exists",),
-    "axes": ("list_axes",),
-    "notes": ("replace_notes",),
-    "associations": ("declare_associations", "list_associations", "traverse", "reconstruct"),
-    "pausing": ("pause_persistence", "resume_persistence", "persistence_status"),
-    "daemon": ("daemon_status", "daemon_stop"),
-    "canaries": ("add_canary", "list_canaries", "run_canaries", "remove_canary"),
-    "calibration": ("calibrate_threshold", "set_recall_precision", "get_recall_precision"),
-    "transfer": ("export_memories", "import_memories", "merge_memories", "undo_batch", "delete_agent_data"),
-    "backup": ("backup_database",),
-    "health": ("check_health", "reindex"),
-}
-
-# What needs neither vectors nor embedder nor calibration: a daemon answers it before these are open.
-EARLY = frozenset(
-    {
-        "list_memories",
-        "list_episodes",
-        "get_contents",
-        "get_profile",
-        "list_axes",
-        "pause_persistence",
-        "resume_persistence",
-        "persistence_status",
-        "daemon_stop",
-    }
-)
+_AGENT_KEYS = ("agent_id", "source_agent_id", "target_agent_id")
 
 
-class _Methods(Mapping[str, Method]):
-    """The method table by name. Looking an entry up loads its file."""
+class _Handlers(Mapping[str, Handler]):
+    """The handlers by method. Looking one up loads its family's file: when it is first asked for, or in the background.
+
+    numpy and the rooms that few calls enter are no part of the way to the first answer.
+    """
 
     def __init__(self) -> None:
-        self._families = {name: family for family, names in FAMILIES.items() for name in names}
-        self._loaded: dict[str, Method] = {}
+        self._loaded: dict[str, Handler] = {}
 
-    def __getitem__(self, name: str) -> Method:
-        method = self._loaded.get(name)
-        if method is None:
-            self._loaded.update(import_module(f".handlers.{self._families[name]}", __package__).METHODS)
-            method = self._loaded[name]
-        return method
+    def __getitem__(self, name: str) -> Handler:
+        handler = self._loaded.get(name)
+        if handler is None:
+            self._loaded.update(import_module(f".handlers.{METHODS[name].family}", __package__).HANDLERS)
+            handler = self._loaded[name]
+        return handler
 
     def __contains__(self, name: object) -> bool:
-        return name in self._families
+        return name in METHODS
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._families)
+        return iter(METHODS)
 
     def __len__(self) -> int:
-        return len(self._families)
+        return len(METHODS)
 
     def is_loaded(self, name: str) -> bool:
         return name in self._loaded
 
 
-METHODS = _Methods()
-
-failure = fields.failure
-_AGENT_KEYS = ("agent_id", "source_agent_id", "target_agent_id")
+HANDLERS = _Handlers()
 
 
 async def dispatch(
-    ctx: Context, caller: Any, request: Any, progress: Callable[[dict], None] | None = None
+    ctx: Context, caller: Caller | None, request: Request, progress: Callable[[dict], None] | None = None
 ) -> tuple[dict, str | None]:
     """Answer one request: the contract's response and an error code, None on success. Raises only CancelledError."""
-    started = ctx.clock.monotonic()
-    response, code = await _answer(ctx, caller, request, progress)
+    started, method = ctx.clock.monotonic(), methods.of(request.method)
+    response, code = await _answer(ctx, caller, request, method, progress)
     ctx.opening.begin()
-    ctx.status.record(request.method if request.method in METHODS else "unknown", ctx.clock.monotonic() - started, code)
+    ctx.status.record(method.name, ctx.clock.monotonic() - started, code)
     return response, code
 
 
 async def _answer(
-    ctx: Context, caller: Any, request: Any, progress: Callable[[dict], None] | None
+    ctx: Context, caller: Caller | None, request: Request, method: Method, progress: Callable[[dict], None] | None
 ) -> tuple[dict, str | None]:
-    name, params = request.method, request.params
-    if name not in METHODS:
-        return {"error": f"there is no method {name!r}; `cpersona call --help` lists them"}, "unknown_method"
-    if not _permitted(ctx, caller, name, params):
+    if method is UNKNOWN:
+        return method.failed(
+            f"there is no method {request.method!r}; `cpersona call --help` lists them"
+        ), "unknown_method"
+    if caller is None or not _permitted(ctx, caller, method, request.params):
         client = caller.client_id if caller is not None else "unknown"
-        return {"ok": False, "error": "permission_denied", "tool": name, "client_id": client}, "permission_denied"
+        return {
+            "ok": False,
+            "error": "permission_denied",
+            "tool": method.name,
+            "client_id": client,
+        }, "permission_denied"
     try:
-        if name not in EARLY and not ctx.opening.passed:
-            await ctx.opening.in_turn()
-        method = METHODS[name] if METHODS.is_loaded(name) else await asyncio.to_thread(METHODS.__getitem__, name)
-        if method.paused is not None and ctx.pauses.is_paused(_session_key(params)):
-            return dict(method.paused), None
-        call = Call(
-            ctx,
-            caller,
-            _decode(params, method.params),
-            ctx.settings.with_overrides(request.overrides),
-            _key(caller, request),
-            progress,
-        )
-        response = await method.handler(call)
-    except BadValue as error:
-        return failure(name, str(error)), "invalid_params"
-    except CPersonaError as error:
-        return failure(name, str(error)), error.code
+        response = await _run(ctx, caller, request, method, progress)
     except Exception as error:
-        ours = translate(error)
-        if isinstance(ours, CPersonaError):
-            return failure(name, str(ours)), ours.code
-        # The text of an unexpected exception may quote stored content, so the log gets its place, not its words.
-        log.error("%s failed unexpectedly: %s", name, type(error).__name__, exc_info=log.isEnabledFor(logging.DEBUG))
-        ctx.status.warn(f"{name} failed unexpectedly: {type(error).__name__}")
-        return {"error": f"unexpected {type(error).__name__} in {name}; `cpersona daemon logs` says more"}, "internal"
+        return _failure(ctx, method, error)
     return response, "refused" if response.get("ok") is False else None
 
 
-def _permitted(ctx: Context, caller: Any, name: str, params: dict) -> bool:
-    access = fields.METHODS[name][0]
+async def _run(
+    ctx: Context, caller: Caller, request: Request, method: Method, progress: Callable[[dict], None] | None
+) -> dict:
+    """Return what the method's handler answers once the parts that it needs are open, or what a pause has it answer."""
+    name = method.name
+    if not (method.early or ctx.opening.passed):
+        await ctx.opening.in_turn()
+    handler = HANDLERS[name] if HANDLERS.is_loaded(name) else await asyncio.to_thread(HANDLERS.__getitem__, name)
+    if method.paused is not None and ctx.pauses.is_paused(session_key(request.params)):
+        return dict(method.paused)
+    params = _decode(request.params, handler.params)
+    settings = ctx.settings.with_overrides(request.overrides)
+    return await handler.answer(Call(ctx, caller, params, settings, _key(caller, request), progress))
+
+
+def _failure(ctx: Context, method: Method, error: Exception) -> tuple[dict, str]:
+    """Return the answer and the code of a request that ended in an exception."""
+    if isinstance(error, BadValue):
+        return method.failed(str(error)), "invalid_params"
+    ours, name = translate(error), method.name
+    if isinstance(ours, CPersonaError):
+        return method.failed(str(ours)), ours.code
+    # The text of an unexpected exception may quote stored content, so the log gets its place, not its words.
+    log.error("%s failed unexpectedly: %s", name, type(error).__name__, exc_info=log.isEnabledFor(logging.DEBUG))
+    ctx.status.warn(f"{name} failed unexpectedly: {type(error).__name__}")
+    return {"error": f"unexpected {type(error).__name__} in {name}; `cpersona daemon logs` says more"}, "internal"
+
+
+def _permitted(ctx: Context, caller: Caller, method: Method, params: dict) -> bool:
     agents = [params[k] for k in _AGENT_KEYS if isinstance(params.get(k), str) and params[k]]
-    return all(ctx.access.permits(caller, access, agent) for agent in (agents or [None]))
+    return all(ctx.access.permits(caller, method.access, agent) for agent in (agents or [None]))
 
 
-def _key(caller: Any, request: Any) -> Key | None:
+def _key(caller: Caller, request: Request) -> Key | None:
     """Return the idempotency key of a request, bound to it, or None. Raises InvalidParams for one that is none."""
     text = request.idempotency_key
     if text is None:
@@ -168,7 +135,8 @@ def _key(caller: Any, request: Any) -> Key | None:
     return Key.of(text, caller.client_id, request.method, request.params)
 
 
-def _session_key(params: dict) -> str:
+def session_key(params: dict) -> str:
+    """Return whose pause a request heeds; '' is everyone without a key."""
     key = params.get("session_key")
     return key if isinstance(key, str) else ""
 

@@ -1,4 +1,4 @@
-"""What a handler is given and how it is listed.
+"""What a handler is given and how it is listed; all else of a method stands in its row in ``shared.methods``.
 
 Contract: answer.shape.
 """
@@ -14,6 +14,7 @@ import msgspec
 from ..context import Context
 from ..shared.settings import Settings
 from ..storage.idempotency import Key
+from .access import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Call:
     """One permitted, decoded request. ``settings`` carries the request's overrides, ``key`` its idempotency key."""
 
     ctx: Context
-    caller: Any
+    caller: Caller
     params: Any
     settings: Settings
     key: Key | None = None
@@ -33,12 +34,8 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
-    """A method: the Struct its params decode into, its handler, and what it answers while persistence is paused.
-
-    ``paused`` None means that a pause does not concern it.
-    """
+class Handler:
+    """Who answers a method: the Struct that its params decode into, and what is run with the call."""
 
     params: type[msgspec.Struct]
-    handler: Callable[[Call], Awaitable[dict]]
-    paused: dict | None = None
+    answer: Callable[[Call], Awaitable[dict]]

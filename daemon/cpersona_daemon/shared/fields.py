@@ -1,6 +1,6 @@
 """Names, numbers and error codes of the wire, in one table that imports nothing.
 
-The client's hot path reads this module alone, so it must stay free of imports. ``wire/structs.py``
+The client's hot path reads this module alone, so it must stay free of imports. ``rpc/envelopes.py``
 builds its msgspec Structs from the same names and a parity test holds the two together.
 
 Contract: wire.frames, wire.bounds, exit.status.
@@ -81,72 +81,7 @@ ERRORS = {
     "shutting_down": (EXIT_RETRY, True, "try again; the next call starts a new daemon"),
 }
 
-READ, WRITE, ADMIN = "read", "write", "admin"
-
-# method -> (access class, whether the default deadline applies). Order is the order of the manual.
-METHODS = {
-    "store": (WRITE, True),
-    "recall": (READ, True),
-    "recall_with_context": (READ, True),
-    "exists": (READ, True),
-    "reconstruct": (READ, True),
-    "traverse": (READ, True),
-    "declare_associations": (WRITE, True),
-    "list_associations": (READ, True),
-    "get_contents": (READ, True),
-    "replace_notes": (WRITE, True),
-    "update_memory": (WRITE, True),
-    "delete_memory": (WRITE, True),
-    "lock_memory": (WRITE, True),
-    "unlock_memory": (WRITE, True),
-    "list_memories": (READ, True),
-    "list_axes": (READ, True),
-    "archive_episode": (WRITE, True),
-    "list_episodes": (READ, True),
-    "delete_episode": (WRITE, True),
-    "update_profile": (WRITE, True),
-    "get_profile": (READ, True),
-    "calibrate_threshold": (WRITE, False),
-    "set_recall_precision": (WRITE, False),
-    "get_recall_precision": (READ, True),
-    "add_canary": (WRITE, True),
-    "list_canaries": (READ, True),
-    "run_canaries": (WRITE, False),
-    "remove_canary": (WRITE, True),
-    "export_memories": (ADMIN, False),
-    "import_memories": (ADMIN, False),
-    "backup_database": (ADMIN, False),
-    "merge_memories": (WRITE, False),
-    "delete_agent_data": (WRITE, False),
-    "undo_batch": (WRITE, False),
-    "check_health": (WRITE, False),
-    "reindex": (ADMIN, False),
-    "pause_persistence": (WRITE, True),
-    "resume_persistence": (WRITE, True),
-    "persistence_status": (READ, True),
-    "daemon_status": (READ, True),
-    "daemon_stop": (ADMIN, True),
-}
-
-# How a method says that it failed: `ok: false`, these keys beside it, and the text under `error`
-# (under `reason` for store). A denial, an unknown method and an unexpected exception have shapes of their own.
-FAILURE_KEYS = {
-    "store": {"result": "rejected"},
-    "recall": {"messages": []},
-    "recall_with_context": {"messages": []},
-    "reconstruct": {"items": []},
-    "archive_episode": {"episode_id": None},
-}
-
-
 # How a row is refused by its ref: with an agent given, a row that is missing, another agent's or locked is one refusal that
 # tells nothing apart. A client may find out for the row's owner which it is.
 NOT_OWNED = "{ref} does not exist or belongs to another agent"
 NOT_EDITABLE = "{ref} does not exist, belongs to another agent or is locked"
-
-
-def failure(method, text):
-    """Return the contract's answer of a method that failed with this explanation."""
-    if method not in METHODS:
-        return {"error": text}
-    return {"ok": False, **FAILURE_KEYS.get(method, {}), ("reason" if method == "store" else "error"): text}

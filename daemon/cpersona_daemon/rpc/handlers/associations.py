@@ -14,8 +14,8 @@ from ...associations.layout import MOST_BUDGET
 from ...errors import InvalidParams, Refused
 from ...memory.cleaning import check_axes
 from .. import advisories
-from ..common import bounded, paused, scope_of
-from ..registry import Call, Method
+from ..common import bounded, scope_of
+from ..registry import Call, Handler
 from .recall import MAX_QUERY_LENGTH, WAIT_SECONDS
 
 LARGEST_ID = 2**63 - 1
@@ -137,13 +137,9 @@ async def reconstruct_items(call: Call) -> dict:
     return answer
 
 
-METHODS = {
-    "declare_associations": Method(
-        DeclareParams,
-        declare_associations,
-        paused(ok=True, result="declared", entities=[], mentions=0, relations=[], dropped=[]),
-    ),
-    "list_associations": Method(ListParams, list_associations),
-    "traverse": Method(TraverseParams, traverse_entities),
-    "reconstruct": Method(ReconstructParams, reconstruct_items),
+HANDLERS = {
+    "declare_associations": Handler(DeclareParams, declare_associations),
+    "list_associations": Handler(ListParams, list_associations),
+    "traverse": Handler(TraverseParams, traverse_entities),
+    "reconstruct": Handler(ReconstructParams, reconstruct_items),
 }

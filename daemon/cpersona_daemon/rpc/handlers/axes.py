@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...storage import axes
-from ..registry import Call, Method
-from .memories import AgentParams
+from ..common import AgentParams
+from ..registry import Call, Handler
 
 
 async def list_axes(call: Call) -> dict:
@@ -15,4 +15,4 @@ async def list_axes(call: Call) -> dict:
     return {"agents": await call.ctx.db.read(axes.agents)}
 
 
-METHODS = {"list_axes": Method(AgentParams, list_axes)}
+HANDLERS = {"list_axes": Handler(AgentParams, list_axes)}

@@ -12,7 +12,7 @@ import msgspec
 
 from ...portability import paths
 from ...portability.backup import make
-from ..registry import Call, Method
+from ..registry import Call, Handler
 from .transfer import from_any_thread
 
 
@@ -40,4 +40,4 @@ async def backup_database(call: Call) -> dict:
             raise
 
 
-METHODS = {"backup_database": Method(BackupParams, backup_database)}
+HANDLERS = {"backup_database": Handler(BackupParams, backup_database)}

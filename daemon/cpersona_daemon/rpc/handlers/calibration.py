@@ -13,7 +13,7 @@ import msgspec
 from ...calibration import run
 from ...health import canaries
 from ...memory.cleaning import check_axes
-from ..registry import Call, Method
+from ..registry import Call, Handler
 
 
 class CalibrateParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -85,8 +85,8 @@ async def get_recall_precision(call: Call) -> dict:
 
 
 # A pause keeps conversations out of the store; what is measured about the rows already there is none of that.
-METHODS = {
-    "calibrate_threshold": Method(CalibrateParams, calibrate_threshold),
-    "set_recall_precision": Method(PrecisionParams, set_recall_precision),
-    "get_recall_precision": Method(AgentParams, get_recall_precision),
+HANDLERS = {
+    "calibrate_threshold": Handler(CalibrateParams, calibrate_threshold),
+    "set_recall_precision": Handler(PrecisionParams, set_recall_precision),
+    "get_recall_precision": Handler(AgentParams, get_recall_precision),
 }

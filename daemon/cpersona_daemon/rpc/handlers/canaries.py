@@ -15,8 +15,8 @@ from ...storage import canaries as rows
 from ...storage.canaries import FOUND, Canary
 from ...storage.transaction import Transaction
 from .. import advisories
-from ..common import paused
-from ..registry import Call, Method
+from ..common import AgentParams
+from ..registry import Call, Handler
 from .recall import MAX_QUERY_LENGTH
 
 MOST = 1000  # of one agent: a run stays a matter of seconds
@@ -29,10 +29,6 @@ class AddParams(msgspec.Struct, forbid_unknown_fields=True):
     project_id: str | None = None
     channel: str | None = None
     session_key: str = ""
-
-
-class AgentParams(msgspec.Struct, forbid_unknown_fields=True):
-    agent_id: str = ""
 
 
 class RunParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -135,9 +131,9 @@ def _shown(canary: Canary, state: str, rank: int | None) -> dict:
 
 
 # Running only looks, and keeping how it went concerns no conversation, so a pause leaves it alone.
-METHODS = {
-    "add_canary": Method(AddParams, add_canary, paused(ok=True, id=None)),
-    "list_canaries": Method(AgentParams, list_canaries),
-    "run_canaries": Method(RunParams, run_canaries),
-    "remove_canary": Method(RemoveParams, remove_canary, paused(ok=True, removed_id=None)),
+HANDLERS = {
+    "add_canary": Handler(AddParams, add_canary),
+    "list_canaries": Handler(AgentParams, list_canaries),
+    "run_canaries": Handler(RunParams, run_canaries),
+    "remove_canary": Handler(RemoveParams, remove_canary),
 }

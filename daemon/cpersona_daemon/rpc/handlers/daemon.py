@@ -14,7 +14,7 @@ from ... import __version__
 from ...errors import Busy
 from ...shared import fields
 from ...storage import canaries
-from ..registry import Call, Method
+from ..registry import Call, Handler
 
 _NAMED = 5  # clients that are named in one line
 
@@ -93,7 +93,7 @@ def _counts(conn: apsw.Connection) -> dict[str, int]:
     )
 
 
-METHODS = {
-    "daemon_status": Method(DaemonStatusParams, daemon_status),
-    "daemon_stop": Method(DaemonStopParams, daemon_stop),
+HANDLERS = {
+    "daemon_status": Handler(DaemonStatusParams, daemon_status),
+    "daemon_stop": Handler(DaemonStopParams, daemon_stop),
 }

@@ -12,7 +12,7 @@ from ...model.kinds import MEMORY, ref_of
 from ...storage import existence, lexical
 from ...text.terms import parse_query
 from ..common import scope_of
-from ..registry import Call, Method
+from ..registry import Call, Handler
 from .recall import MAX_QUERY_LENGTH
 
 
@@ -47,4 +47,4 @@ async def exists(call: Call) -> dict:
     return {"exists": True, "ref": ref_of(rid), "match": "text" if whole else "words"}
 
 
-METHODS = {"exists": Method(ExistsParams, exists)}
+HANDLERS = {"exists": Handler(ExistsParams, exists)}

@@ -10,8 +10,8 @@ import msgspec
 from ...health.canaries import run_after
 from ...health.repairs import reindex as rebuild
 from ...health.verdict import check_health as verdict
-from ...shared import fields
-from ..registry import Call, Method
+from ...shared.methods import WRITE
+from ..registry import Call, Handler
 
 
 class HealthParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -28,7 +28,7 @@ class ReindexParams(msgspec.Struct, forbid_unknown_fields=True):
 
 async def check_health(call: Call) -> dict:
     p = call.params
-    return await verdict(call.ctx, p.agent_id or "", p.checks, p.fix, p.deep, call.may_all(fields.WRITE))
+    return await verdict(call.ctx, p.agent_id or "", p.checks, p.fix, p.deep, call.may_all(WRITE))
 
 
 async def reindex(call: Call) -> dict:
@@ -38,4 +38,4 @@ async def reindex(call: Call) -> dict:
 
 
 # A pause keeps new content out of the store; repairing what is there adds none.
-METHODS = {"check_health": Method(HealthParams, check_health), "reindex": Method(ReindexParams, reindex)}
+HANDLERS = {"check_health": Handler(HealthParams, check_health), "reindex": Handler(ReindexParams, reindex)}

@@ -12,8 +12,7 @@ import msgspec
 from ...errors import InvalidParams, Refused
 from ...memory import notes as library
 from ...memory.store import prepare
-from ..common import paused
-from ..registry import Call, Method
+from ..registry import Call, Handler
 
 MAX_NOTES = 1000
 MAX_REPLACED = 10_000
@@ -72,4 +71,4 @@ def _note(call: Call, note: NoteParams) -> library.Note:
     return library.Note(draft, tuple(note.replaces), note.id)
 
 
-METHODS = {"replace_notes": Method(ReplaceParams, replace_notes, paused(ok=True, deleted=0, notes=[]))}
+HANDLERS = {"replace_notes": Handler(ReplaceParams, replace_notes)}

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ...memory.cleaning import check_axes
-from ..registry import Call, Method
+from ..registry import Call, Handler
 
 DEFAULT_TTL_SECONDS = 1800
 
@@ -37,8 +37,8 @@ async def persistence_status(call: Call) -> dict:
     return call.ctx.pauses.status(call.params.session_key)
 
 
-METHODS = {
-    "pause_persistence": Method(PauseParams, pause_persistence),
-    "resume_persistence": Method(SessionParams, resume_persistence),
-    "persistence_status": Method(SessionParams, persistence_status),
+HANDLERS = {
+    "pause_persistence": Handler(PauseParams, pause_persistence),
+    "resume_persistence": Handler(SessionParams, resume_persistence),
+    "persistence_status": Handler(SessionParams, persistence_status),
 }

@@ -19,7 +19,7 @@ from ...storage import memories
 from .. import advisories
 from ..common import advise_of_history, bounded, scope_of
 from ..preview import FULL_CONTENT_BUDGET, trim
-from ..registry import Call, Method
+from ..registry import Call, Handler
 
 MAX_QUERY_LENGTH = 8000
 DEFAULT_LIMIT, MAX_LIMIT = 10, 100
@@ -158,4 +158,4 @@ def message(row: Row) -> dict:
     return out
 
 
-METHODS = {"recall": Method(RecallParams, recall), "recall_with_context": Method(ContextParams, recall_with_context)}
+HANDLERS = {"recall": Handler(RecallParams, recall), "recall_with_context": Handler(ContextParams, recall_with_context)}

@@ -16,9 +16,8 @@ from ...memory.cleaning import check_axes
 from ...portability import export, forget, paths
 from ...portability.imports.run import Options, import_file
 from ...portability.merging.run import check, dry_run, merge
-from ...shared import fields
-from ..common import paused
-from ..registry import Call, Method
+from ...shared.methods import READ
+from ..registry import Call, Handler
 
 
 class ExportParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -98,7 +97,7 @@ async def merge_memories(call: Call) -> dict:
 
 
 async def undo_batch(call: Call) -> dict:
-    p, sees_others = call.params, call.may_all(fields.READ)
+    p, sees_others = call.params, call.may_all(READ)
     if p.dry_run:
         return await call.ctx.db.read(undo.count, p.batch, p.agent_id, sees_others)
     return await undo.undo(call.ctx, p.batch, p.agent_id, call.progress, sees_others)
@@ -108,37 +107,10 @@ async def delete_agent_data(call: Call) -> dict:
     return await forget.forget_agent(call.ctx, call.params.agent_id, call.key, call.progress)
 
 
-METHODS = {
-    "export_memories": Method(ExportParams, export_memories),
-    "import_memories": Method(
-        ImportParams,
-        import_memories,
-        paused(
-            ok=True,
-            imported_memories=0,
-            skipped_memories=0,
-            imported_episodes=0,
-            skipped_episodes=0,
-            profile_updated=False,
-        ),
-    ),
-    "merge_memories": Method(
-        MergeParams,
-        merge_memories,
-        paused(
-            ok=True,
-            merged_memories=0,
-            skipped_memories=0,
-            merged_episodes=0,
-            skipped_episodes=0,
-            profile_copied=False,
-            skipped_profile=False,
-        ),
-    ),
-    "undo_batch": Method(
-        UndoParams, undo_batch, paused(ok=True, deleted_memories=0, deleted_episodes=0, kept_locked=0)
-    ),
-    "delete_agent_data": Method(
-        DeleteParams, delete_agent_data, paused(ok=True, deleted_memories=0, deleted_profiles=0, deleted_episodes=0)
-    ),
+HANDLERS = {
+    "export_memories": Handler(ExportParams, export_memories),
+    "import_memories": Handler(ImportParams, import_memories),
+    "merge_memories": Handler(MergeParams, merge_memories),
+    "undo_batch": Handler(UndoParams, undo_batch),
+    "delete_agent_data": Handler(DeleteParams, delete_agent_data),
 }

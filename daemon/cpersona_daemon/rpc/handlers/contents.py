@@ -1,0 +1,58 @@
+"""Handler of get_contents: rows by their refs, whole.
+
+Contract: contents.refs.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...errors import InvalidParams
+from ...model.kinds import EPISODE, MEMORY, parse_ref
+from ...recall.display import episode_row, left_out, memory_row
+from ...shared import fields
+from ...storage import episodes, memories
+from ...storage.damaged import Unreadable
+from ..registry import Call, Handler
+
+
+class ContentsParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str = ""
+    refs: list = []
+
+
+async def get_contents(call: Call) -> dict:
+    """Resolve refs to whole rows: in the order asked, duplicates twice, what cannot be served in `missing` as sent.
+
+    `left_out` says why, where a row is there and cannot be given out.
+    """
+    p = call.params
+    if not p.agent_id:
+        raise InvalidParams("agent_id is empty; name the agent whose rows these are")
+    if not 0 < len(p.refs) <= fields.MAX_REFS:
+        raise InvalidParams(f"refs holds {len(p.refs)} entries; send 1 to {fields.MAX_REFS}")
+    wanted = [(ref, parse_ref(ref)) for ref in p.refs]
+
+    def read(conn):
+        ids = {kind: sorted({rid[1] for _, rid in wanted if rid and rid[0] == kind}) for kind in (MEMORY, EPISODE)}
+        rows, without = {}, []
+        for kind, table, shown in ((MEMORY, memories, memory_row), (EPISODE, episodes, episode_row)):
+            for row in table.by_ids(conn, ids[kind], agent_id=p.agent_id).values():
+                if isinstance(row, Unreadable):
+                    without.append(left_out(kind, row))
+                else:
+                    rows[kind, row.id] = shown(row)
+        return rows, without
+
+    found, without = await call.ctx.db.read(read)
+    items, missing = [], []
+    for ref, rid in wanted:
+        if rid in found:
+            item = {"ref": ref, **found[rid]}
+            items.append(item)
+        else:
+            missing.append(ref)
+    return {"items": items, "missing": missing, "count": len(items), **({"left_out": without} if without else {})}
+
+
+HANDLERS = {"get_contents": Handler(ContentsParams, get_contents)}
