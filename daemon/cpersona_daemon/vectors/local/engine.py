@@ -326,7 +326,7 @@ class LocalEngine:
         with self._lock:
             # From here on commits are kept aside, so that the rebuild may read in many short transactions.
             part.waiting, part.pending, part.done, part.total = None, [], 0, 0
-            why, width = part.problem, None if part.index is None else part.index.common_width()
+            why, width = part.problem, None if part.index is None else part.index.books.common_width()
         try:
             part.make_way(part.path + FRESH)
             fresh = built(part, self._source, width, lambda: self._closed)

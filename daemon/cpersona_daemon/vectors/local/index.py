@@ -25,7 +25,8 @@ from ...model.kinds import Kind
 from ...storage.generations import NOTHING, Generation
 from ...storage.vectors import created_column
 from ..cosine import is_usable
-from .codes import Codes, SlotMap
+from .books import FEW, Books
+from .codes import Codes
 from .files import Unusable
 from .journal import ROW, ROW_NAMES, ROW_PACKING, Batch
 from .rows import row_sum, row_sums
@@ -34,7 +35,6 @@ from .stored import StoredRows, move, remove
 from .view import ALIVE, Columns, View
 
 WRITE_CHUNK = 1024
-_FEW = 4  # changes up to this many are cheaper one by one than as arrays
 _MIN_CAPACITY = 1024
 _created = lru_cache(64)(created_seconds)  # stores come in bursts, and a stamp has whole seconds
 _NO_SLOTS = np.zeros(0, np.int32)
@@ -51,16 +51,10 @@ class Index:
 
     def __init__(self, kind: Kind, path: str, store_id: bytes, generation: Generation) -> None:
         self.kind, self.path, self.store_id, self.generation = kind, path, store_id, generation
-        self.codes, self.slots, self.columns = Codes(), SlotMap(), Columns(_MIN_CAPACITY)
-        self.width = self.count = self.live = 0
-        self.widths: dict[int, int] = {}
-        self.models: dict[int, int] = {}
+        self.codes, self.books, self.columns = Codes(), Books(), Columns(_MIN_CAPACITY)
+        self.width = self.count = 0
         self._written_codes = 1
-        # Ascending by created_at; a new array for each change, so that views keep theirs.
-        self._late = np.zeros(0, np.int32)
-        self._newest = np.iinfo(np.int64).min
         self._max_norm = 0.0
-        self._change = 1
         self._stored: StoredRows | None = None
         self.hidden = NOTHING_HIDDEN  # what the next view leaves out of every scan
         self._publish()
@@ -125,14 +119,11 @@ class Index:
         Each id occurs once in ``puts``. A vector that is not finite or is zero counts as none. Readers see
         all of it or nothing. Raises OSError when it cannot be written; the index is of no use after that.
         """
-        doomed = [slot for slot in map(self.slots.get, gone) if slot >= 0]
+        doomed = [slot for slot in map(self.books.slots.get, gone) if slot >= 0]
         first = self.count
         added = self._written(puts)
         self._journal(added, doomed, reached)
-        if self.count - first <= _FEW and len(doomed) <= _FEW:
-            self._settle_few(first, doomed)
-        else:
-            self._settle(first, doomed)
+        self.books.settle(self.columns, first, self.count, doomed)
         self.generation = reached
         self._publish()
         stored = self._stored
@@ -146,12 +137,12 @@ class Index:
 
     def wants_rebuild(self) -> str | None:
         """Return why a fresh index would be better, None while this one is fit."""
-        dead = self.count - self.live
-        if dead > max(REBUILD_MIN_DEAD, self.live):
+        books = self.books
+        if self.count - books.live > max(REBUILD_MIN_DEAD, books.live):
             return "more than half of the slots are dead"
-        if len(self._late) > max(REBUILD_MIN_LATE, self.count // 3):
+        if len(books.late) > max(REBUILD_MIN_LATE, self.count // 3):
             return "many rows out of order"
-        if self.widths and self.widths.get(self.width, 0) < max(self.widths.values()):
+        if books.widths and books.widths.get(self.width, 0) < max(books.widths.values()):
             return "most vectors have another width"
         return None
 
@@ -165,7 +156,7 @@ class Index:
         while part := list(islice(rows, WRITE_CHUNK)):
             same = []
             for row_id, vector in part:
-                slot = self.slots.get(row_id)
+                slot = self.books.slots.get(row_id)
                 if not self._agrees(slot, vector):
                     found.append(row_id)
                 elif slot >= 0 and len(vector) == self.width * 4:
@@ -184,7 +175,7 @@ class Index:
 
     def living(self, ids: list[int]) -> tuple[View, np.ndarray] | None:
         """Return a view and the living slots of ``ids`` in it; None when a commit came in between."""
-        slots = np.array([slot for slot in map(self.slots.get, dict.fromkeys(ids)) if slot >= 0], np.int64)
+        slots = np.array([slot for slot in map(self.books.slots.get, dict.fromkeys(ids)) if slot >= 0], np.int64)
         view = self.view
         if len(slots) and (slots.max() >= view.count or not (view.columns.died[slots] > view.change).all()):
             return None
@@ -200,17 +191,13 @@ class Index:
             view.rows(part)
             view.held.verify(part, view.columns.sketch_sum)
 
-    def common_width(self) -> int | None:
-        """Return the width that most living rows have, None without rows."""
-        return max(self.widths, key=self.widths.__getitem__) if self.widths else None
-
     def status(self) -> dict[str, Any]:
         """Return counts and sizes for people: ``bytes`` on disk, ``memory_bytes`` of rows that were read into it."""
         stored = self._stored
         return {
-            "rows": self.live,
-            "dead": self.count - self.live,
-            "late": len(self._late),
+            "rows": self.books.live,
+            "dead": self.count - self.books.live,
+            "late": len(self.books.late),
             "width": self.width or None,
             "generation": self.generation.number,
             "bytes": 0 if stored is None else stored.size,
@@ -224,7 +211,7 @@ class Index:
         first = self.count
         if isinstance(puts, VectorRows):
             self._write(puts)
-        elif len(puts := list(puts)) <= _FEW:
+        elif len(puts := list(puts)) <= FEW:
             return np.frombuffer(b"".join(map(self._write_one, puts)), ROW)
         else:
             for at in range(0, len(puts), WRITE_CHUNK):
@@ -338,61 +325,6 @@ class Index:
             self.columns = self.columns.grown(self.count, max(count, len(self.columns) * 3 // 2))
         stored.reserve(count)
 
-    def _settle_few(self, first: int, doomed: list[int]) -> None:
-        """Do as ``_settle`` does, for a handful of changes."""
-        columns = self.columns
-        self._change += 1
-        widths, models = dict(self.widths), dict(self.models)
-        for sign, slots in ((-1, doomed), (1, range(first, self.count))):
-            for slot in slots:
-                row_id, created = columns.id.item(slot), columns.created.item(slot)
-                for counts, key in ((widths, columns.width.item(slot)), (models, columns.model.item(slot))):
-                    counts[key] = counts.get(key, 0) + sign
-                    if not counts[key]:
-                        del counts[key]
-                if sign < 0:
-                    columns.died[slot] = self._change
-                    self.slots.set(row_id, -1)
-                    continue
-                if created < self._newest:
-                    columns.late[slot] = True
-                    self._add_late(np.array([slot], np.int32))
-                self._newest = max(self._newest, created)
-                self.slots.set(row_id, slot)
-        self.widths, self.models = widths, models
-        self.live += self.count - first - len(doomed)
-
-    def _settle(self, first: int, doomed: list[int]) -> None:
-        """Enter the slots from ``first`` on and the dead ones into the books; readers still see the last view."""
-        columns, count = self.columns, self.count
-        self._change += 1
-        if doomed:
-            slots = np.array(doomed)
-            columns.died[slots] = self._change
-            self.slots.put(columns.id[slots], np.full(len(slots), -1))
-            self._tally(slots, -1)
-        if count > first:
-            new = np.arange(first, count, dtype=np.int32)
-            highest = np.maximum.accumulate(columns.created[first:count])
-            np.maximum(highest, self._newest, out=highest)
-            late = columns.created[first:count] < highest
-            self._newest = int(highest[-1])
-            if late.any():
-                columns.late[first:count] = late
-                self._add_late(new[late])
-            self.slots.put(columns.id[first:count], new)
-            self._tally(slice(first, count), 1)
-        self.live += count - first - len(doomed)
-
-    def _add_late(self, slots: np.ndarray) -> None:
-        created = self.columns.created
-        slots = slots[np.argsort(created[slots], kind="stable")]
-        self._late = np.insert(self._late, np.searchsorted(created[self._late], created[slots], "right"), slots)
-
-    def _tally(self, slots: slice | np.ndarray, sign: int) -> None:
-        self.widths = _with(self.widths, self.columns.width[slots], sign)
-        self.models = _with(self.models, self.columns.model[slots], sign)
-
     def _publish(self) -> None:
         stored = self._stored
         self.view = View(
@@ -402,11 +334,11 @@ class Index:
             self.codes,
             self.width,
             self.count,
-            np.uint32(self._change),
-            self._late,
+            np.uint32(self.books.change),
+            self.books.late,
             self._max_norm,
-            self.widths,
-            self.models,
+            self.books.widths,
+            self.books.models,
             self.hidden,
         )
 
@@ -431,16 +363,9 @@ class Index:
             column[:count] = whole.rows[name]
         _check(self.columns, count, dead, len(self.codes))
         self.width, self.count, self._max_norm = width, count, whole.max_norm
-        self.live = 0
-        self._settle(0, [])
-        if len(dead):  # a row may have lived in several slots, one after another: only the living one counts
-            living = np.ones(count, bool)
-            living[dead] = False
-            self.columns.died[dead] = self._change
-            self.slots, self.widths, self.models, self.live = SlotMap(), {}, {}, int(living.sum())
-            alive = np.flatnonzero(living)
-            self.slots.put(self.columns.id[alive], alive)
-            self._tally(alive, 1)
+        self.books.settle(self.columns, 0, count, [])
+        if len(dead):
+            self.books.bury(self.columns, dead, count)
         self._publish()
 
 
@@ -462,14 +387,3 @@ def _bytes_of(vector: bytes | np.ndarray) -> int:
 
 def _is_usable(vector: bytes | np.ndarray) -> bool:
     return _bytes_of(vector) > 0 and is_usable(np.frombuffer(vector, "<f4"))
-
-
-def _with(counts: dict[int, int], values: np.ndarray, sign: int) -> dict[int, int]:
-    """Return counts with these values added or taken away; a reader may hold the old ones."""
-    changed, ordered = dict(counts), np.sort(values)  # np.unique would import half of numpy first
-    edges = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(ordered)]
-    for first, end in zip(edges, edges[1:], strict=False):
-        if first < end:
-            key = ordered.item(first)
-            changed[key] = changed.get(key, 0) + sign * (end - first)
-    return {key: count for key, count in changed.items() if count}
