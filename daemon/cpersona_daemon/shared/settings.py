@@ -190,7 +190,7 @@ TABLE = (
         "choice",
         "blend",
         RETRIEVAL,
-        "how what the channels find is scored; rrf, rsf and cascade are the modes of the seeds",
+        "how what the channels find is scored; rrf, rsf and cascade are those of the memory protocol",
         choices=("blend", "rrf", "rsf", "cascade"),
     ),
     _s("recall_library_max_limit", "int", 10_000, RETRIEVAL, "largest limit that the library accepts", low=1),
