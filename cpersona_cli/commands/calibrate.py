@@ -3,15 +3,21 @@
 Contract: contracts.md §8, §13.
 """
 
+from __future__ import annotations
+
 from .. import exits
 from ..declare.spec import AGENT, WRITES, command, option
-from ..terminal.output import counted
+from ..session import Session
+from ..terminal.output import Output, counted
 from ..terminal.render import number
 
 # What was taken for related, by `proxy_source`.
 _RELATED = {
     "temporal": ", where memories stored within minutes of each other counted as related",
-    "nn_fallback": ", where each memory and the one most like it counted as related, since too few were stored within minutes of each other",
+    "nn_fallback": (
+        ", where each memory and the one most like it counted as related, since too few were stored within minutes of "
+        "each other"
+    ),
 }
 
 
@@ -50,7 +56,16 @@ _RELATED = {
     ),
     common=(*WRITES, *AGENT),
 )
-def calibrate(session, method, sample_size, percentile, z_factor, all_agents, dry_run, rollback):
+def calibrate(
+    session: Session,
+    method: str | None,
+    sample_size: int | None,
+    percentile: float | None,
+    z_factor: float | None,
+    all_agents: bool,
+    dry_run: bool,
+    rollback: bool,
+) -> int:
     """Measure the similarities in a store and set the agent's thresholds from them.
 
     Prints threshold and gates before and after, what was sampled, and how many canaries and recent recalls answer
@@ -63,20 +78,15 @@ def calibrate(session, method, sample_size, percentile, z_factor, all_agents, dr
       cpersona calibrate --rollback
     """
     agent = session.whom(all_agents)
-    params = {"agent_id": agent} if agent else {}
-    given = {"method": method, "sample_size": sample_size, "percentile": percentile, "z_factor": z_factor}
-    given = {name: value for name, value in given.items() if value is not None}
+    params: dict[str, object] = {"agent_id": agent} if agent else {}
+    asked = {"method": method, "sample_size": sample_size, "percentile": percentile, "z_factor": z_factor}
+    given = {name: value for name, value in asked.items() if value is not None}
     for name, of in (("percentile", "percentile"), ("z_factor", "zscore")):
         if name in given and method != of:
             raise exits.Usage(f"calibrate: --{name.replace('_', '-')} goes with --method {of} alone")
-    if rollback:
-        if given:
-            raise exits.Usage(
-                f"calibrate: --rollback measures nothing; leave --{next(iter(given)).replace('_', '-')} out"
-            )
-        params["rollback"] = True
-    else:
-        params |= given
+    if rollback and given:
+        raise exits.Usage(f"calibrate: --rollback measures nothing; leave --{next(iter(given)).replace('_', '-')} out")
+    params |= {"rollback": True} if rollback else given
     if dry_run:
         params["dry_run"] = True
     answer = session.ask("calibrate_threshold", params, hint="" if rollback else None)
@@ -86,47 +96,57 @@ def calibrate(session, method, sample_size, percentile, z_factor, all_agents, dr
     return answer.status
 
 
-def _show_calibration(out, response, all_agents, dry_run):
+def _show_calibration(out: Output, response: dict, all_agents: bool, dry_run: bool) -> None:
     """Print before and after, one record each, and say the rest on stderr."""
     out.record(("threshold", _before_after(response.get("old_threshold"), response.get("new_threshold"))))
     gates, old = response.get("gates") or {}, response.get("old_gates") or {}
-    for signal in [*gates, *(signal for signal in old if signal not in gates)]:
+    for signal in dict.fromkeys((*gates, *old)):
         out.record((f"gate {signal}", _before_after(old.get(signal), gates.get(signal))))
     canaries, recent = response.get("canaries") or {}, response.get("recent_recalls") or {}
     if canaries.get("total"):
-        out.record(
-            ("canaries", f"{canaries.get('changed')} of {canaries['total']} changed, {canaries.get('lost')} lost")
-        )
+        changed = f"{canaries.get('changed')} of {canaries['total']} changed"
+        out.record(("canaries", f"{changed}, {canaries.get('lost')} lost"))
     if recent.get("total"):
         out.record(("recent recalls", f"{recent.get('changed')} of {recent['total']} changed"))
+    _warn(out, response, dry_run)
+    out.note("; ".join(_said(response, bool(gates or all_agents), dry_run)))
+
+
+def _warn(out: Output, response: dict, dry_run: bool) -> None:
+    """Say which questions nothing is known of, and which canaries this calibration loses."""
     if unasked := response.get("not_embedded"):
         out.warn(
-            f"cpersona: {unasked} of the questions could not be embedded, and nothing is said of them; `cpersona daemon status` shows how the embedder is"
+            f"cpersona: {unasked} of the questions could not be embedded, and nothing is said of them; "
+            "`cpersona daemon status` shows how the embedder is"
         )
-    for canary in canaries.get("newly_lost", ()):
+    undone = "" if dry_run else ", `cpersona calibrate --rollback` undoes this"
+    for canary in (response.get("canaries") or {}).get("newly_lost", ()):
         out.warn(
-            f"cpersona: canary {canary.get('id')} loses {canary.get('ref')}; `cpersona canary list` shows its question"
-            + ("" if dry_run else ", `cpersona calibrate --rollback` undoes this")
+            f"cpersona: canary {canary.get('id')} loses {canary.get('ref')}; "
+            f"`cpersona canary list` shows its question{undone}"
         )
+
+
+def _said(response: dict, gated: bool, dry_run: bool) -> list[str]:
+    """Return what was done, in half sentences; ``gated``: gates were measured, or none belong to what was asked."""
     if "rolled_back" in response:
-        said = [
-            "returned to the calibration before"
-            if response["rolled_back"]
-            else "this is the calibration before; --rollback alone returns to it"
-        ]
-    else:
-        said = [
-            f"measured on {counted(response.get('sampled_embeddings'), 'memories')} ({response.get('scope')}, {response.get('method')}"
-            ")" + _RELATED.get(response.get("proxy_source"), "")
-        ]
-        if not gates and not all_agents:
-            said.append("no gate could be measured; the built-in minimum stays")
-        if dry_run:
-            said.append("a dry run: nothing was kept")
-    out.note("; ".join(said))
+        if response["rolled_back"]:
+            return ["returned to the calibration before"]
+        return ["this is the calibration before; --rollback alone returns to it"]
+    said = [
+        (
+            f"measured on {counted(response.get('sampled_embeddings'), 'memories')} "
+            f"({response.get('scope')}, {response.get('method')}){_RELATED.get(response.get('proxy_source', ''), '')}"
+        )
+    ]
+    if not gated:
+        said.append("no gate could be measured; the built-in minimum stays")
+    if dry_run:
+        said.append("a dry run: nothing was kept")
+    return said
 
 
-def _before_after(old, new):
+def _before_after(old: float | None, new: float | None) -> str:
     return f"{number(old) or '-'} -> {number(new) or '-'}"
 
 

@@ -3,9 +3,17 @@
 Contract: interface.md, "Where things live"; issue "Every contract", Settings.
 """
 
+from __future__ import annotations
+
 from .. import exits
 from ..declare.spec import PLAIN, argument, command
+from ..session import Session
 from ..terminal import render
+from ..terminal.output import Output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cpersona_daemon.shared.settings import Setting, Settings
 
 
 @command(
@@ -20,7 +28,7 @@ from ..terminal import render
     ),
     common=PLAIN,
 )
-def show(session, names):
+def show(session: Session, names: list[str]) -> None:
     """Show every setting, its value and where it came from: option, environment, config file or default.
 
     A running daemon keeps the values it was started with; `cpersona daemon restart` applies new ones.
@@ -37,40 +45,37 @@ def show(session, names):
     for name in wanted:
         if name not in table.BY_NAME:
             raise exits.Usage(f"there is no setting {name!r}; `cpersona config show` lists them")
-    current = session.settings
-    rows = []
-    for setting in table.TABLE:
-        if wanted and setting.name not in wanted:
-            continue
-        rows.append(
-            {
-                "name": setting.name,
-                "value": setting.shown(getattr(current, setting.name)),
-                "origin": current.origin(setting.name),
-                "default": setting.default,
-                "range": setting.range_text,
-                "meaning": setting.meaning,
-                "variable": setting.variable,
-            }
-        )
-    if session.out.as_json:
-        session.out.json({"settings": rows, "warnings": list(current.warnings), "conflicts": current.conflicts()})
-    elif session.out.draws:
+    current, out = session.settings, session.out
+    rows = [_row(current, setting) for setting in table.TABLE if not wanted or setting.name in wanted]
+    if out.as_json:
+        out.json({"settings": rows, "warnings": list(current.warnings), "conflicts": current.conflicts()})
+    elif out.draws:
         for row in rows:
-            session.out.wrapped(f"{row['name']} = {_text(row['value']) or '(empty)'}  ({row['origin']})")
-            session.out.wrapped(
-                f"    {row['meaning']}; {row['range']}"
-                + ("" if row["origin"] == "default" else f", default {_text(row['default']) or 'empty'}"),
-                "    ",
-            )
+            _draw(out, row)
     else:
-        render.table(
-            session.out,
-            ("setting", "value", "origin", "meaning"),
-            [[r["name"], _text(r["value"]), r["origin"], r["meaning"]] for r in rows],
-        )
+        lines = [[row["name"], _text(row["value"]), row["origin"], row["meaning"]] for row in rows]
+        render.table(out, ("setting", "value", "origin", "meaning"), lines)
     for conflict in current.conflicts():
-        session.out.warn(f"cpersona: {conflict}; the daemon refuses to start with this")
+        out.warn(f"cpersona: {conflict}; the daemon refuses to start with this")
+
+
+def _row(current: Settings, setting: Setting) -> dict:
+    """Return what is shown of one setting."""
+    return {
+        "name": setting.name,
+        "value": setting.shown(getattr(current, setting.name)),
+        "origin": current.origin(setting.name),
+        "default": setting.default,
+        "range": setting.range_text,
+        "meaning": setting.meaning,
+        "variable": setting.variable,
+    }
+
+
+def _draw(out: Output, row: dict) -> None:
+    default = "" if row["origin"] == "default" else f", default {_text(row['default']) or 'empty'}"
+    out.wrapped(f"{row['name']} = {_text(row['value']) or '(empty)'}  ({row['origin']})")
+    out.wrapped(f"    {row['meaning']}; {row['range']}{default}", "    ")
 
 
 @command(
@@ -84,7 +89,7 @@ def show(session, names):
     ),
     common=PLAIN,
 )
-def path(session, which):
+def path(session: Session, which: str | None) -> None:
     """Print where something lives: the config file, or the database and what belongs to it.
 
     Example:
@@ -110,16 +115,12 @@ def path(session, which):
         session.out.line(known[which or "config"])
 
 
-def _text(value):
-    return (
-        ""
-        if value is None
-        else str(value).lower()
-        if isinstance(value, bool)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "" if value is None else str(value)
 
 
 COMMANDS = (show, path)

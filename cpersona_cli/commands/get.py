@@ -3,6 +3,8 @@
 Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
 """
 
+from __future__ import annotations
+
 from cpersona_daemon.shared import fields
 
 from .. import exits
@@ -11,6 +13,13 @@ from ..terminal import cuts, reading, render
 from ..terminal.output import one_line, to_json, without_controls
 from ..terminal.shaping import Shape, shape_options
 from ._rows import REFS, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..session import Answer, Session
+    from ..terminal.output import Output
 
 _FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "length", "truncated")
 
@@ -22,7 +31,7 @@ _FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "le
     *shape_options(_FIELDS),
     common=AGENT,
 )
-def get(session, refs, raw, **shape):
+def get(session: Session, refs: list[str], raw: bool, **shaped: Any) -> int:
     """Show whole rows by their refs.
 
     Off a terminal one row a line: ref, time, id, text with line breaks as \\n. A ref that names no row of
@@ -33,40 +42,47 @@ def get(session, refs, raw, **shape):
       cpersona get mem:12 --raw > note.txt
       cpersona get mem:12 mem:13 --format '{ref} of {timestamp}: {content}'
     """
-    shape = Shape(_FIELDS, session.out.as_json, **shape)
+    shape = Shape(_FIELDS, session.out.as_json, **shaped)
     if raw and (shape.chosen or session.out.as_json):
         raise exits.Usage("--raw prints the texts alone; leave --fields, --format and --json out")
-    asked = ["{}:{}".format(*reading.ref(text)) for text in refs]
-    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": asked[: fields.MAX_REFS]})
-    for at in range(fields.MAX_REFS, len(asked), fields.MAX_REFS):
-        more = session.ask(
-            "get_contents", {"agent_id": session.agent, "refs": asked[at : at + fields.MAX_REFS]}
-        ).response
-        for key in ("items", "missing", "count"):
-            answer.response[key] += more[key]
+    answer = _fetched(session, ["{}:{}".format(*reading.ref(text)) for text in refs])
     out, missing = session.out, answer.response.get("missing", [])
     items = shape.within(out, answer.response, "items")
     if not session.show(answer):
-        if raw:
-            for item in items:
-                out.write(item["content"] + ("\0" if shape.null else "\n"))
-        elif out.draws and not shape.chosen and not shape.null:
-            for item in items:
-                _draw(out, item)
-        else:
-            shape.print(out, items, field, ("ref", "timestamp", "id", "content"), whole=True)
+        _print(out, items, shape, raw)
     for item in items:
         if item.get("cut"):
             out.note(f"{item['ref']} is the beginning of a longer text: {cuts.kept(item['cut'])}")
     if missing:
-        out.warn(
-            f"cpersona get: no such row of agent {session.agent!r}: {', '.join(map(str, missing))}; `cpersona list` shows what there is"
-        )
+        named = ", ".join(map(str, missing))
+        out.warn(f"cpersona get: no such row of agent {session.agent!r}: {named}; `cpersona list` shows what there is")
         return fields.EXIT_FAILED
     return answer.status
 
 
-def _draw(out, item):
+def _fetched(session: Session, refs: list[str]) -> Answer:
+    """Return one answer for any number of refs, in requests of as many as one may name."""
+    first, *others = (refs[at : at + fields.MAX_REFS] for at in range(0, len(refs), fields.MAX_REFS))
+    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": first})
+    for some in others:
+        more = session.ask("get_contents", {"agent_id": session.agent, "refs": some}).response
+        for key in ("items", "missing", "count"):
+            answer.response[key] += more[key]
+    return answer
+
+
+def _print(out: Output, items: list[dict], shape: Shape, raw: bool) -> None:
+    if raw:
+        for item in items:
+            out.write(item["content"] + ("\0" if shape.null else "\n"))
+    elif out.draws and not shape.chosen and not shape.null:
+        for item in items:
+            _draw(out, item)
+    else:
+        shape.print(out, items, field, ("ref", "timestamp", "id", "content"), whole=True)
+
+
+def _draw(out: Output, item: dict) -> None:
     """Print one row on a terminal: what it is on one line, then its text."""
     from rich.text import Text
 

@@ -104,3 +104,8 @@ def declared(name: str) -> "tuple[Command, ...]":
     """Return the declarations of one entry in the order of its module: a single command, or those of its group."""
     # Not importlib, which would be one more module to load.
     return __import__(f"cpersona_cli.commands.{module(name)}", fromlist=("COMMANDS",)).COMMANDS
+
+
+def tree():
+    """Return every declared command, in the order of the catalogue."""
+    return [command for name in ENTRIES for command in declared(name)]

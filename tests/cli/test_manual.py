@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cpersona_cli.commands import help as topics
-from cpersona_cli.declare import catalogue, manual
+from cpersona_cli.declare import catalogue, completions, manual
 from cpersona_daemon import main as daemon
 from cpersona_daemon.shared import settings
 from cpersona_daemon.shared.paths import Places
@@ -28,7 +28,7 @@ def test_the_manual_pages_are_what_the_command_tree_and_the_settings_table_say()
 
 
 def test_the_completion_scripts_are_what_the_command_tree_says():
-    assert on_disk("completions") == manual.completions(), "run `python -m cpersona_cli.manual`"
+    assert on_disk("completions") == completions.completions(), "run `python -m cpersona_cli.manual`"
 
 
 def test_every_command_has_a_page_and_every_setting_an_entry():
@@ -70,7 +70,7 @@ def test_pages_and_completions_are_installed_where_man_and_the_shells_look():
     assert [place for place in places if not any(path.endswith("/" + place) for path in installed)] == []
 
 
-@pytest.mark.parametrize("command", manual.tree(), ids=lambda c: " ".join(c.path))
+@pytest.mark.parametrize("command", catalogue.tree(), ids=lambda c: " ".join(c.path))
 def test_every_command_has_help_with_an_example(command):
     assert "Example:" in command.help and "cpersona " + " ".join(command.path) in command.help
 
