@@ -10,7 +10,7 @@ import pytest
 from house_kit import memory
 
 from cpersona_daemon.calibration.file import scoring_version
-from cpersona_daemon.health import checks
+from cpersona_daemon.health import files
 from cpersona_daemon.health.checks import CHECKS
 
 EMBEDDER = {"CPERSONA_EMBEDDING_MODE": "http", "CPERSONA_EMBEDDING_URL": "http://127.0.0.1:9/embed"}
@@ -226,7 +226,7 @@ def test_associations_of_rows_that_are_gone_are_found_and_removed(house):
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc to name the reader")
 def test_a_reader_that_keeps_the_log_growing_is_named_with_its_size(house, monkeypatch):
-    monkeypatch.setattr(checks, "WAL_BYTES", 700_000)
+    monkeypatch.setattr(files, "WAL_BYTES", 700_000)
     load(house, memory("walnut"))
     assert found(house, "wal") == ("healthy", [])
     reader = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN'); c.execute('SELECT count(*) FROM memories').fetchone(); print(flush=True); input()"

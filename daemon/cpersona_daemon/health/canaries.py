@@ -1,7 +1,7 @@
 """Running saved questions: does the row that must come back still come back, and what does a calibration change?
 
-Questions go through the live pipeline a few at a time and count as no recall. A row that is gone is told apart from one that
-recall no longer finds; both are losses.
+Questions go through the live pipeline a few at a time and count as no recall. A row that is gone is told apart from one
+that recall no longer finds; both are losses.
 
 Contract: canary.run, calibration.rollback.
 """
@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from .. import __version__
 from ..calibration.file import Measured, scoring_version
@@ -51,10 +52,11 @@ async def run(ctx: Context, settings: Settings, agent_id: str = "") -> list[tupl
     failures = [result.failure for result in results if result.failure is not None]
     if failures:
         raise EmbeddingFailure(
-            f"{len(failures)} of {len(saved)} saved questions could not be embedded, so nothing is known of their rows: {failures[0]}"
+            f"{len(failures)} of {len(saved)} saved questions could not be embedded,"
+            f" so nothing is known of their rows: {failures[0]}"
         )
     answers = [_refs(result) for result in results]
-    outcomes = []
+    outcomes: list[tuple[Canary, str, int | None]] = []
     for canary, refs in zip(saved, answers, strict=True):
         if canary.ref in refs:
             outcomes.append((canary, FOUND, refs.index(canary.ref) + 1))
@@ -85,7 +87,7 @@ def _refs(result: Result) -> list[str]:
 
 
 def comparison(ctx: Context, settings: Settings, agent_id: str) -> Callable[[Measured, Measured], Awaitable[dict]]:
-    """Return what `calibrate` asks before it keeps anything: the saved and the recent questions under both calibrations."""
+    """Return what `calibrate` asks before it keeps anything: saved and recent questions under both calibrations."""
 
     async def compare(before: Measured, after: Measured) -> dict:
         saved = await ctx.db.read(rows.listed, agent_id)
@@ -96,21 +98,10 @@ def comparison(ctx: Context, settings: Settings, agent_id: str) -> Callable[[Mea
         told = [
             None if was.failure or now.failure else (_refs(was), _refs(now)) for was, now in zip(old, new, strict=True)
         ]
-        held = [
-            (canary, canary.ref in pair[0], canary.ref in pair[1])
-            for canary, pair in zip(saved, told, strict=False)
-            if pair is not None
-        ]
-        recent = [pair for pair in told[len(saved) :] if pair is not None]
-        answer = {
+        answer: dict[str, Any] = {
             "old_gates": gates_in_force(replace(ctx, calibration=before), settings, agent_id),
-            "canaries": {
-                "total": len(held),
-                "changed": sum(was != now for _, was, now in held),
-                "lost": sum(not now for *_, now in held),
-                "newly_lost": [{"id": canary.id, "ref": canary.ref} for canary, was, now in held if was and not now],
-            },
-            "recent_recalls": {"total": len(recent), "changed": sum(was != now for was, now in recent)},
+            "canaries": _fared(saved, told[: len(saved)]),
+            "recent_recalls": _moved(told[len(saved) :]),
         }
         if None in told:
             answer["not_embedded"] = told.count(None)
@@ -119,11 +110,37 @@ def comparison(ctx: Context, settings: Settings, agent_id: str) -> Callable[[Mea
     return compare
 
 
+Told = tuple[list[str], list[str]] | None  # the refs of one question's rows under either calibration
+
+
+def _fared(saved: Sequence[Canary], told: Sequence[Told]) -> dict[str, Any]:
+    """Return what became of the canaries' rows: how many are found in one answer and not in the other."""
+    held = [
+        (canary, canary.ref in pair[0], canary.ref in pair[1])
+        for canary, pair in zip(saved, told, strict=True)
+        if pair is not None
+    ]
+    return {
+        "total": len(held),
+        "changed": sum(was != now for _, was, now in held),
+        "lost": sum(not now for *_, now in held),
+        "newly_lost": [{"id": canary.id, "ref": canary.ref} for canary, was, now in held if was and not now],
+    }
+
+
+def _moved(told: Sequence[Told]) -> dict[str, int]:
+    pairs = [pair for pair in told if pair is not None]
+    return {"total": len(pairs), "changed": sum(was != now for was, now in pairs)}
+
+
 # -- by itself
 
 
 async def run_after(ctx: Context, what: str, agent_id: str = "") -> None:
-    """Run the canaries of an agent ('' = all) after something that may have moved them; for the background. Raises only CancelledError."""
+    """Run the canaries of an agent ('' = all) after something that may have moved them; for the background.
+
+    Raises only CancelledError.
+    """
     try:
         if not await ctx.db.read(rows.listed, agent_id):
             return

@@ -1,4 +1,4 @@
-"""What check_health can mend by itself, by the name of the check, and the rebuilding of every index.
+"""What check_health can mend by itself: a function for the check of the same name, told what it did.
 
 Postings are written in short transactions with other writers between them; recall goes on meanwhile.
 
@@ -10,60 +10,61 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from typing import Any
+from functools import partial
 
 from ..calibration.run import recalibrate_if_stale
 from ..context import Context
 from ..model.kinds import MEMORY
 from ..storage import backlog, health, memories
 from ..storage.transaction import Transaction
-from .checks import KINDS, damaged, echoed, misread, open_to_others
+from .files import open_to_others
+from .indexes import damaged
+from .rows import echoed, misread
+from .view import KINDS
 
 CHUNK = 500  # rows whose postings one transaction writes: well below half a second
-LOAD_WAIT_SECONDS = 30.0
 
-Progress = Callable[[dict], None]
 Repair = Callable[[Context, str], Awaitable[list[str]]]  # the agent whose rows it keeps to, '' for all
 
 
-async def _schema(ctx: Context, agent_id: str) -> list[str]:
+async def schema(ctx: Context, agent_id: str) -> list[str]:
     count = await ctx.db.write(health.delete_ownerless)
     return [f"{count} rows without an owner removed"] if count else []
 
 
-async def _lexical_index(ctx: Context, agent_id: str) -> list[str]:
+async def lexical_index(ctx: Context, agent_id: str) -> list[str]:
     done = []
     for kind, name in KINDS:
         if await ctx.db.read(health.postings_damage, kind) is not None:
-            await ctx.db.write(lambda tx, kind=kind: health.clear_postings(tx, kind))
+            await ctx.db.write(partial(health.clear_postings, kind=kind))
         surplus = await ctx.db.read(health.postings_without_row, kind)
-        for part in _chunks(surplus):
-            await ctx.db.write(lambda tx, kind=kind, part=part: health.drop_postings(tx, kind, part))
+        for part in chunks(surplus):
+            await ctx.db.write(partial(health.drop_postings, kind=kind, ids=part))
         missing = await ctx.db.read(health.rows_without_postings, kind)
-        for part in _chunks(missing):
-            await ctx.db.write(lambda tx, kind=kind, part=part: health.put_postings(tx, kind, part))
+        for part in chunks(missing):
+            await ctx.db.write(partial(health.put_postings, kind=kind, ids=part))
         if missing or surplus:
             done.append(f"the word index of the {name}: {len(missing)} rows added, {len(surplus)} removed")
     return done
 
 
-async def _vector_index(ctx: Context, agent_id: str) -> list[str]:
+async def vector_index(ctx: Context, agent_id: str) -> list[str]:
     await asyncio.to_thread(ctx.vectors.rebuild)
     return ["the vector indexes were rebuilt"]
 
 
-async def _missing_vectors(ctx: Context, agent_id: str) -> list[str]:
+async def missing_vectors(ctx: Context, agent_id: str) -> list[str]:
     count = await ctx.db.write(lambda tx: sum(health.enqueue_missing(tx, kind, agent_id) for kind, _ in KINDS))
     ctx.backlog.wake()
     return [f"{count} rows were listed for embedding"] if count else []
 
 
-async def _foreign_vectors(ctx: Context, agent_id: str) -> list[str]:
-    count = await _enqueue_foreign(ctx, agent_id)
+async def foreign_vectors(ctx: Context, agent_id: str) -> list[str]:
+    count = await enqueue_foreign(ctx, agent_id)
     return [f"{count} rows with a vector of another model were listed for embedding"] if count else []
 
 
-async def _enqueue_foreign(ctx: Context, agent_id: str = "") -> int:
+async def enqueue_foreign(ctx: Context, agent_id: str = "") -> int:
     model, dimension = ctx.embedding.model
     if dimension is None:
         return 0
@@ -74,7 +75,7 @@ async def _enqueue_foreign(ctx: Context, agent_id: str = "") -> int:
     return count
 
 
-async def _damaged_vectors(ctx: Context, agent_id: str) -> list[str]:
+async def damaged_vectors(ctx: Context, agent_id: str) -> list[str]:
     embeds, removed = ctx.embedding.enabled, 0
     for kind, _ in KINDS:
         found = await ctx.db.read(damaged, kind, True, agent_id)
@@ -92,7 +93,7 @@ async def _damaged_vectors(ctx: Context, agent_id: str) -> list[str]:
     return [f"{removed} vectors that were none were removed"] if removed else []
 
 
-async def _permissions(ctx: Context, agent_id: str) -> list[str]:
+async def permissions(ctx: Context, agent_id: str) -> list[str]:
     done = []
     for path, _ in open_to_others(ctx):
         os.chmod(path, 0o600)
@@ -100,7 +101,7 @@ async def _permissions(ctx: Context, agent_id: str) -> list[str]:
     return done
 
 
-async def _contamination(ctx: Context, agent_id: str) -> list[str]:
+async def contamination(ctx: Context, agent_id: str) -> list[str]:
     embeds, cleaned = ctx.embedding.enabled, 0
     found = [(row_id, text) for row_id, locked, text in await ctx.db.read(echoed, agent_id) if not locked]
 
@@ -123,12 +124,12 @@ async def _contamination(ctx: Context, agent_id: str) -> list[str]:
         return done
 
     for at in range(0, len(found), CHUNK):
-        cleaned += await ctx.db.write(lambda tx, part=found[at : at + CHUNK]: job(tx, part))
+        cleaned += await ctx.db.write(partial(job, part=found[at : at + CHUNK]))
     ctx.backlog.wake()
     return [f"{cleaned} memories were freed of the mark of a recalled memory"] if cleaned else []
 
 
-async def _timestamps(ctx: Context, agent_id: str) -> list[str]:
+async def timestamps(ctx: Context, agent_id: str) -> list[str]:
     wrong = await ctx.db.read(misread, agent_id)
 
     def job(tx: Transaction) -> None:
@@ -140,69 +141,16 @@ async def _timestamps(ctx: Context, agent_id: str) -> list[str]:
     return [f"{len(wrong)} memories were filed under the instant that their timestamp names"] if wrong else []
 
 
-async def _calibration(ctx: Context, agent_id: str) -> list[str]:
+async def calibration(ctx: Context, agent_id: str) -> list[str]:
     before = ctx.calibration.current
     await recalibrate_if_stale(ctx)
     return ["the thresholds were measured again"] if ctx.calibration.current is not before else []
 
 
-async def _associations(ctx: Context, agent_id: str) -> list[str]:
+async def associations(ctx: Context, agent_id: str) -> list[str]:
     count = await ctx.db.write(lambda tx: health.delete_dangling(tx, agent_id))
     return [f"{count} mentions and relations of what is gone were removed"] if count else []
 
 
-REPAIRS: dict[str, Repair] = {
-    "schema": _schema,
-    "lexical_index": _lexical_index,
-    "vector_index": _vector_index,
-    "missing_vectors": _missing_vectors,
-    "foreign_vectors": _foreign_vectors,
-    "damaged_vectors": _damaged_vectors,
-    "permissions": _permissions,
-    "contamination": _contamination,
-    "timestamps": _timestamps,
-    "calibration": _calibration,
-    "associations": _associations,
-}
-
-
-async def reindex(ctx: Context, progress: Progress | None = None) -> dict:
-    """Write all postings anew, rebuild the vector indexes, and list for embedding what has no vector of the present model.
-
-    Answers `{ok, memories, episodes, vectors: {memories, episodes}, listed_for_embedding, waiting_for_embedding}`.
-    ``progress`` is called with `{done, total}` in rows.
-    """
-    counts = {kind: await ctx.db.read(health.count_rows, kind) for kind, _ in KINDS}
-    total, done = sum(counts.values()), 0
-    answer: dict[str, Any] = {"ok": True}
-    for kind, name in KINDS:
-        if await ctx.db.read(health.postings_damage, kind) is not None:
-            await ctx.db.write(lambda tx, kind=kind: health.clear_postings(tx, kind))
-        answer[name], after = 0, 0
-        while ids := await ctx.db.read(health.ids_after, kind, after, CHUNK):
-            answer[name] += await ctx.db.write(lambda tx, kind=kind, ids=ids: health.put_postings(tx, kind, ids))
-            after, done = ids[-1], done + len(ids)
-            if progress is not None:
-                progress({"done": min(done, total), "total": total})
-        for part in _chunks(await ctx.db.read(health.postings_without_row, kind)):
-            await ctx.db.write(lambda tx, kind=kind, part=part: health.drop_postings(tx, kind, part))
-        more = await ctx.db.write(lambda tx, kind=kind: health.merge_postings(tx, kind, True))
-        while more:
-            more = await ctx.db.write(lambda tx, kind=kind: health.merge_postings(tx, kind, False))
-    await asyncio.to_thread(ctx.vectors.rebuild)
-    answer["vectors"] = {name: await ctx.db.read(health.usable_vectors, kind) for kind, name in KINDS}
-    answer["listed_for_embedding"] = 0
-    if ctx.embedding.enabled:
-        # Where it does not answer, what is missing is listed all the same, and the backlog goes on when it is back.
-        await ctx.embedding.learn(LOAD_WAIT_SECONDS)
-        answer["listed_for_embedding"] = await ctx.db.write(
-            lambda tx: sum(health.enqueue_missing(tx, kind) for kind, _ in KINDS)
-        )
-        answer["listed_for_embedding"] += await _enqueue_foreign(ctx)
-        ctx.backlog.wake()
-    answer["waiting_for_embedding"] = await ctx.db.read(backlog.count)
-    return answer
-
-
-def _chunks(ids: list[int]) -> list[list[int]]:
+def chunks(ids: list[int]) -> list[list[int]]:
     return [ids[at : at + CHUNK] for at in range(0, len(ids), CHUNK)]

@@ -14,8 +14,9 @@ from ..context import Context
 from ..errors import CorruptDatabase, CPersonaError, PermissionDenied, Refused, translate
 from ..storage import memories
 from . import canaries
-from .checks import CHECKS, CRITICAL, OF_AN_AGENT, SEVERITIES, WARN, Issue, View
-from .repairs import REPAIRS
+from .checks import CHECKS
+from .repairs import Repair
+from .view import CRITICAL, SEVERITIES, WARN, Issue, View
 
 log = logging.getLogger("cpersona.health")
 
@@ -26,11 +27,11 @@ def chosen(names: Sequence[str] | None, whole: bool) -> list[str]:
     Raises Refused for an unknown one, PermissionDenied for one of the whole store without ``whole``.
     """
     if not names:
-        return [name for name in CHECKS if whole or name in OF_AN_AGENT]
+        return [name for name in CHECKS if whole or CHECKS[name].of_agent]
     for name in names:
         if name not in CHECKS:
             raise Refused(f"there is no check {name!r}; there are {', '.join(CHECKS)}")
-        if not whole and name not in OF_AN_AGENT:
+        if not whole and not CHECKS[name].of_agent:
             raise PermissionDenied(
                 f"the check {name} looks at the whole store, which takes a grant for every agent (*)"
             )
@@ -47,34 +48,43 @@ async def check_health(
 ) -> dict:
     """Run the named checks and return check_health's answer.
 
-    ``whole``: whether who asks may look at the whole store and mend it. ``fixable`` marks what a repair is known for. With
-    ``fix`` what can be repaired is, of rows those of the agent asked about ('' = all); ``issues`` is then what is left,
-    ``fixed`` says what was done.
+    ``whole``: whether who asks may look at the whole store and mend it. ``fixable`` marks what a repair is known for.
+    With ``fix`` what can be repaired is, of rows those of the agent asked about ('' = all); ``issues`` is then what is
+    left, ``fixed`` says what was done.
     """
     run = chosen(names, whole)
     if "canaries" in run:
         await _run_canaries(ctx, agent_id)
     total, issues = await _looked(ctx, agent_id, run, deep)
-    fixed: list[str] = []
-    if fix:
-        for name in dict.fromkeys(issue["check"] for issue in issues if issue["severity"] in (CRITICAL, WARN)):
-            if name in REPAIRS:
-                fixed += [f"{name}: {what}" for what in await REPAIRS[name](ctx, agent_id)]
-        if fixed:
-            total, issues = await _looked(ctx, agent_id, run, deep)
+    fixed = await _mended(ctx, agent_id, issues) if fix else []
+    if fixed:
+        total, issues = await _looked(ctx, agent_id, run, deep)
     for issue in issues:
-        if issue["severity"] in (CRITICAL, WARN) and issue["check"] in REPAIRS:
+        if _repair(issue) is not None:
             issue["fixable"] = True
     summary = {severity: sum(issue["severity"] == severity for issue in issues) for severity in SEVERITIES}
-    status = "unhealthy" if summary[CRITICAL] else "degraded" if summary[WARN] else "healthy"
     return {
-        "status": status,
+        "status": "unhealthy" if summary[CRITICAL] else "degraded" if summary[WARN] else "healthy",
         "total_memories": total,
         "issues": issues,
         "severity_summary": summary,
         "checks_run": run,
         "fixed": fixed,
     }
+
+
+def _repair(issue: Issue) -> Repair | None:
+    """Return what mends an issue; what is only worth knowing needs no mending."""
+    return CHECKS[issue["check"]].repair if issue["severity"] in (CRITICAL, WARN) else None
+
+
+async def _mended(ctx: Context, agent_id: str, issues: list[Issue]) -> list[str]:
+    """Run every repair that an issue asks for, each once, and return what they did."""
+    fixed: list[str] = []
+    due = {issue["check"]: repair for issue in issues if (repair := _repair(issue)) is not None}
+    for name, repair in due.items():
+        fixed += [f"{name}: {what}" for what in await repair(ctx, agent_id)]
+    return fixed
 
 
 async def _run_canaries(ctx: Context, agent_id: str) -> None:
@@ -101,7 +111,7 @@ def _look(
     view, issues = View(conn, ctx, agent_id, deep), []
     for name in names:
         try:
-            issues += [{"check": name, **issue} for issue in CHECKS[name](view)]
+            issues += [{"check": name, **issue} for issue in CHECKS[name].look(view)]
         except apsw.CorruptError as error:  # a check that stumbles over damage has found it
             issues.append(_damaged(name, error))
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from ...health.canaries import run_after
-from ...health.repairs import reindex as rebuild
+from ...health.reindex import reindex as rebuild
 from ...health.verdict import check_health as verdict
 from ...shared.methods import WRITE
 from ..registry import Call, Handler

@@ -1,0 +1,76 @@
+"""Checks of what recall relies on besides the rows: the embedder, the calibration, the saved questions.
+
+Contract: health.checks.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..calibration.file import scoring_version
+from ..embedding.service import FAULT_AFTER
+from ..storage import backlog
+from ..storage import canaries as saved
+from .view import INFO, MOST_MESSAGES, WARN, Issue, View, issue
+
+OLD_DAYS = 180
+
+
+def embedder(view: View) -> list[Issue]:
+    """The embedder, if there is one, works."""
+    status = view.ctx.embedding.status()
+    if status["state"] == "failed":
+        return [issue(WARN, f"the embedder cannot be used, recall is lexical only: {status['problem']}")]
+    if status["consecutive_failures"] >= FAULT_AFTER:
+        return [issue(WARN, f"the last {status['consecutive_failures']} query embeddings failed: {status['problem']}")]
+    waiting = backlog.count(view.conn, 1) if status["mode"] == "none" else 0
+    return (
+        [issue(INFO, "rows are listed for embedding, and there is no embedder (CPERSONA_EMBEDDING_MODE=none)")]
+        if waiting
+        else []
+    )
+
+
+def calibration(view: View) -> list[Issue]:
+    """The calibration file can be read, and was measured with the present model and not too long ago."""
+    book, embedding = view.ctx.calibration, view.ctx.embedding
+    if book.problem:
+        return [issue(WARN, book.problem)]
+    if not embedding.enabled or not book.exists:
+        return []
+    if book.current.stale(*embedding.model, scoring_version(view.ctx.settings)):
+        return [
+            issue(
+                WARN,
+                "the thresholds were measured with another model or scoring and are not used;"
+                " `cpersona calibrate` measures them again",
+            )
+        ]
+    try:
+        days = (view.ctx.clock.now() - os.stat(book.path).st_mtime) / 86_400
+    except FileNotFoundError:
+        return [issue(WARN, "the calibration file was removed; `cpersona calibrate` writes it again")]
+    return (
+        [
+            issue(
+                INFO,
+                f"the last calibration is {days:.0f} days old; `cpersona calibrate` measures again",
+                days=round(days),
+            )
+        ]
+        if days > OLD_DAYS
+        else []
+    )
+
+
+def canaries(view: View) -> list[Issue]:
+    """Every saved question still finds its row. ``check_health`` runs them before it looks."""
+    lost = [c for c in saved.listed(view.conn, view.agent_id) if c.state in (saved.LOST, saved.GONE)]
+    why = {saved.LOST: "does not come back", saved.GONE: "is gone"}
+    out = [
+        issue(WARN, f"canary {c.id} is lost: {c.ref} {why[c.state]}", canary=c.id, ref=c.ref)
+        for c in lost[:MOST_MESSAGES]
+    ]
+    if len(lost) > MOST_MESSAGES:
+        out.append(issue(WARN, f"{len(lost) - MOST_MESSAGES} more canaries are lost", count=len(lost) - MOST_MESSAGES))
+    return out

@@ -1,0 +1,58 @@
+"""Rebuilding every index from the rows.
+
+Contract: health.repairs, embedding.identity.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..context import Context
+from ..storage import backlog, health
+from .repairs import CHUNK, chunks, enqueue_foreign
+from .view import KINDS
+
+LOAD_WAIT_SECONDS = 30.0
+
+Progress = Callable[[dict[str, Any]], None]
+
+
+async def reindex(ctx: Context, progress: Progress | None = None) -> dict:
+    """Write all postings anew, rebuild the vector indexes, and list for embedding what has no vector of today's model.
+
+    Answers `{ok, memories, episodes, vectors: {memories, episodes}, listed_for_embedding, waiting_for_embedding}`.
+    ``progress`` is called with `{done, total}` in rows.
+    """
+    counts = {kind: await ctx.db.read(health.count_rows, kind) for kind, _ in KINDS}
+    total, done = sum(counts.values()), 0
+    answer: dict[str, Any] = {"ok": True}
+    for kind, name in KINDS:
+        if await ctx.db.read(health.postings_damage, kind) is not None:
+            await ctx.db.write(partial(health.clear_postings, kind=kind))
+        answer[name], after = 0, 0
+        while ids := await ctx.db.read(health.ids_after, kind, after, CHUNK):
+            answer[name] += await ctx.db.write(partial(health.put_postings, kind=kind, ids=ids))
+            after, done = ids[-1], done + len(ids)
+            if progress is not None:
+                progress({"done": min(done, total), "total": total})
+        for part in chunks(await ctx.db.read(health.postings_without_row, kind)):
+            await ctx.db.write(partial(health.drop_postings, kind=kind, ids=part))
+        more = await ctx.db.write(partial(health.merge_postings, kind=kind, begin=True))
+        while more:
+            more = await ctx.db.write(partial(health.merge_postings, kind=kind, begin=False))
+    await asyncio.to_thread(ctx.vectors.rebuild)
+    answer["vectors"] = {name: await ctx.db.read(health.usable_vectors, kind) for kind, name in KINDS}
+    answer["listed_for_embedding"] = 0
+    if ctx.embedding.enabled:
+        # Where it does not answer, what is missing is listed all the same, and the backlog goes on when it is back.
+        await ctx.embedding.learn(LOAD_WAIT_SECONDS)
+        answer["listed_for_embedding"] = await ctx.db.write(
+            lambda tx: sum(health.enqueue_missing(tx, kind) for kind, _ in KINDS)
+        )
+        answer["listed_for_embedding"] += await enqueue_foreign(ctx)
+        ctx.backlog.wake()
+    answer["waiting_for_embedding"] = await ctx.db.read(backlog.count)
+    return answer

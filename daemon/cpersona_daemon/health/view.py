@@ -1,0 +1,39 @@
+"""What a check looks at, and what it answers with.
+
+An issue is `{check, severity, message, count?, …}`. Critical: data is damaged or cannot be trusted. Warn: something is
+found less well than it should be, or others could see it. Info: worth knowing, nothing is wrong.
+
+Contract: health.checks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from ..context import Context
+from ..model.kinds import EPISODE, MEMORY
+
+CRITICAL, WARN, INFO = "critical", "warn", "info"
+SEVERITIES = (CRITICAL, WARN, INFO)
+KINDS = ((MEMORY, "memories"), (EPISODE, "episodes"))  # with the word that an issue names them by
+MOST_MESSAGES = 20
+
+Issue = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a check looks at: one read snapshot, the daemon's parts, the rows of one agent ('' = all)."""
+
+    conn: apsw.Connection
+    ctx: Context
+    agent_id: str = ""
+    deep: bool = False
+
+
+def issue(severity: str, message: str, **more: Any) -> Issue:
+    """Return an issue; ``more`` are its fields for programs."""
+    return {"severity": severity, "message": message, **more}
