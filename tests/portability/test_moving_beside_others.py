@@ -14,7 +14,7 @@ from house_kit import House, memory
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.portability import sweep
-from cpersona_daemon.portability.merging import run as merge
+from cpersona_daemon.portability.merging import run
 from cpersona_daemon.storage import axes, hidden, memories, transfer
 from cpersona_daemon.vectors.backend import QueryVectors, Window
 
@@ -59,9 +59,9 @@ def lines(agent="src"):
 
 @pytest.fixture
 def small_steps(monkeypatch):
-    monkeypatch.setattr(merge, "TRANSACTION_SECONDS", 0.0)
-    monkeypatch.setattr(merge, "ROWS_TOGETHER", 2)
-    monkeypatch.setattr(merge, "READ_TOGETHER", 7)
+    monkeypatch.setattr(run, "TRANSACTION_SECONDS", 0.0)
+    monkeypatch.setattr(run, "ROWS_TOGETHER", 2)
+    monkeypatch.setattr(run, "READ_TOGETHER", 7)
     for name in ("FIRST_ROWS", "FEWEST_ROWS", "MOST_ROWS"):
         monkeypatch.setattr(sweep, name, 5)
     for name in ("FIRST_PAGES", "FEWEST_PAGES", "MOST_PAGES"):

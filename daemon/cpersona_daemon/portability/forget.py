@@ -10,7 +10,7 @@ import asyncio
 import numpy as np
 
 from ..context import Context
-from ..errors import CPersonaError, Refused, StorageFailure
+from ..errors import Refused
 from ..model.changes import Hidden
 from ..model.kinds import EPISODE, MEMORY
 from ..storage import canaries, hidden, history, transfer
@@ -18,7 +18,7 @@ from ..storage.idempotency import Key
 from ..storage.transaction import Transaction
 from .counted import associations
 from .progress import Progress
-from .sweep import leftovers, sweep
+from .sweep import finish
 
 
 async def forget_agent(ctx: Context, agent_id: str, key: Key | None = None, progress: Progress | None = None) -> dict:
@@ -32,15 +32,12 @@ async def forget_agent(ctx: Context, agent_id: str, key: Key | None = None, prog
         answer = await ctx.db.write(lambda tx: _hide(tx, agent_id), key)
         await asyncio.to_thread(ctx.calibration.forget, agent_id)
         ctx.recent.forget(agent_id)
-        try:
-            await sweep(ctx, progress, answer["deleted_memories"] + answer["deleted_episodes"])
-        except asyncio.CancelledError:
-            ctx.in_background(leftovers(ctx))
-            raise
-        except CPersonaError as error:
-            raise StorageFailure(
-                f"nobody sees anything of {agent_id!r} any more, but not all of it could be deleted ({error}); the next start goes on"
-            ) from error
+        await finish(
+            ctx,
+            progress,
+            answer["deleted_memories"] + answer["deleted_episodes"],
+            f"nobody sees anything of {agent_id!r} any more, but not all of it could be deleted",
+        )
     return answer
 
 

@@ -6,6 +6,7 @@ deletion finished.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import apsw
 import numpy as np
 
 from ..context import Context
-from ..errors import CPersonaError
+from ..errors import CPersonaError, StorageFailure
 from ..model.changes import Hidden
 from ..model.kinds import EPISODE, MEMORY
 from ..storage import copying, erasing, hidden, lexical
@@ -42,6 +43,20 @@ async def sweep(ctx: Context, progress: Progress | None = None, total: int = 0) 
         rows = _fitting(rows, begun, FEWEST_ROWS, MOST_ROWS)
     if await ctx.db.read(lexical.tidying_is_paused):
         await _tidy(ctx)
+
+
+async def finish(ctx: Context, progress: Progress | None, total: int, unfinished: str) -> None:
+    """Delete what a piece of work has just hidden; the caller holds ``ctx.moving``. What is left goes on in the background.
+
+    Raises StorageFailure, with ``unfinished`` for what is then done and what is not.
+    """
+    try:
+        await sweep(ctx, progress, total)
+    except asyncio.CancelledError:
+        ctx.in_background(leftovers(ctx))
+        raise
+    except CPersonaError as error:
+        raise StorageFailure(f"{unfinished} ({error}); the next start goes on") from error
 
 
 async def _tidy(ctx: Context) -> None:

@@ -15,7 +15,9 @@ from ...memory import undo
 from ...memory.cleaning import check_axes
 from ...portability import export, forget, paths
 from ...portability.imports.run import Options, import_file
-from ...portability.merging.run import check, dry_run, merge
+from ...portability.merging.dry_run import dry_run
+from ...portability.merging.request import Request
+from ...portability.merging.run import merge
 from ...shared.methods import READ
 from ..registry import Call, Handler
 
@@ -89,11 +91,11 @@ async def import_memories(call: Call) -> dict:
 
 async def merge_memories(call: Call) -> dict:
     p = call.params
-    check(p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
+    request = Request(p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
     check_axes(target_agent_id=p.target_agent_id)
     if p.dry_run:
-        return await call.ctx.db.read(dry_run, p.source_agent_id, p.target_agent_id, p.mode, p.strategy)
-    return await merge(call.ctx, p.source_agent_id, p.target_agent_id, p.mode, p.strategy, call.key, call.progress)
+        return await call.ctx.db.read(dry_run, request)
+    return await merge(call.ctx, request, call.key, call.progress)
 
 
 async def undo_batch(call: Call) -> dict:
