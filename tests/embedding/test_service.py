@@ -14,13 +14,9 @@ import pytest
 from cpersona_daemon.embedding import turns
 from cpersona_daemon.embedding.builtin.embedder import BuiltinEmbedder
 from cpersona_daemon.embedding.builtin.parts import Parts
-from cpersona_daemon.embedding.service import (
-    CACHE_ENTRIES,
-    CACHE_SECONDS,
-    RETRY_LOAD_SECONDS,
-    SLICE_SECONDS,
-    EmbeddingService,
-)
+from cpersona_daemon.embedding.cache import CACHE_ENTRIES, CACHE_SECONDS
+from cpersona_daemon.embedding.loading import RETRY_LOAD_SECONDS
+from cpersona_daemon.embedding.service import SLICE_SECONDS, EmbeddingService
 from cpersona_daemon.embedding.turns import QUESTION
 from cpersona_daemon.errors import EmbeddingFailure, SettingsConflict
 

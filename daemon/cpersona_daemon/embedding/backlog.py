@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 class BacklogWorker:
     """One background task over one database. Every method belongs on the event loop."""
 
-    def __init__(self, db: Database, service: EmbeddingService, first_pause: float = FIRST_PAUSE_SECONDS):
+    def __init__(self, db: Database, service: EmbeddingService, first_pause: float = FIRST_PAUSE_SECONDS) -> None:
         self._db, self._service, self._first_pause = db, service, first_pause
         self._full = max(_SMALLEST_FULL_BATCH, service.slice_size)
         self._size = self._full
@@ -55,7 +55,9 @@ class BacklogWorker:
     # -- life
 
     def start(self) -> None:
-        """Begin work on what is listed; under mode none, and where nothing can be written, there is nothing to do, ever."""
+        """Begin work on what is listed; under mode none, and where nothing can be written, there is nothing to do,
+        ever.
+        """
         if not self._service.enabled or self._db.read_only:
             self._drained.set()
             return
@@ -100,14 +102,16 @@ class BacklogWorker:
         }
 
     def worth_waiting_for(self, limit_rows: int, seconds: float) -> bool:
-        """Whether rows are being embedded, and so few that at the pace of the latest ones most of them may be through in that time."""
+        """Whether rows are being embedded, and so few that at the pace of the latest ones most of them may be through
+        in that time.
+        """
         return self.busy and self._listed <= limit_rows and self._listed * self._pace <= SLACK * seconds
 
-    async def wait_until_drained(self, limit_rows: int = 256, timeout: float = 5.0) -> bool:
+    async def wait_until_drained(self, limit_rows: int = 256, wait_seconds: float = 5.0) -> bool:
         """Wait until as many rows as are listed now have been embedded; tell whether that is so.
 
         Answers False at once when more than ``limit_rows`` are listed or the last attempt failed, and after
-        ``timeout`` seconds.
+        ``wait_seconds``.
         """
         if self._drained.is_set():
             return True
@@ -121,7 +125,7 @@ class BacklogWorker:
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiters[waiter] = self._done + listed
         try:
-            return await asyncio.wait_for(waiter, timeout)
+            return await asyncio.wait_for(waiter, wait_seconds)
         except TimeoutError:
             return False
         finally:
@@ -139,9 +143,8 @@ class BacklogWorker:
                     await self._embed(batch)
                 else:
                     await self._rest()
-            except (
-                Exception
-            ) as error:  # a worker that died would leave the list as it is, without a word, until a restart
+            except Exception as error:
+                # A worker that died would leave the list as it is, without a word, until a restart.
                 self._failed(batch, error)
                 await asyncio.sleep(self._pause)
 
@@ -159,7 +162,8 @@ class BacklogWorker:
             )
 
         self._done += await self._db.write(attach)
-        # Who waits for the rows lets them go first, so that what a row was put off for says nothing of how long that takes.
+        # Who waits for the rows lets them go first, so that what a row was put off for says nothing of how long that
+        # takes.
         self._pace = (self._service.background_spent - spent) / len(batch)
         self._pause, self._problem = 0.0, None
         self._size = min(self._full, self._size * 2)

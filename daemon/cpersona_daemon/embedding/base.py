@@ -45,7 +45,8 @@ class Embedder(Protocol):
     def embed(self, texts: list[str], piece: Piece = at_once) -> Batch:
         """Return one unit row a text. Raises EmbeddingFailure; never a part of the answer.
 
-        ``piece(kind, work)`` does one piece of the work, as short a one as the model allows, so that others can come in between.
+        ``piece(kind, work)`` does one piece of the work, as short a one as the model allows, so that others can come in
+        between.
         """
 
 

@@ -26,7 +26,7 @@ from ..model.identity import VectorModel, may_change_width
 from .address import checked
 from .base import unit_rows
 from .turns import Piece, at_once
-from .values import Batch
+from .values import Batch, Profile
 
 TEXTS_PER_REQUEST = 32
 _LARGEST_ANSWER = 64 * 1024 * 1024
@@ -44,17 +44,19 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 
 class HttpEmbedder:
-    """Asks the service at ``url``; a request may take ``timeout`` seconds in all. Raises SettingsConflict for a url that is none."""
+    """Asks the service at ``url``; a request may take ``timeout`` seconds in all. Raises SettingsConflict for a url
+    that is none.
+    """
 
     name = "http"
-    profile = None
+    profile: Profile | None = None
     resident = False
     slice_size = TEXTS_PER_REQUEST
     query_threads = 2
 
-    def __init__(self, url: str, timeout: float):
+    def __init__(self, url: str, timeout: float) -> None:
         parts = checked(url)
-        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
+        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname or "", parts.port
         self._path = quote(
             (parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe="/?&=%:+,;@!$'()*~-._"
         )
@@ -132,27 +134,34 @@ class HttpEmbedder:
         return self._check(answer, len(texts))
 
     def _check(self, answer: _Answer, count: int) -> tuple[np.ndarray, str]:
+        """Return the answer's vectors, of unit length, and the model that it names. Raises EmbeddingFailure for any
+        other answer.
+        """
         rows = answer.embeddings
-        model = answer.model if isinstance(answer.model, str) else ""
-        if len(rows) != count:
-            raise self._refused(f"has {len(rows)} vectors for {count} texts")
-        width = len(rows[0])
-        if width == 0 or any(len(row) != width for row in rows):
-            raise self._refused("has empty vectors or vectors of different widths")
-        if not all(math.isfinite(sum(row)) or all(map(math.isfinite, row)) for row in rows):
-            raise self._refused("has a number that is not finite")
+        if (wrong := _wrong(rows, count)) is not None:
+            raise self._refused(wrong)
         vectors = unit_rows(np.array(rows, dtype=np.float64))
+        model, width = answer.model if isinstance(answer.model, str) else "", len(rows[0])
+        self._learn(model, width)
+        return vectors, model
+
+    def _learn(self, model: str, width: int) -> None:
+        """Remember which model answered. Raises EmbeddingFailure for vectors that the database's cannot be compared
+        with.
+        """
         with self._guard:
             known = self._known
             if known is not None and known[1] != width and not may_change_width(known[0], model):
                 raise self._refused(
-                    f"has vectors of {width} numbers, the database's have {known[1]}; configure the service that the memories were embedded with, or reindex"
+                    f"has vectors of {width} numbers, the database's have {known[1]};"
+                    " configure the service that the memories were embedded with, or reindex"
                 )
             # A service that leaves its name out once is still the model that it named before.
-            same = known is not None and not model and not may_change_width(known[0], model)
-            self._known = (known[0] if same else model, width)
+            if known is not None and not model and not may_change_width(known[0], model):
+                self._known = (known[0], width)
+            else:
+                self._known = (model, width)
             self._model = VectorModel(model, width)
-        return vectors, model
 
     def _refused(self, why: str) -> EmbeddingFailure:
         return EmbeddingFailure(f"the answer of the embedding service at {self.place} {why}")
@@ -183,10 +192,7 @@ class HttpEmbedder:
     def _exchange(
         self, connection: http.client.HTTPConnection, body: bytes, deadline: float
     ) -> tuple[int, bytes, bool]:
-        if connection.sock is None:
-            connection.connect()
-            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock = connection.sock
+        sock = connection.sock or _connected(connection)
         sock.settimeout(self._left(deadline))
         connection.request("POST", self._path, body, self._headers)
         response = connection.getresponse()
@@ -241,3 +247,21 @@ class HttpEmbedder:
                 self._idle.append(connection)
                 return
         connection.close()
+
+
+def _wrong(rows: list[list[float]], count: int) -> str | None:
+    """Return what keeps an answer's rows from being the vectors of ``count`` texts, None where nothing does."""
+    if len(rows) != count:
+        return f"has {len(rows)} vectors for {count} texts"
+    width = len(rows[0])
+    if width == 0 or any(len(row) != width for row in rows):
+        return "has empty vectors or vectors of different widths"
+    if not all(math.isfinite(sum(row)) or all(map(math.isfinite, row)) for row in rows):
+        return "has a number that is not finite"
+    return None
+
+
+def _connected(connection: http.client.HTTPConnection) -> socket.socket:
+    connection.connect()
+    connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection.sock

@@ -8,14 +8,14 @@ from __future__ import annotations
 from ..errors import EmbeddingFailure
 from ..model.identity import VectorModel
 from .turns import Piece, at_once
-from .values import Batch
+from .values import Batch, Profile
 
 
 class NoneEmbedder:
     """Embeds nothing and says so."""
 
     name = "none"
-    profile = None
+    profile: Profile | None = None
     resident = False
     slice_size = 1
     query_threads = 1

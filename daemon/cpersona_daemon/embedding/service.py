@@ -1,17 +1,15 @@
-"""The daemon's embedder: loaded in the background, asked off the loop, dropped when idle long.
+"""The daemon's embedder, asked off the loop: who may ask when, what is remembered and what is counted.
 
 Queries have a lane of their own, and so have the rows that are being stored and those embedded in the background; who
 goes before whom is ``turns``' to say. State changes on the event loop only; threads do the work.
 
-Contract: contracts.md §7 "Advisory", §12; interface.md ("The embedder loads in the background", "Never a
-silent lexical answer").
+Contract: embedding.waits, advisory.says, store.embeds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,30 +17,29 @@ from typing import Any
 import numpy as np
 
 from ..errors import EmbeddingFailure
+from ..model.clock import Clock
 from ..model.identity import Embedded, VectorModel
+from ..shared.settings import Settings
+from . import advice
 from .base import Embedder
+from .cache import QueryCache
+from .loading import IDLE_SECONDS, LOADING, READY, Loading, said
 from .turns import QUESTION, STORED, Aside, Stop, Turns
 from .values import Advice, Batch, Profile
 
-CACHE_ENTRIES = 256
-CACHE_SECONDS = 300.0
-IDLE_SECONDS = 900.0
-RETRY_LOAD_SECONDS = 60.0
-FAULT_AFTER = 2
-# A row that is being stored waits this long at most for a pause between questions: a steady stream of them does not starve it.
+# A row that is being stored waits this long at most for a pause between questions: a steady stream of them does not
+# starve it.
 _YIELD_SECONDS = 0.25
 # While questions come, a request of the background to a service is so small that it takes no longer than this.
 SLICE_SECONDS = 0.015
 _ASKED_LATELY_SECONDS = 2.0
-# Where the rows being stored would wait longer than this for each other, those that come on top are left to the background.
+# Where the rows being stored would wait longer than this for each other, those that come on top are left to the
+# background.
 CROWDED_SECONDS = 0.25
-_LONGEST_CACHED_TEXT = 20_000
 PATIENCE_SECONDS = 5.0  # what a store waits for its vector before the background takes over
 
-OFF, LOADING, READY, FAILED = "off", "loading", "ready", "failed"
 
-
-def make_embedder(settings: Any) -> Embedder:
+def make_embedder(settings: Settings) -> Embedder:
     """Return the embedder that the settings name. Raises SettingsConflict for an address that is none."""
     if settings.embedding_mode == "builtin":
         from .builtin.embedder import BuiltinEmbedder
@@ -64,28 +61,22 @@ class EmbeddingService:
     it loads it), else "loading", "ready" or "failed"; ``problem`` says what is wrong, if anything.
     """
 
-    def __init__(self, settings: Any, clock: Any, embedder: Embedder | None = None, idle_seconds: float = IDLE_SECONDS):
+    def __init__(
+        self, settings: Settings, clock: Clock, embedder: Embedder | None = None, idle_seconds: float = IDLE_SECONDS
+    ) -> None:
         self._embedder = embedder if embedder is not None else make_embedder(settings)
         self.mode = self._embedder.name
-        self.state = OFF
-        self.problem: str | None = None
-        self._clock, self._idle_seconds = clock, idle_seconds
-        self._cache: OrderedDict[tuple[str, str], tuple[float, Embedded]] = OrderedDict()
-        self._failures = 0
-        self._closing = False
-        self._loading: asyncio.Future[None] | None = None
-        self._tried_loading = self._used = clock.monotonic()
-        self._timer: asyncio.TimerHandle | None = None
-        self._active = self._storing = 0
-        self._storing_seconds = self._background_seconds = (
-            0.0  # what a text took lately: of a store, of a slice of the background
-        )
+        self._clock = clock
+        self._cache = QueryCache(clock)
+        self._loading = Loading(self._embedder, clock, idle_seconds)
+        self._failures = self._storing = 0
+        # What a text took lately: of a store, of a slice of the background.
+        self._storing_seconds = self._background_seconds = 0.0
         self._asked = float("-inf")
         self.turns = Turns()
-        self._aside = Aside(self.turns, self._check_open)
+        self._aside = Aside(self.turns, self._loading.check_open)
         self._counts = {"queries": 0, "cache_hits": 0, "failed_queries": 0, "documents": 0}
         # Threads start with their first job: a lane that is not used costs nothing.
-        self._keeper = ThreadPoolExecutor(1, "embedder-load")
         self._query_lane = ThreadPoolExecutor(self._embedder.query_threads, "embed-query")
         self._document_lane = ThreadPoolExecutor(1, "embed-document")
         self._background_lane = ThreadPoolExecutor(1, "embed-background")
@@ -98,8 +89,19 @@ class EmbeddingService:
         return self.mode != "none"
 
     @property
+    def state(self) -> str:
+        return self._loading.state
+
+    @property
+    def problem(self) -> str | None:
+        return self._loading.problem
+
+    @property
     def model(self) -> VectorModel:
-        """Which model is at work: of a service, the one of its latest answer. What made a vector is told by the vector."""
+        """Which model is at work: of a service, the one of its latest answer.
+
+        What made a vector is told beside the vector, and never read from here.
+        """
         return self._embedder.model
 
     @property
@@ -120,45 +122,12 @@ class EmbeddingService:
         self._embedder.expect(model, dimension)
 
     def advice(self, failure: EmbeddingFailure | None = None) -> Advice:
-        """Return what the answer to a query must say that got no vector: because of this failure, just caught, or without an embedder.
-
-        A ``hint`` when no embedder is configured, the model is still loading, or one query failed; a ``fault`` when the
-        model cannot be loaded and from the second failed query in a row on.
+        """Return what the answer to a query must say that got no vector: because of this failure, just caught, or
+        without an embedder.
         """
         if failure is None:
-            return Advice(
-                "hint",
-                "no embedder is configured, so recall is lexical only",
-                "CPERSONA_EMBEDDING_MODE=none",
-                "set CPERSONA_EMBEDDING_MODE to builtin or http and run `cpersona daemon restart`",
-            )
-        if self.state == FAILED:
-            return Advice(
-                "fault",
-                "the embedding model cannot be loaded, so recall is lexical only",
-                self.problem or "",
-                "mend what the evidence names; loading is tried again every minute, `cpersona daemon restart` tries at once",
-            )
-        if self._failures >= FAULT_AFTER:
-            return Advice(
-                "fault",
-                "query embedding fails, so recall is lexical only",
-                f"{self._failures} query embeddings in a row failed; the last one: {self.problem}",
-                "check the embedding backend with `cpersona daemon status`; the next query that can be embedded clears this",
-            )
-        if self.state == LOADING:
-            return Advice(
-                "hint",
-                "the embedding model is still loading, so this recall was lexical only",
-                f"state: {self.state}",
-                "ask again in a moment; a recall waits up to 5 s for the model unless it is told --no-wait",
-            )
-        return Advice(
-            "hint",
-            "this question could not be embedded, so rows were found by words alone",
-            str(failure),
-            "ask again; if it stays, `cpersona daemon status` shows what the embedding backend lacks",
-        )
+            return advice.without_embedder()
+        return advice.after(failure, self.state, self.problem, self._failures)
 
     def status(self) -> dict[str, Any]:
         """Return the embedder's part of `daemon status`."""
@@ -179,82 +148,21 @@ class EmbeddingService:
         """Begin loading in the background."""
         if not self.enabled:
             return
-        if self._embedder.resident:
-            self._begin_loading()
-        else:
-            self.state = READY
+        self._loading.begin()
 
     async def close(self) -> None:
         """Stop everything; calls under way end with EmbeddingFailure."""
-        if self._closing:
+        if self._loading.closing:
             return
-        self._closing = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._loading.close()
         for lane in (self._query_lane, self._document_lane, self._background_lane):
             lane.shutdown(wait=False)
         self.turns.close()
-        # Closing the connections of an http embedder ends a call that would wait for its timeout.
-        self._keeper.submit(self._embedder.unload)
-        await asyncio.get_running_loop().run_in_executor(None, self._keeper.shutdown)
-        self.state = OFF
-
-    def _begin_loading(self) -> asyncio.Future[None]:
-        if self._loading is None:
-            loop = asyncio.get_running_loop()
-            self.state, self._tried_loading = LOADING, self._clock.monotonic()
-            self._loading = loop.create_future()
-            # One thread loads and unloads, so that the two happen in the order in which they were decided.
-            running = loop.run_in_executor(self._keeper, self._embedder.load)
-            running.add_done_callback(self._loaded)
-        return self._loading
-
-    def _loaded(self, running: asyncio.Future[None]) -> None:
-        waiting, self._loading = self._loading, None
-        error = None if running.cancelled() else running.exception()
-        if error is None and not running.cancelled():
-            self.state, self.problem = READY, None
-            self._touch()
-            self._arm(self._idle_seconds)
-        else:
-            self.state, self.problem = FAILED, _text(error) if error else "loading was cancelled"
-        if waiting is not None and not waiting.done():
-            waiting.set_result(None)
-
-    def _touch(self) -> None:
-        self._used = self._clock.monotonic()
-
-    def _arm(self, seconds: float) -> None:
-        if not self._closing:
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._drop_if_idle)
-
-    def _drop_if_idle(self) -> None:
-        # One timer at a time, armed anew for what is left: a busy daemon wakes for it once in a quarter of an hour.
-        left = self._used + self._idle_seconds - self._clock.monotonic()
-        if self._active or left > 0:
-            self._arm(max(left, 1.0))
-            return
-        self.state = OFF
-        self._keeper.submit(self._embedder.unload)
-
-    async def _ready(self, wait_seconds: float) -> None:
-        """Return when texts can be embedded; raises EmbeddingFailure when that is not so in time."""
-        if self._closing:
-            raise EmbeddingFailure("the daemon is stopping")
-        if self.state == READY:
-            return
-        if self.state == FAILED and self._clock.monotonic() - self._tried_loading < RETRY_LOAD_SECONDS:
-            raise EmbeddingFailure(self.problem)
-        loading = self._begin_loading()
-        if wait_seconds > 0:
-            await asyncio.wait((loading,), timeout=wait_seconds)
-        if self.state == FAILED:
-            raise EmbeddingFailure(self.problem)
-        if self.state != READY:
-            raise EmbeddingFailure("the embedding model is still loading")
+        await self._loading.unloaded()
 
     async def learn(self, wait_seconds: float) -> None:
-        """Have the embedder say which model it is and how wide its vectors are, where it tells that only with an answer.
+        """Have the embedder say which model it is and how wide its vectors are, where it tells that only with an
+        answer.
 
         Waits so long at most; an embedder that does not answer leaves ``identity`` and ``dimension`` unknown.
         """
@@ -276,15 +184,15 @@ class EmbeddingService:
         """
         if not self.enabled:
             return None
-        self._touch()
-        self._asked = self._used
+        self._loading.touch()
+        self._asked = self._loading.used
         self._counts["queries"] += 1
-        known = self._cached(text)
+        known = self._cache.get(text, self.model.identity)
         if known is not None:
             self._counts["cache_hits"] += 1
             return known
         try:
-            await self._ready(wait_seconds)
+            await self._loading.ready(wait_seconds)
             try:
                 with self.turns.claim(QUESTION):
                     batch = await asyncio.wait_for(
@@ -293,15 +201,15 @@ class EmbeddingService:
             except TimeoutError:
                 raise EmbeddingFailure(f"the embedder did not answer within {limit_seconds:.3g} s") from None
         except EmbeddingFailure as error:
-            if self.state != LOADING and not self._closing:
+            if self.state != LOADING and not self._loading.closing:
                 self._failures += 1
                 self._counts["failed_queries"] += 1
-                self.problem = str(error)
+                self._loading.problem = str(error)
             raise
-        self._failures, self.problem = 0, None
+        self._failures, self._loading.problem = 0, None
         made = Embedded(batch.vectors[0], batch.model)
         made.vector.flags.writeable = False
-        self._remember(text, made)
+        self._cache.put(text, made)
         return made
 
     @property
@@ -337,8 +245,8 @@ class EmbeddingService:
         """
         if not self.enabled:
             raise EmbeddingFailure("no embedder is configured (CPERSONA_EMBEDDING_MODE=none)")
-        self._touch()
-        await self._ready(wait_seconds)
+        self._loading.touch()
+        await self._loading.ready(wait_seconds)
         parts: list[Batch] = []
         start = 0
         while start < len(texts):
@@ -357,7 +265,7 @@ class EmbeddingService:
     async def _for_store(self, texts: list[str]) -> Batch:
         def work() -> Batch:
             self.turns.wait(STORED, _YIELD_SECONDS)
-            self._check_open()
+            self._loading.check_open()
             started = time.perf_counter()
             made = self._embedder.embed(texts)
             self._storing_seconds = _smoothed(self._storing_seconds, (time.perf_counter() - started) / len(texts))
@@ -394,48 +302,17 @@ class EmbeddingService:
             else 1
         )
 
-    def _check_open(self) -> None:
-        if self._closing:
-            raise EmbeddingFailure("the daemon is stopping")
-
     async def _call(self, lane: ThreadPoolExecutor, work: Callable[[], Batch]) -> Batch:
-        self._active += 1
-        try:
-            self._check_open()
-            return await asyncio.get_running_loop().run_in_executor(lane, work)
-        except EmbeddingFailure:
-            raise
-        except Exception as error:  # whatever a model or a service can do wrong is one kind of failure to the callers
-            raise EmbeddingFailure(_text(error)) from error
-        finally:
-            self._active -= 1
-            self._touch()
-
-    # -- the query cache
-
-    def _cached(self, text: str) -> Embedded | None:
-        key = (text, self.model.identity)
-        found = self._cache.get(key)
-        if found is None:
-            return None
-        if found[0] <= self._clock.monotonic():
-            del self._cache[key]
-            return None
-        self._cache.move_to_end(key)
-        return found[1]
-
-    def _remember(self, text: str, made: Embedded) -> None:
-        if len(text) > _LONGEST_CACHED_TEXT:
-            return
-        self._cache[(text, made.model)] = (self._clock.monotonic() + CACHE_SECONDS, made)
-        self._cache.move_to_end((text, made.model))
-        while len(self._cache) > CACHE_ENTRIES:
-            self._cache.popitem(last=False)
+        with self._loading.in_use():
+            try:
+                self._loading.check_open()
+                return await asyncio.get_running_loop().run_in_executor(lane, work)
+            except EmbeddingFailure:
+                raise
+            except Exception as error:
+                # Whatever a model or a service can do wrong is one kind of failure to the callers.
+                raise EmbeddingFailure(said(error)) from error
 
 
 def _smoothed(before: float, now: float) -> float:
     return now if not before else 0.8 * before + 0.2 * now
-
-
-def _text(error: BaseException) -> str:
-    return str(error) if isinstance(error, EmbeddingFailure) else f"{type(error).__name__}: {error}"

@@ -1,8 +1,8 @@
 """Who computes next: questions before rows that are being stored, both before what is embedded in the background.
 
 The background works a piece at a time. Before each it waits until nobody who comes first is there; a piece that can be
-stopped is, when somebody comes, and is done again afterwards. A stream without a pause does not starve it: a piece that has
-been put off for ten times as long as it takes is done in any case, so that the background has a tenth of the time.
+stopped is, when somebody comes, and is done again afterwards. A stream without a pause does not starve it: a piece that
+has been put off for ten times as long as it takes is done in any case, so that the background has a tenth of the time.
 """
 
 from __future__ import annotations
@@ -51,11 +51,13 @@ class Stop:
 
 
 class Claim:
-    """One caller's place before the others: taken when it is made, given up and taken again as often as the caller likes."""
+    """One caller's place before the others: taken when it is made, given up and taken again as often as the caller
+    likes.
+    """
 
     __slots__ = ("_turns", "_level", "held")
 
-    def __init__(self, turns: Turns, level: int):
+    def __init__(self, turns: Turns, level: int) -> None:
         self._turns, self._level, self.held = turns, level, False
         self.take()
 
@@ -91,7 +93,7 @@ class Turns:
         return Claim(self, level)
 
     def wait(self, level: int, seconds: float) -> bool:
-        """Return True once nobody of a level above is there, nor was a moment ago; False when that is not so in time."""
+        """Return True once nobody of a level above is there, nor was a moment ago; False when not in time."""
         end = time.monotonic() + seconds
         with self._changed:
             while not self._closed:
@@ -142,11 +144,12 @@ class Turns:
 class Aside:
     """How the background does its work: ``piece(kind, work)`` calls ``work(stop)`` when its turn has come.
 
-    ``stop`` is None for a piece that was put off for long enough: it is then done in any case. ``check`` raises when nothing
-    more is to be done. ``spent`` is the seconds of all pieces that were done, without the time for which they were put off.
+    ``stop`` is None for a piece that was put off for long enough: it is then done in any case. ``check`` raises when
+    nothing more is to be done. ``spent`` is the seconds of all pieces that were done, without the time for which they
+    were put off.
     """
 
-    def __init__(self, turns: Turns, check: Callable[[], None]):
+    def __init__(self, turns: Turns, check: Callable[[], None]) -> None:
         self._turns, self._check = turns, check
         self._taken: dict[str, float] = {}
         self.spent = 0.0

@@ -23,7 +23,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Questions:
-    """Questions about anything, which hardly a store answers: what an embedder's vectors of questions have in common anyway.
+    """Questions about anything, which hardly a store answers: what an embedder's vectors of questions have in common
+    anyway.
 
     ``vectors`` is float32 of shape (texts, dimension), rows of unit length; ``mean`` is theirs, float64.
     """
@@ -61,7 +62,8 @@ class Advice(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Vectors and the identity of the model that made them, which belong together even while a service changes its model.
+    """Vectors and the identity of the model that made them, which belong together even while a service changes its
+    model.
 
     ``vectors`` is float32 of shape (texts, dimension), rows of unit length; ``model`` is '' when unknown.
     """

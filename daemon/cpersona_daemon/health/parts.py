@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from ..calibration.file import scoring_version
-from ..embedding.service import FAULT_AFTER
+from ..embedding.advice import FAULT_AFTER
 from ..storage import backlog
 from ..storage import canaries as saved
 from .view import INFO, MOST_MESSAGES, WARN, Issue, View, issue

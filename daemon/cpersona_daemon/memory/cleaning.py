@@ -53,7 +53,8 @@ def fit(whole: str, cap: int, what: str, fail_if_cut: bool = False) -> tuple[str
         return whole, None
     if fail_if_cut:
         raise Refused(
-            f"{what} has {len(whole):,} characters and would be cut at {cap:,}; split it, or let it be cut (without fail_if_cut, `--fail-if-cut` on the command line)"
+            f"{what} has {len(whole):,} characters and would be cut at {cap:,}; "
+            "split it, or let it be cut (without fail_if_cut, `--fail-if-cut` on the command line)"
         )
     kept = whole[:cap].rstrip()
     return kept, {"kept": len(kept), "of": len(whole)}

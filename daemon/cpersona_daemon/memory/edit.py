@@ -26,7 +26,9 @@ def _owned(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existing:
 
 
 def _editable(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existing:
-    """Return a row that may change. With an agent given, missing, foreign and locked are one refusal that tells nothing apart."""
+    """Return a row that may change. With an agent given, missing, foreign and locked are one refusal that tells nothing
+    apart.
+    """
     row = memories.find(tx.conn, memory_id)
     if agent_id:
         if row is None or row.agent_id != agent_id or row.locked:
@@ -81,7 +83,7 @@ def delete_memory(tx: Transaction, memory_id: int, agent_id: str) -> dict:
 
 
 def set_locked(tx: Transaction, memory_id: int, agent_id: str, locked: bool) -> dict:
-    """Lock or unlock a row; doing it again changes nothing and succeeds. Raises Refused for a missing or foreign one."""
+    """Lock or unlock a row; doing it again succeeds. Raises Refused for a missing or foreign one."""
     _owned(tx, memory_id, agent_id)
     memories.set_locked(tx, memory_id, locked)
     return {"ok": True, ("locked_id" if locked else "unlocked_id"): memory_id}

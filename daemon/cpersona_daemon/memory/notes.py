@@ -1,4 +1,5 @@
-"""Notes that follow something outside, such as commits: where that is rewritten, the old note goes and the new one comes.
+"""Notes that follow something outside, such as commits: where that is rewritten, the old note goes and the new one
+comes.
 
 Contract: git.notes, locks.hold.
 """
@@ -17,7 +18,9 @@ from .store import Draft
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A checked memory and the message ids of those it replaces; ``draft`` None, with the reason, for one that was refused."""
+    """A checked memory and the message ids of those it replaces; ``draft`` None, with the reason, for one that was
+    refused.
+    """
 
     draft: Draft | None
     replaces: tuple[str, ...]
@@ -26,9 +29,11 @@ class Note:
 
 
 async def replace(ctx: Context, agent_id: str, project_id: str, notes: list[Note], key: Key | None) -> dict:
-    """Store each note as `store` would and delete what it replaces, all in one transaction; return replace_notes' answer.
+    """Store each note as `store` would and delete what it replaces, all in one transaction; return replace_notes'
+    answer.
 
-    A locked note stays beside the new one. What a refused note was to replace stays too. Vectors come from the background.
+    A locked note stays beside the new one. What a refused note was to replace stays too. Vectors come from the
+    background.
     """
     coming = {note.msg_id for note in notes}
 

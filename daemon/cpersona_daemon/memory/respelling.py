@@ -19,7 +19,9 @@ AT_WORK = "writing the words of all rows anew"
 
 
 async def write_words_anew(ctx: Context) -> None:
-    """Write the words of every row that still has its former ones, as much of the time as others leave, and at most half of it."""
+    """Write the words of every row that still has its former ones, as much of the time as others leave, and at most
+    half of it.
+    """
     if not await ctx.db.read(former.present):
         return
     log.info("the index of words is written anew; rows that wait are found by the former one")
@@ -31,7 +33,8 @@ async def write_words_anew(ctx: Context) -> None:
                 left = await ctx.db.write(lambda tx: former.write_anew(tx.conn, ROWS_AT_ONCE))
             except CPersonaError as error:
                 log.warning(
-                    "the index of words is written to its end after the next start; until then the former one stays in use: %s",
+                    "the index of words is written to its end after the next start;"
+                    " until then the former one stays in use: %s",
                     error,
                 )
                 return

@@ -37,10 +37,15 @@ PATTERNS = {
     "telegram_token": rf"{_START}[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{33}}{_END}",
     "azure_key": r"AccountKey=[A-Za-z0-9+/]{60,120}={0,2}",
     "json_web_token": rf"{_START}eyJ[A-Za-z0-9_-]{{10,2000}}\.eyJ[A-Za-z0-9_-]{{10,4000}}\.[A-Za-z0-9_-]{{10,1000}}",
-    "authorization_header": r"(?i)\bauthorization\s{0,3}[:=]\s{0,3}[\"']?(?:bearer|basic|token)\s{1,3}(?P<value>[A-Za-z0-9._~+/=-]{16,4000})",
+    "authorization_header": (
+        r"(?i)\bauthorization\s{0,3}[:=]\s{0,3}[\"']?(?:bearer|basic|token)\s{1,3}"
+        r"(?P<value>[A-Za-z0-9._~+/=-]{16,4000})"
+    ),
     "password_in_address": r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"'<>]{1,128}:(?P<value>[^\s/:@\"'<>]{3,256})@",
     "assigned_secret": (
-        r"(?i)(?<![a-z])(?:[a-z0-9]{0,30}[_-])?(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|client[_-]?secret)"
+        r"(?i)(?<![a-z])(?:[a-z0-9]{0,30}[_-])?"
+        r"(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key"
+        r"|client[_-]?secret)"
         r"[\"']?\s{0,3}(?::=|=>|[:=])\s{0,3}[\"'`]?(?P<value>[^\s\"'`,;<>(){}\[\]$]{8,512})"
     ),
 }
@@ -48,7 +53,8 @@ _COMPILED = {kind: re.compile(pattern) for kind, pattern in PATTERNS.items()}
 # Where a value may be any word, it must look as if nobody could guess it.
 _JUDGED = {"assigned_secret": 3.0}
 _PLACEHOLDER = re.compile(
-    r"(?i)^(?:x+|\*+|\.+|-+|your[_-].*|example.*|changeme|placeholder|redacted.*|none|null|true|false|undefined|.*\.\.\..*)$"
+    r"(?i)^(?:x+|\*+|\.+|-+|your[_-].*|example.*|changeme|placeholder|redacted.*"
+    r"|none|null|true|false|undefined|.*\.\.\..*)$"
 )
 
 

@@ -132,7 +132,8 @@ def _serialised(value: Any, what: str, settings: Settings) -> str:
         raise Refused(f"{what} nests deeper than {fields.MAX_VALUE_NESTING} levels; nothing could give it out again")
     if len(text) > settings.max_metadata_length:
         raise Refused(
-            f"{what} has {len(text)} characters as JSON, at most {settings.max_metadata_length} are kept (CPERSONA_MAX_METADATA_LENGTH)"
+            f"{what} has {len(text)} characters as JSON,"
+            f" at most {settings.max_metadata_length} are kept (CPERSONA_MAX_METADATA_LENGTH)"
         )
     return check_text(text, what)
 
@@ -148,7 +149,8 @@ def _ahead_of_clock(timestamp: str, now: float, mode: str) -> dict | None:
     }
     if mode == "reject":
         raise Refused(
-            f"timestamp {timestamp} is {ahead['ahead_by_seconds']} s ahead of the clock, {CLOCK_ALLOWANCE_SECONDS} s are allowed"
+            f"timestamp {timestamp} is {ahead['ahead_by_seconds']} s ahead of the clock,"
+            f" {CLOCK_ALLOWANCE_SECONDS} s are allowed"
         )
     return ahead
 
@@ -194,7 +196,9 @@ def _needs_vector(conn: apsw.Connection, draft: Draft, on_conflict: str, key: Ke
 
 
 def _brings_more(draft: Draft, existing: memories.Existing) -> bool:
-    """Tell whether a draft holds what a row does not: another text, or more of the text that the row holds the beginning of."""
+    """Tell whether a draft holds what a row does not: another text, or more of the text that the row holds the
+    beginning of.
+    """
     more = existing.kept_length is not None and len(draft.memory.content) > existing.kept_length
     return existing.content_key != draft.key or more
 

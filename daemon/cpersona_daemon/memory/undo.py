@@ -36,9 +36,9 @@ async def undo(
 ) -> dict:
     """Delete what a batch wrote for an agent ('' = all) and return undo_batch's answer.
 
-    Locked memories stay, and stay labelled. What was skipped or updated in the run was not written by it. ``sees_others``:
-    whether who asks may know that the run wrote for other agents too.
-    Ended early, it has deleted some rows and another call deletes the rest.
+    Locked memories stay, and stay labelled. What was skipped or updated in the run was not written by it.
+    ``sees_others``: whether who asks may know that the run wrote for other agents too. Ended early, it has deleted some
+    rows and another call deletes the rest.
     """
     name = _named(batch)
     whole = await ctx.db.read(batches.total, name, agent_id)

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What tells the time."""
+
+    def now(self) -> float:
+        """Return the wall time as epoch seconds (UTC)."""
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back, for durations."""
 
 
 class SystemClock:

@@ -44,9 +44,10 @@ def forget(tx: Transaction, kind: str, row_id: int) -> None:
 
 def count(conn: apsw.Connection, most: int | None = None) -> int:
     """Return how many rows wait, counting no further than ``most``."""
-    return conn.execute(
+    listed = conn.execute(
         "SELECT count(*) FROM (SELECT 1 FROM embedding_backlog LIMIT ?)", (-1 if most is None else most,)
-    ).fetchone()[0]
+    )
+    return listed.get
 
 
 def next_batch(conn: apsw.Connection, most: int, skip: frozenset[tuple[str, int]] = frozenset()) -> list[Waiting]:
@@ -83,7 +84,10 @@ def forget_missing(tx: Transaction) -> int:
 
 
 # An upsert: OR REPLACE would fire none of the triggers that count vectors.
-_PUT = "(id, model, vector) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET model = excluded.model, vector = excluded.vector"
+_PUT = (
+    "(id, model, vector) VALUES (?, ?, ?)"
+    " ON CONFLICT (id) DO UPDATE SET model = excluded.model, vector = excluded.vector"
+)
 _ATTACH = {
     MEMORY: (
         "SELECT created_at, agent_id, project_id, channel, source_id, content_key FROM memories WHERE id = ?",
@@ -135,9 +139,9 @@ def known_width(conn: apsw.Connection) -> tuple[str, int] | None:
 def remember_width(tx: Transaction, model: str, dimension: int) -> None:
     """Note which model and width the database's vectors are of, where that is news."""
     known = known_width(tx.conn)
-    if known is None or may_change_width(known[0], model) or (model and not known[0]):
-        if known != (model, dimension):
-            tx.execute(
-                "INSERT OR REPLACE INTO meta VALUES ('embedding_dimension', ?), ('embedding_model', ?)",
-                (dimension, model),
-            )
+    if known is not None and not may_change_width(known[0], model) and (known[0] or not model):
+        return
+    if known != (model, dimension):
+        tx.execute(
+            "INSERT OR REPLACE INTO meta VALUES ('embedding_dimension', ?), ('embedding_model', ?)", (dimension, model)
+        )

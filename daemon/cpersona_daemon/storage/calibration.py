@@ -25,7 +25,9 @@ _LEAST_CHUNK = 64
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """An embedded memory of a sample. ``instant`` is None where the timestamp names none; ``vector`` is float32, unit length."""
+    """An embedded memory of a sample. ``instant`` is None where the timestamp names none; ``vector`` is float32, unit
+    length.
+    """
 
     id: int
     agent_id: str
@@ -79,7 +81,7 @@ def sample(conn: apsw.Connection, ids: np.ndarray, size: int, model: VectorModel
 
     Where the model's dimension is unknown, the width that most rows of the draw have is taken.
     """
-    order, out = shuffled(ids, *seed), []
+    order, out = shuffled(ids, *seed), list[Sampled]()
     at = 0
     while at < len(order) and len(out) < size:
         step = max(_LEAST_CHUNK, size - len(out))
@@ -92,29 +94,32 @@ def sample(conn: apsw.Connection, ids: np.ndarray, size: int, model: VectorModel
 
 
 def next_in_time(conn: apsw.Connection, rows: list[Sampled], window_seconds: float) -> list[tuple[Sampled, Sampled]]:
-    """Return each row with the embedded memory of the same agent that follows it in time, where one does within the window.
+    """Return each row with the embedded memory of the same agent that follows it in time, where one does within the
+    window.
 
     The order of time is instant, then id. Rows without an instant have no neighbours.
     """
-    following: dict[int, list[int]] = {}
-    for row in rows:
-        if row.instant is None:
-            continue
-        # Two statements: many rows of one instant (a bulk import) are then passed by in the index.
-        same = conn.execute(
-            "SELECT id FROM memories WHERE agent_id = ? AND instant = ? AND id > ? ORDER BY id LIMIT ?",
-            (row.agent_id, row.instant, row.id, _NEIGHBOURS_LOOKED_AT),
-        ).fetchall()
-        later = conn.execute(
-            "SELECT id FROM memories WHERE agent_id = ? AND instant > ? AND instant <= ? ORDER BY instant, id LIMIT ?",
-            (row.agent_id, row.instant, row.instant + window_seconds, _NEIGHBOURS_LOOKED_AT - len(same)),
-        ).fetchall()
-        following[row.id] = [i for (i,) in same + later]
+    following = {row.id: _following(conn, row, row.instant, window_seconds) for row in rows if row.instant is not None}
     have = _with_vector(conn, sorted({i for ids in following.values() for i in ids}))
-    first = {row_id: next((i for i in ids if i in have), None) for row_id, ids in following.items()}
-    neighbours = {n.id: n for n in embedded(conn, sorted({i for i in first.values() if i is not None}))}
-    pairs = [(row, neighbours.get(first.get(row.id))) for row in rows]
-    return [(row, other) for row, other in pairs if other is not None]
+    first = {row_id: near[0] for row_id, ids in following.items() if (near := [i for i in ids if i in have])}
+    neighbours = {n.id: n for n in embedded(conn, sorted(set(first.values())))}
+    return [(row, neighbours[first[row.id]]) for row in rows if first.get(row.id) in neighbours]
+
+
+def _following(conn: apsw.Connection, row: Sampled, instant: float, window_seconds: float) -> list[int]:
+    """Return the ids of the agent's memories after a row and within the window, in their order,
+    ``_NEIGHBOURS_LOOKED_AT`` at most.
+    """
+    # Two statements: many rows of one instant (a bulk import) are then passed by in the index.
+    same = conn.execute(
+        "SELECT id FROM memories WHERE agent_id = ? AND instant = ? AND id > ? ORDER BY id LIMIT ?",
+        (row.agent_id, instant, row.id, _NEIGHBOURS_LOOKED_AT),
+    ).fetchall()
+    later = conn.execute(
+        "SELECT id FROM memories WHERE agent_id = ? AND instant > ? AND instant <= ? ORDER BY instant, id LIMIT ?",
+        (row.agent_id, instant, instant + window_seconds, _NEIGHBOURS_LOOKED_AT - len(same)),
+    ).fetchall()
+    return [int(i) for (i,) in same + later]  # type: ignore[arg-type]  # an id is a number, which apsw cannot say
 
 
 def _with_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:

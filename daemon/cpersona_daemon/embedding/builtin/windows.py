@@ -26,9 +26,14 @@ def embed_windows(ids: list[int], longest: int, encode: Callable[[list[int]], np
     Each window is encoded by itself: int8 activations are scaled over everything in a run, so a text in
     a batch would get another vector than the same text alone.
     """
-    total = None
-    for window in split(ids, longest):
+
+    def weighed(window: list[int]) -> np.ndarray:
         vector = encode(window).astype(np.float64)
         vector *= max(1, len(window)) / np.sqrt(vector @ vector)
-        total = vector if total is None else total + vector
+        return vector
+
+    first, *others = split(ids, longest)
+    total = weighed(first)
+    for window in others:
+        total = total + weighed(window)
     return total / np.sqrt(total @ total)

@@ -57,7 +57,7 @@ class _Punctuation(dict):
 class WordPiece:
     """A tokenizer over one vocabulary. Every method may be called from several threads at once."""
 
-    def __init__(self, vocabulary: list[str]):
+    def __init__(self, vocabulary: list[str]) -> None:
         self._ids = {token: number for number, token in enumerate(vocabulary)}
         self.cls, self.sep, self.unk = self._ids[CLS], self._ids[SEP], self._ids[UNK]
         self._clean, self._punctuation = _Clean(), _Punctuation()
