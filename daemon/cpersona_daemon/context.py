@@ -8,7 +8,6 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from .recall.recent import RecentRecalls
 from .shared.paths import Places
 from .shared.settings import Settings
 from .storage.database import Database
@@ -37,7 +36,7 @@ class Context:
     spool: Any = None  # spool.drain.Spool
     opening: Any = None  # opening.Opening: whether vectors, embedding, backlog and calibration are there yet
     tasks: set = field(default_factory=set)
-    recent: RecentRecalls = field(default_factory=RecentRecalls)
+    recent: Any = None  # recall.recent.RecentRecalls
     daemon: Any = None  # lifecycle.Daemon: its end, and what it knows of the process; set once it serves
     moving: asyncio.Lock = field(
         default_factory=asyncio.Lock

@@ -144,10 +144,12 @@ class Opening:
         from ..embedding.backlog import BacklogWorker
         from ..embedding.service import EmbeddingService
         from ..memory.respelling import write_words_anew
+        from ..recall.recent import RecentRecalls
 
         ctx.calibration = CalibrationFile(ctx.places.calibration)
         ctx.embedding = EmbeddingService(ctx.settings, ctx.clock)
         ctx.backlog = BacklogWorker(ctx.db, ctx.embedding)
+        ctx.recent = RecentRecalls()
         ctx.embedding.start()
         ctx.backlog.start()
         ctx.in_background(_settle(ctx))

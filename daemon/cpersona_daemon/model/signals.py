@@ -1,6 +1,6 @@
 """What the score of a row may be called: one row a signal, from which every list of signals is derived. Values, and no work.
 
-Contract: gate.signal
+Contract: gate.signal.
 """
 
 from __future__ import annotations
@@ -26,14 +26,22 @@ class Signal(StrEnum):
     of_ranks: bool
     digits: int
 
-    CONFIDENCE = "confidence", (), True, False, False, False, 4
-    BLEND = "blend", ("blend",), True, True, False, False, 4
-    RSF = "rsf", ("rsf",), False, True, False, False, 4
-    COSINE = "cosine", ("rrf", "rsf", "cascade"), True, False, True, False, 4
+    # name, modes, absolute, fused, declared, of_ranks, digits
+    CONFIDENCE = "confidence", (), True
+    BLEND = "blend", ("blend",), True, True
+    RSF = "rsf", ("rsf",), False, True
+    COSINE = "cosine", ("rrf", "rsf", "cascade"), True, False, True
     RRF = "rrf", ("rrf",), False, True, True, True, 6
 
     def __new__(
-        cls, name: str, modes: tuple[str, ...], absolute: bool, fused: bool, declared: bool, of_ranks: bool, digits: int
+        cls,
+        name: str,
+        modes: tuple[str, ...] = (),
+        absolute: bool = False,
+        fused: bool = False,
+        declared: bool = False,
+        of_ranks: bool = False,
+        digits: int = 4,
     ) -> Signal:
         signal = str.__new__(cls, name)
         signal._value_ = name

@@ -1,6 +1,6 @@
 """The account of a recall: what the stages noted, drawn for whoever asks why each candidate came back or did not.
 
-Contract: account.rows, account.stages
+Contract: explain.account.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a recall says beside its rows: that some could not be compared by meaning, or that nothing was asked for.
 
-Contract: advisory.uncompared, question.wordless
+Contract: advisory.says, recall.blank.
 """
 
 from __future__ import annotations

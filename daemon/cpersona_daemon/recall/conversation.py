@@ -2,7 +2,7 @@
 
 Pure functions.
 
-Contract: seeds/behavior-contracts §1; contracts.md §7 (recall_with_context).
+Contract: context.merge.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How a stored row is shown: its text, source and timestamp, the same in every answer.
 
-Contract: contracts.md §3 "Displayed text", §7 "The answer".
+Contract: rows.text, answer.rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What happens before the snapshot: the question gets its vector, and the numbers that this recall goes by are chosen.
 
-Contract: recall.numbers, recall.vector_near, embedding.advice
+Contract: gate.measured, window.near, advisory.says.
 """
 
 from __future__ import annotations

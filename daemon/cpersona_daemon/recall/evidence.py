@@ -1,6 +1,6 @@
 """What is read of rows to score them: their vectors, and the words of the question as the agent's own rows weigh them.
 
-Contract: blend.score
+Contract: blend.score, coverage.share.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which rows a caller does not want back because it holds their text already.
 
-Contract: contracts.md §3 "exclude_contents"; seeds/recall-preview-tier "pure prefix".
+Contract: exclude.texts.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Reading the survivors, once and at the end, and saying of each why it came back.
 
-Contract: answer.row, answer.match_reason
+Contract: answer.rows, confidence.beside, scores.meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..model.kinds import EPISODE, MEMORY, ref_of
@@ -30,7 +30,7 @@ def hydrate(run: Run, rows: Sequence[Candidate]) -> tuple[list[Row], list[dict[s
     """
     rows = _with_display_cosines(run, rows)
     scope, told = run.query.scope, _confidences(run, rows)
-    read = {
+    read: dict[str, Mapping[int, Any]] = {
         MEMORY: memories.by_ids(run.conn, [c.rid[1] for c in rows if c.rid[0] == MEMORY], scope=scope),
         EPISODE: episodes.by_ids(run.conn, [c.rid[1] for c in rows if c.rid[0] == EPISODE], scope=scope),
     }

@@ -3,7 +3,7 @@
 The library returns whole rows, best first; reversing, previews and caps belong to the boundary. Everything that decides
 runs inside one read snapshot on a reader thread; embedding the question happens before it.
 
-Contract: recall.order
+Contract: recall.stages, recall.order.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In this process's memory and nowhere else: never on disk, never in a log, gone when the daemon leaves.
 
-Contract: issue "Honest recall" 1 (how many recent recalls change).
+Contract: canary.run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One recall under way: what it works with, what one stage leaves to another, and what each noted for the account.
 
-Contract: recall.order
+Contract: recall.stages.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The values that travel through a recall. Text enters only at the end, when the survivors are read.
 
-Contract: recall.order, recall.channels, gate.signal
+Contract: recall.stages, gate.signal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Why one row did not come back, and by how much the best row missed where none did: numbers and refs, never content.
 
-Contract: account.why_not, answer.best_missed
+Contract: explain.account, missed.best.
 """
 
 from __future__ import annotations

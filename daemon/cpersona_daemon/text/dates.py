@@ -1,6 +1,6 @@
 """Dates that a question names, and the day that a row tells of. Pure functions.
 
-Contract: coverage.dates
+Contract: coverage.share.
 """
 
 from __future__ import annotations

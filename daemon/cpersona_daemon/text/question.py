@@ -2,7 +2,7 @@
 
 It is made where a recall begins and handed on; what only some recalls need is read when first asked for.
 
-Contract: question.parsed
+Contract: recall.blank, blend.language, versions.order.
 """
 
 from __future__ import annotations

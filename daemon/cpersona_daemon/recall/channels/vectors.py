@@ -1,6 +1,6 @@
 """Rows whose meaning is near to the question's: the window of the newest, the part that compares languages, and beyond.
 
-Contract: recall.vector_near, recall.vector_far
+Contract: window.near, window.reach.
 """
 
 from __future__ import annotations

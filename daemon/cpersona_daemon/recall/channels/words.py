@@ -1,6 +1,6 @@
 """Rows that hold words of the question, or its very characters.
 
-Contract: recall.fts, recall.keyword
+Contract: lexical.order, lexical.keyword, recall.blank.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ enters squared: a few shared common words are next to nothing, a whole identifie
 
 Pure functions of numbers. The constants were chosen on some of the evaluation's sets and checked on the others.
 
-Contract: issue "Honest recall", items 1 to 3; contracts.md §13 "blend".
+Contract: blend.score, blend.gate, blend.language.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The cascade: meaning first, then words fill up. It orders and scores nothing. Pure functions.
 
-Contract: fusion.cascade
+Contract: fusion.cascade.
 """
 
 from __future__ import annotations

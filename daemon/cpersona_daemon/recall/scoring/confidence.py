@@ -2,13 +2,14 @@
 
 Pure functions.
 
-Contract: seeds/behavior-contracts §2; seeds/one-prior-function §5; contracts.md §6 "Confidence".
+Contract: confidence.score.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from ...shared.settings import Settings
 from ...storage.candidates import Facts
@@ -56,11 +57,11 @@ def _decay(frame: Frame, age_hours: float, facts: Facts) -> float:
     return max(floor, 1 / (1 + age_hours * frame.rate))
 
 
-def confidence(frame: Frame, facts: Facts, cosine: float | None) -> dict:
+def confidence(frame: Frame, facts: Facts, cosine: float | None) -> dict[str, Any]:
     """Return `{age_hours, age_unknown?, resolved?, cosine?, score}` of one row."""
     s = frame.settings
     unknown = facts.instant is None
-    age = frame.unknown_age_hours if unknown else max(0.0, frame.now - facts.instant) / HOUR
+    age = frame.unknown_age_hours if facts.instant is None else max(0.0, frame.now - facts.instant) / HOUR
     decay = _decay(frame, age, facts)
     factor = 1.0
     if not frame.deep:
@@ -68,7 +69,7 @@ def confidence(frame: Frame, facts: Facts, cosine: float | None) -> dict:
             factor *= s.resolved_decay_factor
         if facts.last_recalled is not None and 0 <= frame.now - facts.last_recalled < s.recent_recall_window_min * 60:
             factor *= s.recent_recall_penalty
-    out: dict = {"age_hours": round(age, 1)}
+    out: dict[str, Any] = {"age_hours": round(age, 1)}
     if unknown:
         out["age_unknown"] = True
     if facts.resolved:

@@ -4,7 +4,7 @@ Pure functions of texts. A row is read as what the full-text index was fed for i
 same stems, the same runs, the same whole identifiers; so that a row holds exactly what a search for it would have found.
 Beyond that a row holds a date of the question when it was written on it.
 
-Contract: issue "Honest recall", items 2 and 3; contracts.md §3 (what matches), §13 "blend".
+Contract: coverage.share, blend.gate.
 """
 
 from __future__ import annotations

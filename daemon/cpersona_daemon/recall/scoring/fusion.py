@@ -2,7 +2,7 @@
 
 Pure functions: ranked lists in, candidates out, best first.
 
-Contract: fusion.order
+Contract: fusion.rrf, scores.rsf.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A row passes when the value of its signal reaches the threshold of that signal.
 
-Contract: gate.signal, gate.heuristic, gate.measured
+Contract: gate.signal, gate.minimum, gate.measured.
 """
 
 from __future__ import annotations

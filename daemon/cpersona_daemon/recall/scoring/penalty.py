@@ -2,7 +2,7 @@
 
 Pure functions.
 
-Contract: seeds/behavior-contracts §3; contracts.md §6 "Episode penalty".
+Contract: penalty.episode.
 """
 
 from __future__ import annotations

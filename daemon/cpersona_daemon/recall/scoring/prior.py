@@ -2,7 +2,7 @@
 
 Pure functions.
 
-Contract: seeds/one-prior-function §2 to §4; contracts.md §6 "Prior".
+Contract: prior.age, prior.order.
 """
 
 from __future__ import annotations

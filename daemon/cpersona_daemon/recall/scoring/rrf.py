@@ -1,6 +1,6 @@
 """Reciprocal rank fusion: a list votes for a row by the place it gives it. Pure functions.
 
-Contract: fusion.rrf
+Contract: fusion.rrf, prior.far.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Relative score fusion: a list votes for a row by where its score lies between the list's worst and best. Pure functions.
 
-Contract: fusion.rsf
+Contract: scores.rsf.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a row's place in time does to it: the episode penalty, which reaches the gate, and the prior, which orders alone.
 
-Contract: penalty.factor, prior.order
+Contract: penalty.episode, prior.order.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A fused score decays by construction, so its gaps mean nothing: no plan that fuses has this stage.
 
-Contract: autocut.gap
+Contract: autocut.gap.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ordering by confidence, which the legacy ordering does; everywhere else a confidence is shown and moves nothing.
 
-Contract: confidence.score, profile.row
+Contract: confidence.score, profile.row.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Several lists become one: by ranks, by scores, or one after the other.
 
-Contract: fusion.rrf, fusion.rsf, fusion.cascade
+Contract: fusion.rrf, scores.rsf, fusion.cascade.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Who is good enough: the gate, the profile that stands before it, and the rescue behind it.
 
-Contract: gate.signal, gate.profile, gate.fallback
+Contract: gate.signal, profile.row, gate.fallback.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The last stage: no more rows than were asked for.
 
-Contract: recall.limit
+Contract: recall.limit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Asking the channels for their lists, and leaving out what the caller holds already.
 
-Contract: recall.channels, recall.exclude
+Contract: recall.blank, exclude.texts.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Works on the order alone, in rank space: whatever a row scored, it passes at most REACH others, and only ones that say
 nearly the same and are a day or more away. Questions that point neither way keep their order.
 
-Contract: versions.order
+Contract: versions.order.
 """
 
 from __future__ import annotations

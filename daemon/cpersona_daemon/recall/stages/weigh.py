@@ -1,6 +1,6 @@
 """Weighing candidates for the blend: their texts, vectors and neighbours are read, and the pure functions score them.
 
-Contract: blend.score, blend.neighbours, blend.unfamiliar
+Contract: blend.score, blend.gate.
 """
 
 from __future__ import annotations
