@@ -260,7 +260,9 @@ def test_the_multilingual_part_finds_what_the_whole_vector_does_not_see(house):
 
 @pytest.fixture
 def chat(house):
-    """Sixty rows, of which nine name Tobias, each a little near to whatever is asked of him; others speak of a wallet elsewhere."""
+    """Sixty rows, of which nine name Tobias, each a little near to whatever is asked of him; others speak of a wallet
+    elsewhere.
+    """
     house.fill(51)
     house.tobias = house.add(
         *(
@@ -332,7 +334,9 @@ def test_a_question_brings_back_no_rows_that_share_nothing_but_its_language(hous
     rng, axis = np.random.default_rng(3), np.eye(12)[0]
 
     def vector(language, meaning):
-        """Half of it knows the language only (None: some other), half of it the meaning; other meanings are at right angles."""
+        """Half of it knows the language only (None: some other), half of it the meaning; other meanings are at right
+        angles.
+        """
         first, second = (rng.normal(size=12) * [0, *[1] * 11] for _ in range(2))
         first = first if language is None else axis * 1.2 + 0.3 * first
         second = second * [1, *[0.1] * 11] if meaning is None else meaning

@@ -1,4 +1,5 @@
-"""A word that stands in a row finds the row: in every script, in every mode, without an embedder and with the builtin one.
+"""A word that stands in a row finds the row: in every script, in every mode, without an embedder and with the builtin
+one.
 
 Contract: lexical.terms, lexical.index.
 """
@@ -234,7 +235,10 @@ def test_a_row_that_a_word_found_is_weighed_whatever_its_meaning(words):
     assert result.considered == 2 and set(words.refs("heliotrope turbine")) == set(rows)
 
 
-WITH_J = "Андрей Алексей Сергей Николай Дмитрий Юрий Василий Григорий Матвей Тимофей Валерий Анатолий Геннадий Евгений Аркадий Виталий".split()
+WITH_J = (
+    "Андрей Алексей Сергей Николай Дмитрий Юрий Василий Григорий Матвей Тимофей Валерий Анатолий Геннадий Евгений "
+    "Аркадий Виталий"
+).split()
 WITHOUT_J = "Иван Олег Анна Мария Ольга Павел Роман Борис Вера Нина Игорь Лев".split()
 DEEDS = (
     "чинит принтер",

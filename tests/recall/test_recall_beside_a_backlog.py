@@ -1,4 +1,5 @@
-"""A recall while rows are embedded in the background: it goes first until its rows are read, and waits for a few rows without blocking them.
+"""A recall while rows are embedded in the background: it goes first until its rows are read, and waits for a few rows
+without blocking them.
 
 Contract: embedding.waits.
 """

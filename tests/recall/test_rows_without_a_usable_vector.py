@@ -1,4 +1,5 @@
-"""A recall says how many rows of its scope it could not compare by meaning: without a vector, of another model, of another width.
+"""A recall says how many rows of its scope it could not compare by meaning: without a vector, of another model, of
+another width.
 
 Contract: advisory.says, embedding.identity.
 """
@@ -117,7 +118,8 @@ def test_rows_that_wait_are_told_from_rows_that_nobody_will_embed(agent, house):
     )
     assert (
         said(agent.recall("fruit"))
-        == "2 rows have no vector that this question can be compared with and are found by words alone; 1 of them waits for one"
+        == "2 rows have no vector that this question can be compared with and are found by words alone; "
+        "1 of them waits for one"
     )
     assert agent.ask("check_health", fix=True, checks=["missing_vectors"])["fixed"]
     assert said(agent.recall("fruit")) == "2 rows still wait for their vectors and are found by words alone until then"

@@ -1,4 +1,5 @@
-"""One spelling of words for index, question and reading: what it leaves of a text, and that the index takes it as it is.
+"""One spelling of words for index, question and reading: what it leaves of a text, and that the index takes it as it
+is.
 
 Contract: lexical.index.
 """

@@ -74,7 +74,7 @@ def test_a_word_of_very_many_rows_of_others_finds_an_agents_few_rows(words):
     words.add(*(f"kettle of others {n}" for n in range(200)), agent="other")
     for text in ("kettle", "kettle hub", "kettle unheard"):
         found = words.db.read_now(
-            lambda conn: lexical.search(conn, "mem", parse_query(text), Scope("kit"), 10, common_rows=40)
+            lambda conn, text=text: lexical.search(conn, "mem", parse_query(text), Scope("kit"), 10, common_rows=40)
         )
         assert f"mem:{found[0][0]}" in rows and {f"mem:{row}" for row, _ in found} <= set(rows), text
     assert (

@@ -11,7 +11,8 @@ from ..model.kinds import parse_ref
 from ..storage import associations as table
 from ..storage.associations import ENTITY, Node
 from ..storage.transaction import Transaction
-from ..text.names import MAX_NAME_LENGTH, normalise
+from ..text.folding import as_name
+from ..text.names import MAX_NAME_LENGTH
 
 MAX_ENTITIES = 64
 MAX_RELATIONS = 64
@@ -173,7 +174,7 @@ class _Declaration:
         ends = [self._checked_end(item.get(side), side) for side in ("subject", "object")]
         if _comparable(ends[0]) == _comparable(ends[1]):
             raise _Bad("subject and object are the same")
-        found = [(end, False) if end[0] != ENTITY else self._entity(end[1], normalise(end[1])) for end in ends]
+        found = [(end, False) if end[0] != ENTITY else self._entity(end[1], as_name(end[1])) for end in ends]
         nodes = [node if end[0] != ENTITY else (ENTITY, node) for end, (node, _) in zip(ends, found, strict=True)]
         if nodes[0] == nodes[1]:
             raise _Bad("subject and object are names of the same entity")
@@ -265,14 +266,14 @@ class _Declaration:
         if _is_id(value) and table.owns_entity(self.tx.conn, self.agent_id, value):
             return value
         if isinstance(value, str):
-            found = table.resolve(self.tx.conn, self.agent_id, self.project_id, self.channel, normalise(value))
+            found = table.resolve(self.tx.conn, self.agent_id, self.project_id, self.channel, as_name(value))
             if found is not None:
                 return found
         raise _Bad(f"there is no entity {shortened(str(value))} of this agent")
 
 
 def _comparable(end: tuple[str, Any]) -> tuple[str, Any]:
-    return (ENTITY, normalise(end[1])) if end[0] == ENTITY else end
+    return (ENTITY, as_name(end[1])) if end[0] == ENTITY else end
 
 
 def _is_id(value: Any) -> bool:
@@ -286,7 +287,7 @@ def _name(value: Any, what: str) -> tuple[str, str]:
     written = value.strip()
     if len(written) > MAX_NAME_LENGTH:
         raise _Bad(f"{what} has {len(written)} characters, at most {MAX_NAME_LENGTH} are taken")
-    normalized = normalise(written)
+    normalized = as_name(written)
     if not normalized:
         raise _Bad(f"{what} is empty")
     if "\0" in written:

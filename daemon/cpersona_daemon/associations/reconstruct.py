@@ -17,7 +17,8 @@ from ..recall.pipeline import recall
 from ..recall.types import Query, Result
 from ..shared.settings import Settings
 from ..storage import associations as table
-from ..text.names import Name, find_names, normalise, other_names
+from ..text.folding import as_name
+from ..text.names import Name, find_names, other_names
 from . import bundles, evidence, layout, records, roles
 from .quotes import Question
 
@@ -67,7 +68,7 @@ async def reconstruct(ctx: Context, settings: Settings, ask: Ask) -> tuple[dict,
 
 def _names_in_question(conn: apsw.Connection, ask: Ask) -> tuple[list[Name], tuple[str, ...]]:
     """Return the declared names that the question holds, and the other names of what they name."""
-    text = normalise(ask.text)
+    text = as_name(ask.text)
     found = find_names(text, table.names_within(conn, ask.scope, text)) if text else []
     if not found:
         return [], ()

@@ -13,7 +13,7 @@ from ..model.kinds import ref_of
 from ..model.scope import Scope
 from ..storage import associations as table
 from ..storage.associations import Relation
-from ..text.names import normalise
+from ..text.folding import as_name
 from .walk import Walk, walk
 
 MENTIONS_SHOWN = 20
@@ -37,7 +37,7 @@ def traverse(conn: apsw.Connection, scope: Scope, entity: str, max_hops: int, li
     there may be more, since a walk looks at a bounded number of relations.
     """
     answer: dict[str, Any] = {"entity": entity, "max_hops": max_hops, "limit": limit, "entities": [], "relations": []}
-    start = table.entity_named(conn, scope, normalise(entity))
+    start = table.entity_named(conn, scope, as_name(entity))
     if start is None:
         return {**answer, "reason": "no_such_entity"}
     found = walk_from(conn, scope, [start], max_hops)

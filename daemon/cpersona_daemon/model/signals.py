@@ -1,4 +1,5 @@
-"""What the score of a row may be called: one row a signal, from which every list of signals is derived. Values, and no work.
+"""What the score of a row may be called: one row a signal, from which every list of signals is derived. Values, and no
+work.
 
 Contract: gate.signal.
 """
@@ -14,9 +15,9 @@ class Signal(StrEnum):
     """A score of a row. They stand in the order of precedence: the gate compares the first that a row has.
 
     ``modes`` are the recall modes whose gate may compare it; none for the one that the legacy ordering compares.
-    ``absolute``: its values compare between questions. ``fused``: it is made of several lists, so the prior may weigh it
-    and gaps in it mean nothing. ``declared``: an embedder's declared admission counts for it. ``of_ranks``: it lies on the
-    scale of rank fusion, which ends at 3/(k+1), and not between 0 and 1. ``digits`` are kept of a measured gate.
+    ``absolute``: its values compare between questions. ``fused``: it is made of several lists, so the prior may weigh
+    it and gaps in it mean nothing. ``declared``: an embedder's declared admission counts for it. ``of_ranks``: it lies
+    on the scale of rank fusion, which ends at 3/(k+1), and not between 0 and 1. ``digits`` are kept of a measured gate.
     """
 
     modes: tuple[str, ...]

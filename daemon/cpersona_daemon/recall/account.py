@@ -62,7 +62,9 @@ def _channel(ranked: Ranked, words: Mapping[str, dict[str, Any]]) -> dict[str, A
 
 
 def rows(run: Run) -> list[dict[str, Any]]:
-    """Return one entry per candidate in the order the gate saw them; the contributions of a row add up to its fused score."""
+    """Return one entry per candidate in the order the gate saw them; the contributions of a row add up to its fused
+    score.
+    """
     account = run.account
     before = {c.rid: c for c in account.considered}
     after = {c.rid: c for c in account.ordered}
@@ -103,7 +105,9 @@ def _places(run: Run, rid: Rid) -> list[dict[str, Any]]:
 
 
 def _scores(before: Candidate, candidate: Candidate) -> dict[str, Any]:
-    """Return a row's fused score as it was ``before`` any weight, what the penalty made of it, and the parts of a blend."""
+    """Return a row's fused score as it was ``before`` any weight, what the penalty made of it, and the parts of a
+    blend.
+    """
     out: dict[str, Any] = {}
     score, after = before.first(FUSED), candidate.first(FUSED)
     if score is not None and after is not None:

@@ -25,7 +25,9 @@ def advice_of(run: Run, found: bool) -> list[Advice]:
 
 
 def wordless(text: str, found: bool) -> Advice:
-    """Return what to say of a question without a letter, a digit or an emoji; ``found``: rows hold its very characters."""
+    """Return what to say of a question without a letter, a digit or an emoji; ``found``: rows hold its very
+    characters.
+    """
     asked = text.strip()
     shown = asked if len(asked) <= _SHOWN else asked[:_SHOWN] + "…"
     reason = (
@@ -42,9 +44,11 @@ def wordless(text: str, found: bool) -> Advice:
 
 
 def uncompared(unusable: int, waiting: int, scope: Scope) -> Advice | None:
-    """Return what to say of ``unusable`` rows without a usable vector, ``waiting`` of which are listed for one; None of none.
+    """Return what to say of ``unusable`` rows without a usable vector, ``waiting`` of which are listed for one; None of
+    none.
 
-    Words alone find them. The counts know neither source nor age, so that under a scope narrowed by these they are upper bounds.
+    Words alone find them. The counts know neither source nor age, so that under a scope narrowed by these they are
+    upper bounds.
     """
     if not unusable:
         return None

@@ -87,7 +87,9 @@ def prepared(
 
 
 def depth_of(settings: Settings, limit: int) -> int:
-    """Return how many rows each channel hands over. A blend reorders by what no channel sees alone, so it looks deeper."""
+    """Return how many rows each channel hands over. A blend reorders by what no channel sees alone, so it looks
+    deeper.
+    """
     return max(limit, settings.recall_depth_floor, blend.DEPTH if settings.recall_mode == BLEND else 0)
 
 

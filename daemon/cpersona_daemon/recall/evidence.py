@@ -18,7 +18,9 @@ from .scoring.coverage import Sought
 
 
 def sought(run: Run) -> Sought:
-    """Return the question weighed by the statistics of the agent's rows; other names that were given for it only add."""
+    """Return the question weighed by the statistics of the agent's rows; other names that were given for it only
+    add.
+    """
     question, stem = run.question, lexical.stemmer(run.conn)
     if not run.settings.fts_enabled:
         return Sought(question, stem)

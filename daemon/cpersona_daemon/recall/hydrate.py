@@ -82,7 +82,9 @@ def _with_display_cosines(run: Run, rows: Sequence[Candidate]) -> Sequence[Candi
 
 
 def match_reason(candidate: Candidate) -> dict[str, Any] | None:
-    """Return `{signal, score, cosine?, rrf?, rsf?, coverage?, version?, prior?}`, None for a row that no branch scored."""
+    """Return `{signal, score, cosine?, rrf?, rsf?, coverage?, version?, prior?}`, None for a row that no branch
+    scored.
+    """
     compared = candidate.signal()
     if compared is None:
         return None

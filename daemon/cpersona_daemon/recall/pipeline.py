@@ -48,7 +48,8 @@ PLANS: dict[str, tuple[Stage, ...]] = {
     "rsf": (retrieve, fuse_scores, penalise, seat_profile, gate, weigh_age, order_versions, limit),
     "cascade": (retrieve, line_up, penalise, seat_profile, gate, cut_cosines, order_versions, limit),
     BLANK: (list_recent, line_up, penalise, seat_profile, gate, limit),
-    # What has no word has no meaning either: a blend answers with nothing, the others know rows by their very characters.
+    # What has no word has no meaning either: a blend answers with nothing, the others know rows by their very
+    # characters.
     WORDLESS: (gate, limit),
     LEGACY + "blend": (retrieve, weigh, backfill_cosines, *_LEGACY_TAIL),
     LEGACY + "rrf": (retrieve, fuse_ranks, backfill_cosines, *_LEGACY_TAIL),
@@ -86,7 +87,9 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
 
 
 async def candidates(ctx: Context, settings: Settings, query: Query, made: Embedded | None = None) -> list[Candidate]:
-    """Return what a recall would put before the gate: retrieved, fused, weighed. ``made`` spares embedding the question."""
+    """Return what a recall would put before the gate: retrieved, fused, weighed. ``made`` spares embedding the
+    question.
+    """
     question = Question(query.text, query.also_lexical)
     if made is None and not question.blank and not question.wordless:
         with ctx.embedding.turns.claim(QUESTION) as turn:

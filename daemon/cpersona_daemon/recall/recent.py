@@ -22,7 +22,9 @@ class RecentRecalls:
         self._asked: dict[tuple, tuple[Query, Settings]] = {}
 
     def add(self, query: Query, settings: Settings) -> None:
-        """Remember a question and the settings it was asked under. A blank one and an excluding one say nothing about a gate."""
+        """Remember a question and the settings it was asked under. A blank one and an excluding one say nothing about a
+        gate.
+        """
         if not query.text.strip() or query.exclude or query.limit <= 0:
             return
         kept = replace(query, trace=False, why_not=None, wait_seconds=0.0)

@@ -50,7 +50,7 @@ class Account:
 class Lookups:
     """Reads that several stages may need, each done at most once."""
 
-    def __init__(self, conn: apsw.Connection, scope: Scope):
+    def __init__(self, conn: apsw.Connection, scope: Scope) -> None:
         self._conn, self._scope = conn, scope
         self._facts: dict[Rid, Facts] = {}
         self._span: tuple[float, float] | None = None
@@ -84,12 +84,12 @@ class Run:
     """One recall inside its read snapshot.
 
     ``declared`` is what the embedder says of its cosines, ``measured`` the calibrated gate of each signal that has one,
-    ``beta`` the agent's precision, ``cosine_scale`` where a confidence begins and ends to count a cosine. ``depth`` is how
-    many rows each channel hands over, ``scans`` are the vector channels. ``as_written`` holds the rows before the gate for
-    the question without its other names, None where it has none.
+    ``beta`` the agent's precision, ``cosine_scale`` where a confidence begins and ends to count a cosine. ``depth`` is
+    how many rows each channel hands over, ``scans`` are the vector channels. ``as_written`` holds the rows before the
+    gate for the question without its other names, None where it has none.
 
-    From ``lists`` on stand the values that one stage leaves to others: by what factor better (1 or more) the question must
-    be met for what no row holds, what the gate compared with, and whether rows came back that it had refused.
+    From ``lists`` on stand the values that one stage leaves to others: by what factor better (1 or more) the question
+    must be met for what no row holds, what the gate compared with, and whether rows came back that it had refused.
     """
 
     conn: apsw.Connection

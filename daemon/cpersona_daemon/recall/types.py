@@ -90,7 +90,9 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """The parts of a blend's score; they add up to it unless that would be below 0. ``cosine`` is None without a vector."""
+    """The parts of a blend's score; they add up to it unless that would be below 0. ``cosine`` is None without a
+    vector.
+    """
 
     cosine: float | None
     similarity: float
@@ -132,12 +134,11 @@ class Moved:
 class Candidate:
     """One row on its way through fusion, penalty, gate, autocut and prior. Absent values are None.
 
-    The first five are its value of each signal; ``confidence`` only where it orders the rows.
-    ``coverage`` and ``scored`` belong to a blend: the share of the question that the row holds, and the parts of the score.
+    The first five are its value of each signal; ``confidence`` only where it orders the rows. ``coverage`` and
+    ``scored`` belong to a blend: the share of the question that the row holds, and the parts of the score.
     ``identified``: it holds an identifier of the question that few rows hold. ``version``: it was lifted over another
-    row that says nearly the same.
-    ``has_vector`` false: no vector list could have held the row. ``shown_only``: the cosine was computed for
-    display after everything was decided, so it is no signal.
+    row that says nearly the same. ``has_vector`` false: no vector list could have held the row. ``shown_only``: the
+    cosine was computed for display after everything was decided, so it is no signal.
     """
 
     rid: Rid
@@ -199,9 +200,9 @@ class Row:
 class Result:
     """What a recall found: ``rows`` best first. The boundary reverses, previews and caps.
 
-    ``question`` is what was asked, as it was read. ``advice`` is what the answer must say about vectors that were missing
-    or a question that was none, ``failure`` why the question had no vector: None where it had one, needed none or no
-    embedder is configured. ``left_out`` names rows that belong here and cannot be given out.
+    ``question`` is what was asked, as it was read. ``advice`` is what the answer must say about vectors that were
+    missing or a question that was none, ``failure`` why the question had no vector: None where it had one, needed none
+    or no embedder is configured. ``left_out`` names rows that belong here and cannot be given out.
     """
 
     question: Question

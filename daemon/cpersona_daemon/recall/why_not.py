@@ -50,8 +50,8 @@ def _before_the_gate(run: Run, rid: Rid) -> Told:
     if rid in run.account.weightless:
         return {
             "stage": "weighing",
-            "text": "it shares no word with the question, and its similarity does not stand above what unrelated memories"
-            " have",
+            "text": "it shares no word with the question, and its similarity does not stand above what unrelated "
+            "memories have",
         }
     limit, held = run.query.limit, next((ranked for ranked in run.lists if rid in ranked.rids), None)
     if held is not None:

@@ -11,7 +11,7 @@ import apsw
 
 from ..model.kinds import EPISODE, MEMORY, Rid
 from ..model.scope import Scope
-from ..text.spelling import normalise
+from ..text.folding import as_meant
 from ..text.terms import LexicalQuery, Term, quoted
 from . import former
 from .damaged import texts
@@ -36,7 +36,7 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
     """
     if not query.terms:
         return None
-    expression, needle = _within(scope, " AND ".join(map(_any_form, query.terms))), _folded(text)
+    expression, needle = _within(scope, " AND ".join(map(_any_form, query.terms))), as_meant(text)
     both = former.present(conn)
     by_words: tuple[Rid, bool] | None = None
     for kind in scope.kinds:
@@ -55,7 +55,7 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
             )
             rows.sort(reverse=True)
         for row_id, content in rows:
-            if needle in _folded(content):
+            if needle in as_meant(content):
                 return (kind, row_id), True
         if rows and by_words is None:
             by_words = (kind, rows[0][0]), False
@@ -90,7 +90,3 @@ def _within(scope: Scope, expression: str) -> str:
 def _any_form(term: Term) -> str:
     forms = [term.token, *([quoted(term.prefix) + "*"] if term.prefix else []), *([term.phrase] if term.phrase else [])]
     return f"({' OR '.join(forms)})"
-
-
-def _folded(text: str) -> str:
-    return " ".join(normalise(text).casefold().split())

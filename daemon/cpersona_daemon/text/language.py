@@ -14,36 +14,39 @@ import re
 
 from ..shared.stopwords import ENGLISH
 
-# Function words of the languages in Latin letters that the multilingual part was trained on, by language; less those that
-# English notes hold as words, names, zones or abbreviations (die, MIT, IST, OS, NAS, .com).
+# Function words of the languages in Latin letters that the multilingual part was trained on, by language; less those
+# that English notes hold as words, names, zones or abbreviations (die, MIT, IST, OS, NAS, .com).
 _OTHERS = {
     "German": """
-        das dem der des ein eine einem einen einer eines und oder nicht kein keine keinen sind waren wird werden wurde wurden
-        habe haben hatte hatten ich du sie wir ihr mich mir uns euch mein meine dein unser unsere sein seine wie wann wer wem
-        wen wo wohin woher warum wieso weshalb welche welchem welchen welcher welches von vom zum zur zu für auf bei beim nach
-        über unter ohne gegen wegen seit noch schon auch nur sehr wenn dass weil aber gibt muss kann soll""",
+        das dem der des ein eine einem einen einer eines und oder nicht kein keine keinen sind waren wird werden
+        wurde wurden habe haben hatte hatten ich du sie wir ihr mich mir uns euch mein meine dein unser unsere sein
+        seine wie wann wer wem wen wo wohin woher warum wieso weshalb welche welchem welchen welcher welches von vom
+        zum zur zu für auf bei beim nach über unter ohne gegen wegen seit noch schon auch nur sehr wenn dass weil
+        aber gibt muss kann soll""",
     "French": """
-        le la les une des du de et sont était dans sur avec que qui quoi qu dont où quand pourquoi combien quel quelle quelles
-        quels il ils elles nous vous je tu notre votre leur cette pas au chez ont avons avez avait fait faut peut doit""",
+        le la les une des du de et sont était dans sur avec que qui quoi qu dont où quand pourquoi combien quel
+        quelle quelles quels il ils elles nous vous je tu notre votre leur cette pas au chez ont avons avez avait
+        fait faut peut doit""",
     "Spanish": """
-        el la los las una unos unas de del en con para por que qué quién quiénes cuándo cuando dónde donde cómo como cuánto
-        cuánta cuántos cuántas cuál cuáles es está están fue han se sus le muy pero porque más también este esta estos ese esa""",
+        el la los las una unos unas de del en con para por que qué quién quiénes cuándo cuando dónde donde cómo como
+        cuánto cuánta cuántos cuántas cuál cuáles es está están fue han se sus le muy pero porque más también este
+        esta estos ese esa""",
     "Italian": """
-        il la gli uno una di del della dei delle dello alla nel nella dal dalla sul sulla con che cosa quando perché quanto
-        quanta quanti quante quale quali è sono hanno più anche questo questa mio suo""",
+        il la gli uno una di del della dei delle dello alla nel nella dal dalla sul sulla con che cosa quando perché
+        quanto quanta quanti quante quale quali è sono hanno più anche questo questa mio suo""",
     "Portuguese": """
-        uma uns umas da das de para por que quem quando onde como quanto quantos qual quais é são foi está estão têm não mais
-        também seu sua meu minha ao aos pela pelo""",
+        uma uns umas da das de para por que quem quando onde como quanto quantos qual quais é são foi está estão têm
+        não mais também seu sua meu minha ao aos pela pelo""",
     "Dutch": """
-        de het een van en voor niet zijn wie wat waar wanneer waarom hoeveel welke welk ik je jij hij zij wij ze deze dit naar
-        bij uit aan ook nog geen heeft hebben wordt worden""",
+        de het een van en voor niet zijn wie wat waar wanneer waarom hoeveel welke welk ik je jij hij zij wij ze
+        deze dit naar bij uit aan ook nog geen heeft hebben wordt worden""",
     "Polish": """
         się nie są był była było że jak kiedy gdzie kto czy ile który która które dla przez przy mój jego jej ich""",
     "Turkish": """
         ve bir bu şu nerede nasıl kaç hangi zaman için ile mı mu mü yok olan olarak daha çok değil""",
 }
-# Words of English phrases and titles too (Les Paul, con artist, Lake Como): two say as much as one of the others. Those of
-# names (Los Angeles, van der Rohe) say nothing by themselves.
+# Words of English phrases and titles too (Les Paul, con artist, Lake Como): two say as much as one of the others. Those
+# of names (Los Angeles, van der Rohe) say nothing by themselves.
 _SHARED_IN_PHRASES = frozenset("como con des et hangi les una uno".split())
 _OF_NAMES = frozenset("da de del der di du el la las le los van von".split())
 _FOREIGN = frozenset(word for words in _OTHERS.values() for word in words.split()) - ENGLISH - _OF_NAMES

@@ -1,22 +1,17 @@
-"""Names of entities: one form to compare them in, and finding them in a question. Pure functions.
+"""Names of entities, and finding them in a question. Pure functions.
 
 Contract: associations.names, associations.alias.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .folding import as_name
+
 MAX_NAME_LENGTH = 256
 MAX_OTHER_NAMES = 64  # a question that names everything still asks the index for a bounded number of words
-
-
-def normalise(text: str) -> str:
-    """Return the form that names are compared in: NFKC, case-folded, white space collapsed, trimmed."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return " ".join(folded.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +29,7 @@ def find_names(query: str, names: Iterable[Name]) -> list[Name]:
 
     Longest first, no two overlapping; one spelling that several entities bear counts for all of them.
     """
-    text = normalise(query)
+    text = as_name(query)
     bearers: dict[str, list[Name]] = {}
     for name in names:
         bearers.setdefault(name.normalized, []).append(name)

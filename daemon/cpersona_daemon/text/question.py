@@ -19,14 +19,14 @@ NOW, PAST = "now", "past"
 ENGLISH_STOP_WORDS = 2
 
 _NOW = re.compile(
-    r"\b(now|nowadays|current(ly)?|today|present(ly)?|at the moment|these days|still|latest|newest|most recent|up to date"
-    r"|any ?more)\b",
+    r"\b(now|nowadays|current(ly)?|today|present(ly)?|at the moment|these days|still|latest|newest|most recent"
+    r"|up to date|any ?more)\b",
     re.IGNORECASE,
 )
 _PAST = re.compile(
     r"\b(was|were|did|had|used to|before|previous(ly)?|former(ly)?|earlier|original(ly)?|initial(ly)?|ago|back then"
-    r"|at first|in the past|no longer|last (year|month|week|spring|summer|autumn|fall|winter|january|february|march|april"
-    r"|may|june|july|august|september|october|november|december))\b",
+    r"|at first|in the past|no longer|last (year|month|week|spring|summer|autumn|fall|winter|january|february|march"
+    r"|april|may|june|july|august|september|october|november|december))\b",
     re.IGNORECASE,
 )
 _PRESENT = re.compile(r"\b(is|are|am|do|does|has|have|can|will|should|must)\b", re.IGNORECASE)
@@ -38,12 +38,12 @@ _WEEKDAYS = frozenset("Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
 class Question:
     """One question with everything that can be read off its text alone.
 
-    ``blank``: nothing is asked. ``wordless``: something is, and no word, number or emoji is in it: nothing to look for but
-    the very characters. ``also`` holds other names of what it mentions: only the full-text channels and the coverage see
-    them, and there they add to what a row holds and never to what there is to hold.
+    ``blank``: nothing is asked. ``wordless``: something is, and no word, number or emoji is in it: nothing to look for
+    but the very characters. ``also`` holds other names of what it mentions: only the full-text channels and the
+    coverage see them, and there they add to what a row holds and never to what there is to hold.
     """
 
-    def __init__(self, text: str, also: tuple[str, ...] = ()):
+    def __init__(self, text: str, also: tuple[str, ...] = ()) -> None:
         self.text, self.also = text, also
         self.blank = not text.strip()
         self.written: LexicalQuery = parse_query(text)
@@ -96,7 +96,9 @@ class Question:
 
 
 def inner_names(text: str, query: LexicalQuery) -> frozenset[str]:
-    """Return the words of an English question that a capital marks as names, in lower case; none of any other question."""
+    """Return the words of an English question that a capital marks as names, in lower case; none of any other
+    question.
+    """
     if len(query.stop_words) < ENGLISH_STOP_WORDS:
         return frozenset()
     words = text.split()

@@ -1,4 +1,5 @@
-"""One spelling for a text that is indexed, a text that is read and a question: its words, and nothing else. Pure functions.
+"""One spelling for a text that is indexed, a text that is read and a question: its words, and nothing else. Pure
+functions.
 
 A word is a run of letters, marks and digits of any script, in lower case, without accents and the vowel signs that a
 writer may leave out, digits as 0 to 9; an emoji is a word of its own. Text of scripts without spaces between words
@@ -18,8 +19,8 @@ CJK = (
     "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U000323af"
 )
-# Thai, Lao, Myanmar, Khmer, Tai, Lanna, Balinese, Javanese, Cham, Yi, cuneiform, hieroglyphs, Tangut, Nüshu: letters and
-# marks, neither digits nor punctuation.
+# Thai, Lao, Myanmar, Khmer, Tai, Lanna, Balinese, Javanese, Cham, Yi, cuneiform, hieroglyphs, Tangut, Nüshu: letters
+# and marks, neither digits nor punctuation.
 _UNSPACED = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u109a-\u109d\u1780-\u17d3\u17d7\u17dc-\u17dd"
     "\u1950-\u19c9\u1a20-\u1a7c\u1b00-\u1b4b\ua980-\ua9c0\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa00-\uaa4d\uaa60-\uaa76\uaa7a-\uaaad\uaab0-\uaadd"
@@ -30,8 +31,8 @@ _BETWEEN_RUNS = re.compile(f"([{CJK}{_UNSPACED}]+)")
 
 # Letters that no decomposition leads back to the plain one which many write instead.
 _PLAIN = {"ı": "i", "ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ŧ": "t", "æ": "ae", "œ": "oe", "þ": "th"}
-# The classes of marks that are left out: overlays, nukta, Hebrew points, Arabic and Syriac vowels, everything attached to
-# or set around a letter. Voicing of kana, viramas and vowel signs of other scripts belong to their words.
+# The classes of marks that are left out: overlays, nukta, Hebrew points, Arabic and Syriac vowels, everything attached
+# to or set around a letter. Voicing of kana, viramas and vowel signs of other scripts belong to their words.
 _LEFT_OUT = frozenset((1, 7, *range(10, 37), *range(200, 241)))
 # Vowel signs and letters that the tokenizer takes for the end of a word.
 _UNKNOWN_TO_INDEX = frozenset((*range(0x19B0, 0x19CA), 0x1CF2, 0x1CF3))
@@ -42,7 +43,9 @@ def _is_left_out(char: str) -> bool:
 
 
 def _marks_of_runs() -> list[str]:
-    """Return the characters of runs that the tokenizer takes for the end of a word: marks, and those it does not know."""
+    """Return the characters of runs that the tokenizer takes for the end of a word: marks, and those it does not
+    know.
+    """
     codes = (
         code
         for low, high in re.findall("(.)-(.)", _UNSPACED)
@@ -77,7 +80,10 @@ _LOOSE = {
 }
 # Joiners, soft hyphens and other characters without a shape; marks of emphasis and question inside Armenian words; the
 # stroke that stretches Arabic ones; variation selectors.
-_SHAPELESS = "\u00ad\u034f\u0600-\u0605\u061c\u0640\u180b-\u180f\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\u055b-\u055f\U000e0001-\U000e01ef"
+_SHAPELESS = (
+    "\u00ad\u034f\u0600-\u0605\u061c\u0640\u180b-\u180f\u200c-\u200f\u202a-\u202e"
+    "\u2060-\u206f\ufe00-\ufe0f\ufeff\u055b-\u055f\U000e0001-\U000e01ef"
+)
 _ANY_LOOSE = re.compile(
     f"[{''.join(map(re.escape, _LOOSE))}{_SHAPELESS}{''.join(filter(_is_left_out, _marks_of_runs()))}]"
 )  # looked at one by one only where a text holds any
@@ -137,7 +143,9 @@ def is_emoji(char: str) -> bool:
 
 
 def _private(code: int) -> str:
-    """Return the letter of private use that stands for a character; U+E000 to U+F8FF, where other meanings lie, stay free."""
+    """Return the letter of private use that stands for a character; U+E000 to U+F8FF, where other meanings lie, stay
+    free.
+    """
     return chr((0xF0000 if code < 0x10000 else 0x100000) + (code & 0xFFFF))
 
 

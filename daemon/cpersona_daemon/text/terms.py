@@ -44,8 +44,9 @@ _ELISIONS = frozenset(("l", "d", "j", "m", "t", "s", "n", "c", "qu", "jusqu", "l
 
 _EMOJI = re.compile("[\U0001f1e6-\U0001f1ff]{2}|.")  # two letters of a flag are one
 
-# What people see as words of their own in a run of letters and digits that is one token: the numbers of v2.3.1, the digits of
-# E4417 and of 15ms, the letters of python3, what follows 0x. Hashes have none, and neither have runs that change more often.
+# What people see as words of their own in a run of letters and digits that is one token: the numbers of v2.3.1, the
+# digits of E4417 and of 15ms, the letters of python3, what follows 0x. Hashes have none, and neither have runs that
+# change more often.
 _VERSION = re.compile(r"(?<![^\W_])([^\W\d_]+)(\d+(?:\.\d+)+)")
 _SEAM = re.compile(r"[^\W\d_]\d|\d[^\W\d_]")
 _GLUED = re.compile(r"0x([0-9a-f]{2,})|([^0-9]+)([0-9]+)|([0-9]+)([^0-9]+)")
@@ -79,7 +80,9 @@ class LexicalQuery:
 
 
 def index_text(text: str) -> str:
-    """Return what FTS5 is fed for ``text``: its words, runs as pairs, and after them every identifier once more as one token."""
+    """Return what FTS5 is fed for ``text``: its words, runs as pairs, and after them every identifier once more as one
+    token.
+    """
     pieces = normalise(text)
     body = apart(pieces)
     if not body.isascii():
@@ -88,7 +91,9 @@ def index_text(text: str) -> str:
 
 
 def beside(normalised: str) -> str:
-    """Return what is indexed of a text beside its words, between blanks: identifiers as one token, and the words glued into others."""
+    """Return what is indexed of a text beside its words, between blanks: identifiers as one token, and the words glued
+    into others.
+    """
     pieces = normalised if normalised.isascii() else RUN.sub(" ", normalised)
     return " ".join([tokens for raw in pieces.split() if not raw.isalpha() and (tokens := _beside(raw))])
 
@@ -128,8 +133,8 @@ def parse_query(text: str, limit: int = TERM_LIMIT) -> LexicalQuery:
 
     A short number inside CJK text is part of its piece and is not asked for by itself.
 
-    Emoji are left out beside words, and English stop words unless nothing else is there. Of more than ``limit`` distinct terms the identifiers
-    and then the first of the others stay.
+    Emoji are left out beside words, and English stop words unless nothing else is there. Of more than ``limit``
+    distinct terms the identifiers and then the first of the others stay.
     """
     found: dict[str, Term] = {}
     emoji: dict[str, Term] = {}

@@ -17,7 +17,7 @@ from ...model.instants import created_text
 from ...model.kinds import MEMORY
 from ...storage import backlog, batches, episodes, history, memories, transfer
 from ...storage.transaction import Transaction
-from ...text.names import normalise
+from ...text.folding import as_name
 from .format import Key
 from .outcome import Outcome
 from .records import ENTITY, BadRecord, Entity, EpisodeRow, MemoryRow, Mention, NewPart, Profile, Relation, Row
@@ -118,12 +118,10 @@ class Taker(ABC):
         return profile.remarks
 
     def _entity(self, entity: Entity, out: Outcome) -> list[str]:
-        name = normalise(entity.name)
+        name = as_name(entity.name)
         if not name:
             raise BadRecord("an entity without a name")
-        aliases = [
-            (normal, alias.strip()) for alias in entity.aliases if (normal := normalise(alias)) and normal != name
-        ]
+        aliases = [(normal, alias.strip()) for alias in entity.aliases if (normal := as_name(alias)) and normal != name]
         new_id, taken = self.put_entity(entity, (name, entity.name), aliases)
         self._ids.keep(ENTITY, entity.old_id, new_id, entity.agent_id)
         out.entities += 1
@@ -246,7 +244,7 @@ class Writer(Taker):
             relation.project_id,
             relation.channel,
             ends[0],
-            normalise(relation.predicate),
+            as_name(relation.predicate),
             ends[1],
             anchor,
             relation.declared_by,

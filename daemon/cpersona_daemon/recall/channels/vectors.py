@@ -45,7 +45,8 @@ def _ranked(channel: str, found: list[tuple[Rid, float]]) -> Ranked:
 
 
 def looked_at(run: Run, vector: np.ndarray, scan: Scan, k: int, floor: float | None = None) -> list[tuple[Rid, float]]:
-    """Return the best ``k`` rows of a scan with their cosines; each kind has a window of its own, a memory comes first on ties.
+    """Return the best ``k`` rows of a scan with their cosines; each kind has a window of its own, a memory comes first
+    on ties.
 
     ``floor`` is that of the question, unless another is given.
     """

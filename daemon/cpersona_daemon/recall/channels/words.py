@@ -15,7 +15,9 @@ from ..types import EPISODE_FTS, KEYWORD, MEMORY_FTS, RECENT, Ranked
 
 
 def word_lists(run: Run) -> list[Ranked]:
-    """Return the lists of the full-text index, and the substring scan of the memories where that found none of these."""
+    """Return the lists of the full-text index, and the substring scan of the memories where that found none of
+    these.
+    """
     lists: list[Ranked] = []
     if run.settings.fts_enabled:
         searched = run.question.searched

@@ -2,10 +2,10 @@
 
     score = similarity + WORDS x coverage^2 + LENT x the better of what the rows stored just before and after have
 
-Similarity is the cosine above what unrelated texts have anyway: a share of the question's mean cosine with the store, of
-the row's mean cosine with it, and of the row's mean cosine with questions about anything. Notes of one person lie at 0.1,
-chat lies at 0.4, and "Wow, what did you get?" is near to every question; what stands out is the same in all. Coverage
-enters squared: a few shared common words are next to nothing, a whole identifier is enough by itself.
+Similarity is the cosine above what unrelated texts have anyway: a share of the question's mean cosine with the store,
+of the row's mean cosine with it, and of the row's mean cosine with questions about anything. Notes of one person lie at
+0.1, chat lies at 0.4, and "Wow, what did you get?" is near to every question; what stands out is the same in all.
+Coverage enters squared: a few shared common words are next to nothing, a whole identifier is enough by itself.
 
 Pure functions of numbers. The constants were chosen on some of the evaluation's sets and checked on the others.
 
@@ -39,8 +39,8 @@ DEPTH = 50  # rows that each list hands over at least
 
 GATE = 0.11
 UNKNOWN_NAME = 1.9  # a question that names what no row holds must be met this much better
-# One about a person whom many rows name is near to all of those: by how much better it must be met if no row held any word of
-# it, in a store of very many rows. In one of so many, by half of that: there most words stand in no row.
+# One about a person whom many rows name is near to all of those: by how much better it must be met if no row held any
+# word of it, in a store of very many rows. In one of so many, by half of that: there most words stand in no row.
 UNKNOWN_WORDS, WORDS_KNOWN_ROWS = 1.2, 100
 FOLLOWING = 0.5  # once a row has reached the gate, others need this share of it
 PRECISION_POWER = 0.4  # strict (beta 2) asks for 1.32 x the gate, lenient (0.5) for 0.76 x
@@ -51,7 +51,9 @@ PRIOR_ROWS = 8  # the background expected beforehand counts like this many rows
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What a store is about in the mean. ``rows`` were averaged, of ``total`` there are; ``centre`` is their mean vector, float64."""
+    """What a store is about in the mean. ``rows`` were averaged, of ``total`` there are; ``centre`` is their mean
+    vector, float64.
+    """
 
     rows: int
     total: int
@@ -61,11 +63,12 @@ class Background:
 def similarities(
     vectors: np.ndarray, query: np.ndarray, background: Background | None, profile: Profile | None, english: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (cosine, similarity) of each row of ``vectors`` to a question, float64. Rows and ``query`` are of unit length.
+    """Return (cosine, similarity) of each row of ``vectors`` to a question, float64. Rows and ``query`` are of unit
+    length.
 
     An embedder whose vectors hold a multilingual part is asked twice, and the better answer counts: across languages
-    only that part speaks. To a question that is not in English nearly all weight is the part's: to the rest any two texts
-    of such a language are alike.
+    only that part speaks. To a question that is not in English nearly all weight is the part's: to the rest any two
+    texts of such a language are alike.
     """
     rows, question = vectors.astype(np.float64), query.astype(np.float64)
     asked = None if profile is None or profile.questions is None else profile.questions.mean
@@ -73,7 +76,9 @@ def similarities(
 
 
 def alike(vectors: np.ndarray, background: Background | None, profile: Profile | None) -> np.ndarray:
-    """Return how far the cosine of each two rows stands above their background: float64, (n, n). Neither is a question."""
+    """Return how far the cosine of each two rows stands above their background: float64, (n, n). Neither is a
+    question.
+    """
     rows = vectors.astype(np.float64)
     return np.array([_similarity(rows, row, background, profile, None, True) for row in rows]).reshape(
         len(rows), len(rows)
@@ -121,7 +126,8 @@ def _above(
         n, known = background.rows, background.rows
         of_question, of_rows = question @ background.centre * n, rows @ background.centre * n
         if background.total == n:
-            # Every row was averaged, so each is among its own background: in a store of three, an answer would hide itself.
+            # Every row was averaged, so each is among its own background: in a store of three, an answer would hide
+            # itself.
             of_question, of_rows, known = of_question - cosines, of_rows - 1.0, n - 1
         of_question, of_rows = (
             (mean + PRIOR_ROWS * expected) / (known + PRIOR_ROWS) for mean in (of_question, of_rows)
@@ -144,10 +150,12 @@ def with_lent(scored: Scored, lent: float) -> Scored:
 
 
 def lend(scores: Mapping[Rid, Scored], pairs: Iterable[tuple[Rid, Rid]]) -> dict[Rid, float]:
-    """Return what each row is lent by the better of its neighbours. ``pairs`` name two neighbours once, in either order.
+    """Return what each row is lent by the better of its neighbours. ``pairs`` name two neighbours once, in either
+    order.
 
-    A turn of a dialogue often answers in words and a meaning that only the turn before it gives away, so that it need not
-    have a score of its own. Without a vector nothing says that a row belongs to its neighbour: it must share a word.
+    A turn of a dialogue often answers in words and a meaning that only the turn before it gives away, so that it need
+    not have a score of its own. Without a vector nothing says that a row belongs to its neighbour: it must share a
+    word.
     """
     best: dict[Rid, float] = {}
     for one, other in pairs:
@@ -162,12 +170,16 @@ def lend(scores: Mapping[Rid, Scored], pairs: Iterable[tuple[Rid, Rid]]) -> dict
 
 
 def unfamiliarity(rows: int, name: bool, familiar: bool, share: float) -> float:
-    """Return by what factor better a question must be met because of what none of the ``rows`` holds; at least 1. See coverage.Unmet."""
+    """Return by what factor better a question must be met because of what none of the ``rows`` holds; at least 1. See
+    coverage.Unmet.
+    """
     if name:
         return UNKNOWN_NAME
     return 1.0 + UNKNOWN_WORDS * share * rows / (rows + WORDS_KNOWN_ROWS) if familiar else 1.0
 
 
 def gate_of(measured: float | None, beta: float, unfamiliarity: float = 1.0) -> float:
-    """Return what the best row must reach: the gate, moved by the precision and by what is unfamiliar in the question."""
+    """Return what the best row must reach: the gate, moved by the precision and by what is unfamiliar in the
+    question.
+    """
     return (GATE if measured is None else measured) * beta**PRECISION_POWER * unfamiliarity

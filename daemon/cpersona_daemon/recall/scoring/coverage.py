@@ -1,8 +1,8 @@
 """How much of a question a row holds: the IDF-weighted share of its content words, absolute and between 0 and 1.
 
-Pure functions of texts. A row is read as what the full-text index was fed for it: the same words in the same spelling, the
-same stems, the same runs, the same whole identifiers; so that a row holds exactly what a search for it would have found.
-Beyond that a row holds a date of the question when it was written on it.
+Pure functions of texts. A row is read as what the full-text index was fed for it: the same words in the same spelling,
+the same stems, the same runs, the same whole identifiers; so that a row holds exactly what a search for it would have
+found. Beyond that a row holds a date of the question when it was written on it.
 
 Contract: coverage.share, blend.gate.
 """
@@ -15,12 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...text.dates import Date, Day, agrees, day_of
+from ...text.folding import as_matched
 from ...text.question import Question
 from ...text.spelling import normalise, spelled, words, written
 from ...text.terms import IDENTIFIER_LENGTH, Term, beside
 
-# A store does not know how common its words are elsewhere: what stands in half of an agent's rows, a name, may stand nowhere
-# else. Each of its rows counts as that many more without any of the words, a few more in any store, and so many at most.
+# A store does not know how common its words are elsewhere: what stands in half of an agent's rows, a name, may stand
+# nowhere else. Each of its rows counts as that many more without any of the words, a few more in any store, and so many
+# at most.
 ELSEWHERE, ELSEWHERE_LEAST, ELSEWHERE_MOST = 4, 10, 2_500
 # An identifier that stands in more rows than either of these names no row in particular.
 TELLING_ROWS, TELLING_SHARE = 10, 0.01
@@ -29,7 +31,6 @@ FAMILIAR_SHARE, FAMILIAR_ROWS = 0.03, 3
 
 Stem = Callable[[str], Sequence[str]]
 
-_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _REPEATED, _USUAL_LENGTH = 1.2, 400  # as bm25 damps repetition, in a row of so many characters
 _PLACES = 20  # of a part in a text that are looked at
 _PLAIN_COMPOUND = re.compile(r"[^\W\d_]+(?:(?:[-'][^\W\d_]+)*|/[^\W\d_]+)")  # dry-run, and/or
@@ -51,8 +52,8 @@ class Held:
 class Unmet:
     """What of a question no row in scope holds.
 
-    ``name``: it names something that none holds; ``familiar``: it names someone whom many rows name, so that all of those
-    are near to it; ``share``: where it does, the part of its weight that lies on words that none holds.
+    ``name``: it names something that none holds; ``familiar``: it names someone whom many rows name, so that all of
+    those are near to it; ``share``: where it does, the part of its weight that lies on words that none holds.
     """
 
     name: bool = False
@@ -61,11 +62,13 @@ class Unmet:
 
 
 class Reading:
-    """A row as the matching sees it: its words between blanks, and with what the index holds of it beside them; that is made when first needed."""
+    """A row as the matching sees it: its words between blanks, and with what the index holds of it beside them; that is
+    made when first needed.
+    """
 
     __slots__ = ("words", "_text", "_whole", "_instant")
 
-    def __init__(self, text: str, instant: float | None):
+    def __init__(self, text: str, instant: float | None) -> None:
         self.words, self._text, self._instant = words(text), text, instant
         self._whole: str | None = None
 
@@ -85,9 +88,9 @@ class Reading:
 class Sought:
     """The terms of one question with their weights, ready to be looked for in many rows.
 
-    ``rows`` is the number of rows that were counted, the asker's own, and ``found`` in how many of them each term stands;
-    both may be empty (0 and ()), every term then weighs the same. ``also_found`` tells it of the terms of other names.
-    ``all``: the asker has no other rows.
+    ``rows`` is the number of rows that were counted, the asker's own, and ``found`` in how many of them each term
+    stands; both may be empty (0 and ()), every term then weighs the same. ``also_found`` tells it of the terms of other
+    names. ``all``: the asker has no other rows.
     """
 
     def __init__(
@@ -98,7 +101,7 @@ class Sought:
         found: Sequence[int] = (),
         also_found: Sequence[int] = (),
         all: bool = True,
-    ):
+    ) -> None:
         self.rows, self._all = rows, all
         terms = (*question.terms, *question.other_terms)
         counts = (*found, *also_found) if rows else (0,) * len(terms)
@@ -113,7 +116,8 @@ class Sought:
     def unmet(self, rows: int, held: int, holds: Callable[[Term], bool]) -> Unmet:
         """Return what none of an agent's ``rows`` memories holds.
 
-        ``held`` has a bit for every term that is known to be held, as ``Held.terms`` has; of the others ``holds`` is asked.
+        ``held`` has a bit for every term that is known to be held, as ``Held.terms`` has; of the others ``holds`` is
+        asked.
 
         Nothing where there is no index to count by.
         """
@@ -154,7 +158,9 @@ class Sought:
         return Held(min(1.0, total / self._whole), identified, terms)
 
     def said(self, reading: Reading) -> float:
-        """Return how much a row says the words of the question, for its length: what chooses between rows that hold the same ones."""
+        """Return how much a row says the words of the question, for its length: what chooses between rows that hold the
+        same ones.
+        """
         damped = _REPEATED * (0.25 + 0.75 * len(reading.words) / _USUAL_LENGTH)
         return sum(
             weight * (n := sought.times(reading)) / (n + damped)
@@ -167,7 +173,7 @@ class _SoughtTerm:
 
     __slots__ = ("text", "date", "telling", "_pair", "_hint", "_prefix", "_forms", "_is_one_word", "_stem")
 
-    def __init__(self, term: Term, date: Date | None, stem: Stem):
+    def __init__(self, term: Term, date: Date | None, stem: Stem) -> None:
         self.text, self.date, self._stem = term.text, date, stem
         self.telling = (
             date is None
@@ -225,7 +231,9 @@ class _SoughtTerm:
         return reading.words.count(self._pair or self._forms[0][0]) if self._pair or self._forms else 0
 
     def _stands_in(self, text: str, first: str, stems: tuple[str, ...]) -> bool:
-        """Tell whether words with these stems follow each other in a text. The beginning of the first is sought by itself: few words have it."""
+        """Tell whether words with these stems follow each other in a text. The beginning of the first is sought by
+        itself: few words have it.
+        """
         at, stem = text.find(first), self._stem
         while at >= 0:
             end = text.find(" ", at + 1)
@@ -247,14 +255,18 @@ def _beginning(stem: str) -> str:
 
 
 def idf(count: int, rows: int) -> float:
-    """Return what a term found in ``count`` of ``rows`` rows weighs: ln(1 + (N - df + .5) / (df + .5)), most where none holds it."""
+    """Return what a term found in ``count`` of ``rows`` rows weighs: ln(1 + (N - df + .5) / (df + .5)), most where none
+    holds it.
+    """
     count = min(count, rows)
     return math.log(1 + (rows - count + 0.5) / (count + 0.5))
 
 
 def share_of_words(text: str, part: str) -> float:
-    """Return the share of the words that a part of them stands in, ASCII letters in either case: 1 for whole words, 0 for no part."""
-    needle, body = part.strip().translate(_LOWER), text.translate(_LOWER)
+    """Return the share of the words that a part of them stands in, ASCII letters in either case: 1 for whole words, 0
+    for no part.
+    """
+    needle, body = as_matched(part.strip()), as_matched(text)
     at, best = body.find(needle) if needle else -1, 0.0
     for _ in range(_PLACES):
         if at < 0:

@@ -42,8 +42,8 @@ class Thresholds:
     blank: bool = False
 
     def opened(self, candidates: Sequence[Candidate]) -> Thresholds:
-        """Return these for a recall whose rows are known: once one has reached the gate of the blend, others need a share
-        of it.
+        """Return these for a recall whose rows are known: once one has reached the gate of the blend, others need a
+        share of it.
         """
         least = self.values[Signal.BLEND]
         if any(c.blend is not None and c.blend >= least for c in candidates):
@@ -70,10 +70,11 @@ def thresholds(
     measured: Mapping[Signal, float],
     blend_gate: float = blend.GATE,
 ) -> Thresholds:
-    """Return the thresholds of a recall over ``pool`` rows; ``k`` is the constant of rank fusion, ``deep`` halves every number.
+    """Return the thresholds of a recall over ``pool`` rows; ``k`` is the constant of rank fusion, ``deep`` halves every
+    number.
 
-    ``admission`` is the embedder's declared minimum (None: h(n)), ``measured`` the calibrated gate of each signal that has
-    one, on that signal's own scale, ``blend_gate`` what ``blend.gate_of`` says.
+    ``admission`` is the embedder's declared minimum (None: h(n)), ``measured`` the calibrated gate of each signal that
+    has one, on that signal's own scale, ``blend_gate`` what ``blend.gate_of`` says.
     """
     h = heuristic_minimum(pool)
     values: dict[Signal, float] = {}

@@ -26,7 +26,8 @@ def factor(hours_before: float, rate: float, floor: float) -> float:
 def apply(
     candidates: Sequence[Candidate], facts: Mapping[Rid, Facts], boundary: float | None, *, rate: float, floor: float
 ) -> list[Candidate]:
-    """Return the rows with cosine, rrf, rsf and blend of those before the boundary multiplied, sorted again by their ordering score.
+    """Return the rows with cosine, rrf, rsf and blend of those before the boundary multiplied, sorted again by their
+    ordering score.
 
     Episodes, undated rows and the profile row are exempt. No boundary changes nothing.
     """
@@ -44,6 +45,8 @@ def _weighed(candidate: Candidate, facts: Mapping[Rid, Facts], boundary: float, 
 
 
 def _order(candidate: Candidate) -> tuple[bool, float]:
-    """Scored rows by their ordering score, best first; unscored rows and the profile after them in the order they had."""
+    """Scored rows by their ordering score, best first; unscored rows and the profile after them in the order they
+    had.
+    """
     value = candidate.first(ORDERING)
     return (True, 0.0) if value is None else (False, -value)

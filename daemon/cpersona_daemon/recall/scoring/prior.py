@@ -23,7 +23,9 @@ def age_weight(age_hours: float, rate: float, floor: float) -> float:
 
 
 def age_hours(instant: float | None, anchor: float, span: tuple[float, float]) -> float:
-    """Return a row's age from the anchor in hours; an undated row stands at the middle of the scope's range, a newer one at 0."""
+    """Return a row's age from the anchor in hours; an undated row stands at the middle of the scope's range, a newer
+    one at 0.
+    """
     if instant is None:
         oldest, newest = span
         return (max(0.0, anchor - newest) + (newest - oldest) / 2) / HOUR

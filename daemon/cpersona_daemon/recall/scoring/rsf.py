@@ -1,4 +1,5 @@
-"""Relative score fusion: a list votes for a row by where its score lies between the list's worst and best. Pure functions.
+"""Relative score fusion: a list votes for a row by where its score lies between the list's worst and best. Pure
+functions.
 
 Contract: scores.rsf.
 """

@@ -1,4 +1,5 @@
-"""What a row's place in time does to it: the episode penalty, which reaches the gate, and the prior, which orders alone.
+"""What a row's place in time does to it: the episode penalty, which reaches the gate, and the prior, which orders
+alone.
 
 Contract: penalty.episode, prior.order.
 """

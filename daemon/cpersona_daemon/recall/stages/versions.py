@@ -59,7 +59,9 @@ def _fits_better(instant: float | None, other: float | None, asked: str) -> bool
 
 
 def _alike(run: Run, rows: Sequence[Candidate]) -> Callable[[Rid, Rid], bool]:
-    """Return a test for two of the rows: whether they say nearly the same. Those without a comparable vector never do."""
+    """Return a test for two of the rows: whether they say nearly the same. Those without a comparable vector never
+    do.
+    """
     rids, vectors = evidence.vectors_of(run, [c.rid for c in rows if not c.is_profile])
     above = blend.alike(vectors, evidence.background(run), run.declared)
     place = {rid: i for i, rid in enumerate(rids)}

@@ -24,9 +24,10 @@ PART_POWER = 3
 def weigh(run: Run, rows: list[Candidate]) -> list[Candidate]:
     """Return the rows of the lists, and the neighbours that the best of them lift, with their blend, best first.
 
-    Where there is no vector, of equal scores the row that says most of the question's words comes first; of what is equal
-    then, the newest. (The order of the full-text lists hangs on what other agents store.) A row that scores nothing and
-    that no word found is no candidate. The run learns how much better the question must be met for its unfamiliar words.
+    Where there is no vector, of equal scores the row that says most of the question's words comes first; of what is
+    equal then, the newest. (The order of the full-text lists hangs on what other agents store.) A row that scores
+    nothing and that no word found is no candidate. The run learns how much better the question must be met for its
+    unfamiliar words.
     """
     weighing = _Weighing(run)
     found = weighing.rows()
@@ -35,7 +36,7 @@ def weigh(run: Run, rows: list[Candidate]) -> list[Candidate]:
 
 
 class _Weighing:
-    def __init__(self, run: Run):
+    def __init__(self, run: Run) -> None:
         self._run = run
         self._excluded = matcher(run.query.exclude)
         self._sought = evidence.sought(run)
