@@ -22,7 +22,9 @@ PASSED_ON = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 
 @contextmanager
 def clean_home() -> Iterator[dict[str, str]]:
-    """A clean environment whose every place lies in a fresh directory with a short path; its daemons end with the block."""
+    """A clean environment whose every place lies in a fresh directory with a short path; its daemons end with the
+    block.
+    """
     # A socket's path may have about a hundred bytes, fewer than pytest's own directories take.
     root = Path(tempfile.mkdtemp(prefix="cp-", dir="/tmp")).resolve()
     environ = {name: os.environ[name] for name in PASSED_ON if name in os.environ}

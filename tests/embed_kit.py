@@ -21,7 +21,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *request: object) -> None:
-        """A daemon that is killed, or that gave up waiting, drops its connections; that is what some tests are about."""
+        """A daemon that is killed, or that gave up waiting, drops its connections; that is what some tests are
+        about.
+        """
 
 
 class EmbedServer:

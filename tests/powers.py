@@ -1,4 +1,6 @@
-"""Processes without root's power over the modes of files, so that what may not be written cannot be written in a container either."""
+"""Processes without root's power over the modes of files, so that what may not be written cannot be written in a
+container either.
+"""
 
 from __future__ import annotations
 

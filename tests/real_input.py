@@ -1,4 +1,5 @@
-"""Ask a store of real notes real questions, through the command line, with the builtin embedder: `python tests/real_input.py`.
+"""Ask a store of real notes real questions, through the command line, with the builtin embedder: `python
+tests/real_input.py`.
 
 Stores the 500 commit messages and 60 developer notes of ``../shared`` in a store of its own, asks ten paraphrased
 questions and ten identifiers, then does the same with three memories and with topics that are not there. Prints one
@@ -61,7 +62,9 @@ ABSENT = ("how do penguins raise their young", "recipe for sourdough bread", "wh
 
 
 def lines() -> list[str]:
-    """Return every commit message, as a one-line note per commit, and every note, one JSON object of `store --jsonl` each."""
+    """Return every commit message, as a one-line note per commit, and every note, one JSON object of `store --jsonl`
+    each.
+    """
     out = []
     for row in map(json.loads, HISTORY.read_text(encoding="utf-8").splitlines()):
         out.append(
@@ -86,7 +89,9 @@ def refs(given: list[str], outcomes: str) -> dict[str, str]:
 
 
 def place(answer: dict, wanted: list[str]) -> str:
-    """Say where the first of these refs stands in a recall's answer (best last): "last", "2 of 5" from the best, or "absent"."""
+    """Say where the first of these refs stands in a recall's answer (best last): "last", "2 of 5" from the best, or
+    "absent".
+    """
     found = [row["ref"] for row in reversed(answer["messages"])]
     at = next((number for number, ref in enumerate(found, 1) if ref in wanted), None)
     return f"absent of {len(found)}" if at is None else "last" if at == 1 else f"{at} of {len(found)}"
@@ -111,10 +116,9 @@ class Shell:
         return done.stdout
 
     def wait_until_embedded(self) -> None:
-        while (
-            not (state := json.loads(self.run("daemon", "status", "--json")))["embedding"]["state"] == "ready"
-            or state["backlog"]["pending"]
-        ):
+        while (state := json.loads(self.run("daemon", "status", "--json")))["embedding"]["state"] != "ready" or state[
+            "backlog"
+        ]["pending"]:
             time.sleep(1)
 
     def ask(self, question: str) -> dict:
@@ -149,9 +153,8 @@ def main() -> int:
                     if where != "last":
                         wrong += 1
                         reason = best.get("match_reason", {})
-                        print(
-                            f"    last: {' '.join(f'{name} {value:.4f}' for name, value in reason.items() if name != 'signal')} {best.get('content', '')[:80]!r}"
-                        )
+                        scores = " ".join(f"{name} {value:.4f}" for name, value in reason.items() if name != "signal")
+                        print(f"    last: {scores} {best.get('content', '')[:80]!r}")
                         told = shell.run("recall", question, "--why-not", right[0]).splitlines()
                         print("    " + next(line for line in told if line.startswith("why not")))
             for shell in (small, large):
@@ -159,7 +162,8 @@ def main() -> int:
                     answer = shell.ask(question)
                     wrong += shell is small and bool(answer["messages"])
                     print(
-                        f"absent      {len(answer['messages'])} rows        {'three' if shell is small else 'large':<13}  {question}"
+                        f"absent      {len(answer['messages'])} rows        "
+                        f"{'three' if shell is small else 'large':<13}  {question}"
                     )
         finally:
             for shell in (large, small):

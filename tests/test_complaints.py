@@ -1,7 +1,8 @@
 """What users of neighbouring tools complain of must not happen here: what is written, asked and printed.
 
 One test for each complaint, named after it and as short as it can be through the command line; the rooms' own tests go
-deeper. The daemon's life stands in test_complaints_of_daemons.py, vectors and the model in test_complaints_of_vectors.py.
+deeper. The daemon's life stands in test_complaints_of_daemons.py, vectors and the model in
+test_complaints_of_vectors.py.
 
 Contract: dedup.skip, store.lines, output.streams.
 """
@@ -61,7 +62,8 @@ def lines(done: subprocess.CompletedProcess) -> list[str]:
     return [line.split("\t")[-1] for line in done.stdout.splitlines()]
 
 
-# the same text twice makes two rows; one bad row aborts a whole batch; ignored rows are not counted; an interrupted import looks finished
+# the same text twice makes two rows; one bad row aborts a whole batch; ignored rows are not counted; an interrupted
+# import looks finished
 
 
 def test_the_same_text_twice_makes_one_row(cli):
@@ -105,7 +107,8 @@ def test_an_interrupted_import_does_not_look_finished(cli):
     assert sorted(lines(cli("list", "--agent", "elsewhere"))) == ["one", "three", "two"]
 
 
-# "database is locked" with a second client; reads that need the write lock; schema statements on every open; a WAL that grows while a reader is parked
+# "database is locked" with a second client; reads that need the write lock; schema statements on every open; a WAL that
+# grows while a reader is parked
 
 
 def test_a_second_client_never_meets_a_locked_database(cli):
@@ -200,7 +203,8 @@ def test_help_starts_no_server(home, run_cli):
     assert sorted(Path(home["HOME"]).rglob("*")) == before
 
 
-# nothing found though a row sits just under a threshold; because of punctuation; two-character CJK words; NFC against NFD
+# nothing found though a row sits just under a threshold; because of punctuation; two-character CJK words; NFC against
+# NFD
 
 
 def test_a_row_just_under_a_threshold_is_said_to_have_been_cut(cli):
@@ -256,7 +260,8 @@ def test_composed_and_decomposed_letters_are_the_same_word(cli, stored, asked):
     assert unicodedata.normalize("NFC", found) == text
 
 
-# dates in the local zone; naive and offset stamps sorted as text; --since meaning different instants in different commands
+# dates in the local zone; naive and offset stamps sorted as text; --since meaning different instants in different
+# commands
 
 
 def test_a_date_is_a_utc_day_wherever_the_machine_is(cli):

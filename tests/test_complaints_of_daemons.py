@@ -25,8 +25,14 @@ from cpersona_daemon.shared.settings import load
 
 CPERSONA = [sys.executable, "-m", "cpersona_cli"]
 # The program with one of its numbers changed, for limits that a test would otherwise wait out.
-CHANGED = "import sys; from cpersona_daemon.shared import fields; fields.{0} = {1}; from cpersona_cli.main import main; sys.exit(main())"
-HELD = "import sys, json; from cpersona_cli.githook import main; main(['post-commit']); print(json.dumps(sorted(sys.modules)))"
+CHANGED = (
+    "import sys; from cpersona_daemon.shared import fields; fields.{0} = {1}; from cpersona_cli.main import "
+    "main; sys.exit(main())"
+)
+HELD = (
+    "import sys, json; from cpersona_cli.githook import main; main(['post-commit']); "
+    "print(json.dumps(sorted(sys.modules)))"
+)
 
 
 def pid_of(environ: dict[str, str]) -> int:
@@ -71,7 +77,8 @@ def test_a_restored_backup_is_not_empty(home, run_cli):
     assert run_cli(["list"], env=copied).stdout.count("\n") == 2
 
 
-# stale socket for ever after a crash; a recycled pid; alive but not answering; the pipe; cron; old daemon and new client
+# stale socket for ever after a crash; a recycled pid; alive but not answering; the pipe; cron; old daemon and new
+# client
 
 
 def test_a_stale_socket_after_a_crash_is_no_hindrance(home, run_cli):

@@ -36,7 +36,9 @@ def vector(word: str) -> list[float]:
 
 
 class Model(EmbedServer):
-    """``name`` is what it calls itself, ``asked`` every text it was sent; while ``free`` is clear it answers nothing that begins with ``holds``."""
+    """``name`` is what it calls itself, ``asked`` every text it was sent; while ``free`` is clear it answers nothing
+    that begins with ``holds``.
+    """
 
     def __init__(self) -> None:
         super().__init__()

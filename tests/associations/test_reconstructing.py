@@ -22,7 +22,9 @@ def in_world(in_store, model):
 
 
 async def notes(world, n: int = 6) -> None:
-    """Write n memories that a question for quartz finds, the first one best, each on a day and from a source of its own."""
+    """Write n memories that a question for quartz finds, the first one best, each on a day and from a source of its
+    own.
+    """
     for i in range(1, n + 1):
         await world.remember(
             f"quartz note {i}: " + "word " * i,

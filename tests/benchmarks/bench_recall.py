@@ -1,15 +1,17 @@
-"""Recall in the daemon, over the socket, in rank fusion and as a blend, without the embedder's time, beside SQLite and numpy by themselves.
+"""Recall in the daemon, over the socket, in rank fusion and as a blend, without the embedder's time, beside SQLite and
+numpy by themselves.
 
     python tests/benchmarks/bench_recall.py                            1,000 to 237,654 rows of 768 dimensions
     python tests/benchmarks/bench_recall.py --rows 1000000 --dim 384   a million
     python tests/benchmarks/bench_recall.py --dir D                    keep the databases in D for the next run
 
-``cpu`` is the daemon's processor time for one recall and the store before it. The question's vector is cached by a first call that does not count; a row is stored before each call that does, so
-that nothing known about words is left over from the first. ``plain`` is the full-text query by SQLite (bm25, best ten
-in scope) and numpy's float32 product over the window. The rows of growth are how the cost grows with the table.
+``cpu`` is the daemon's processor time for one recall and the store before it. The question's vector is cached by a
+first call that does not count; a row is stored before each call that does, so that nothing known about words is left
+over from the first. ``plain`` is the full-text query by SQLite (bm25, best ten in scope) and numpy's float32 product
+over the window. The rows of growth are how the cost grows with the table.
 
-At the end a backlog of 20,000 rows is embedded by the builtin model while questions come, twenty a second at most: each is
-new, so that its own embedding counts, and is asked once more. ``plain`` there is the same without a backlog.
+At the end a backlog of 20,000 rows is embedded by the builtin model while questions come, twenty a second at most: each
+is new, so that its own embedding counts, and is asked once more. ``plain`` there is the same without a backlog.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ def recalls(environ: dict[str, str], count: int) -> Timing:
         times, used = [], processor_seconds(pid_of(connection))
         for number, text in enumerate(asked):
             ask(connection, "store", agent_id="somebody.else", content=f"between the questions {number}")
-            times.append(once(lambda: ask(connection, "recall", agent_id=AGENT, query=text, limit=10))[1])  # noqa: B023
+            times.append(once(lambda: ask(connection, "recall", agent_id=AGENT, query=text, limit=10))[1])
         used = processor_seconds(pid_of(connection)) - used
     return Timing(times, [used / count * 1e3])
 
@@ -112,7 +114,8 @@ def by_itself(path: str, rows: int, dim: int, count: int) -> Timing:
             product
             + once(
                 lambda: conn.execute(
-                    "SELECT f.rowid, bm25(memory_fts) AS score FROM memory_fts f CROSS JOIN memories m ON m.id = f.rowid"
+                    "SELECT f.rowid, bm25(memory_fts) AS score FROM memory_fts f CROSS JOIN memories m ON m.id = "
+                    "f.rowid"
                     " WHERE memory_fts MATCH ? AND m.agent_id = ? ORDER BY score, f.rowid LIMIT 10",
                     (words, AGENT),
                 ).fetchall()
@@ -123,7 +126,9 @@ def by_itself(path: str, rows: int, dim: int, count: int) -> Timing:
 
 
 def beside_a_backlog(report: Report, place: Path, waiting: int, count: int) -> None:
-    """Ask and store while a backlog is embedded, beside the same in quiet, and how fast the backlog goes with and without questions."""
+    """Ask and store while a backlog is embedded, beside the same in quiet, and how fast the backlog goes with and
+    without questions.
+    """
     source, measured = filled(place, BACKLOG_ROWS, BuiltinEmbedder.dimension), []
     for listed in (0, waiting):
         with serving(of_the_builtin_model(copied(source, place, "recalled"), listed)) as connection:
@@ -146,11 +151,13 @@ def beside_a_backlog(report: Report, place: Path, waiting: int, count: int) -> N
 
 
 def now_and_then(connection: client.Connection, count: int) -> dict[str, Timing]:
-    """Ask so many questions, each of them twice, and store a row after each, with a pause as of somebody who reads the answer."""
+    """Ask so many questions, each of them twice, and store a row after each, with a pause as of somebody who reads the
+    answer.
+    """
     taken: dict[str, Timing] = {"a new question": Timing([]), "asked again": Timing([]), "a store": Timing([])}
     for number, (text, _) in enumerate(questions(count)):
         for name in ("a new question", "asked again"):
-            taken[name].times.append(once(lambda: ask(connection, "recall", agent_id=AGENT, query=text, limit=10))[1])  # noqa: B023
+            taken[name].times.append(once(lambda: ask(connection, "recall", agent_id=AGENT, query=text, limit=10))[1])
             time.sleep(READING_SECONDS)
         taken["a store"].times.append(
             once(lambda: ask(connection, "store", agent_id="somebody.else", content=f"between the questions {number}"))[

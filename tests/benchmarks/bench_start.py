@@ -3,7 +3,8 @@
     python tests/benchmarks/bench_start.py                100,000 rows of 768 dimensions
     python tests/benchmarks/bench_start.py --rows 10000 --mode none
 
-The first answer is a listing, which needs no vector. ``plain`` is `python -c pass` of the same interpreter, taking turns.
+The first answer is a listing, which needs no vector. ``plain`` is `python -c pass` of the same interpreter, taking
+turns.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def alone(report: Report, connection, plain: Plain, fresh, rows: int, stores: in
                     record["msg_id"],
                     timestamp=record["timestamp"],
                 )
-                spent = once(lambda: plain.commit(row))[1]  # noqa: B023
+                spent = once(lambda: plain.commit(row))[1]
             else:
                 spent = once(
                     lambda: ask(connection, "store", **params, id=record["msg_id"] if kind == "with an id" else "")

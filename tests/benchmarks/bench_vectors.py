@@ -76,7 +76,10 @@ def fill(path: str, vectors: np.ndarray) -> None:
         ids = range(at + 1, min(at + 20_000, len(vectors)) + 1)
         with conn:
             conn.executemany(
-                "INSERT INTO memories (id, agent_id, project_id, channel, source_id, created_at, content_key, content) VALUES (?,?,?,'',?,?,?,?)",
+                (
+                    "INSERT INTO memories (id, agent_id, project_id, channel, source_id, created_at, content_key, "
+                    "content) VALUES (?,?,?,'',?,?,?,?)"
+                ),
                 (
                     (i, AGENT, PROJECTS[i % 6], "user:mina", stamp(i), hashlib.md5(b"%d" % i).digest(), f"memory {i}")
                     for i in ids
@@ -216,7 +219,9 @@ def run(report: Report, count: int, dim: int, checks: int, directory: Path) -> N
 
 
 def only_open(path: str) -> None:
-    """Print, as JSON, the anonymous memory of a process before it opens an index and after it has searched all of it."""
+    """Print, as JSON, the anonymous memory of a process before it opens an index and after it has searched all of
+    it.
+    """
     before = anonymous_mb()
     db, store = opened(path)
     query = store.engine._parts["mem"].index.view.rows(np.array([0]))[0]

@@ -99,7 +99,9 @@ class Report:
         target: float | None = None,
         **more: Any,
     ) -> None:
-        """Add a row and print it. ``reference`` is the plain way of doing the same, in the same run; ratio = value / reference."""
+        """Add a row and print it. ``reference`` is the plain way of doing the same, in the same run; ratio = value /
+        reference.
+        """
         row: dict[str, Any] = {"what": what, "unit": unit}
         if isinstance(timing, Timing):
             row.update(median=timing.median, p95=timing.p95, least=timing.least, runs=len(timing.times))
@@ -131,7 +133,8 @@ class Report:
         """Print how busy the machine was and write the JSON."""
         after = os.getloadavg()
         print(
-            f"\n{os.cpu_count()} processors, load before {self.load[0]:.1f}, after {after[0]:.1f}; {platform.python_implementation()} {platform.python_version()}"
+            f"\n{os.cpu_count()} processors, load before {self.load[0]:.1f}, after {after[0]:.1f}; "
+            f"{platform.python_implementation()} {platform.python_version()}"
         )
         if self.load[0] > 0.5 * (os.cpu_count() or 1):
             print("The machine was busy: look at the ratios, the least times and the processor times.", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Every benchmark, one after the other, in one place: `python tests/benchmarks/run.py [--quick] [--json FILE] [--dir DIR]`.
+"""Every benchmark, one after the other: `python tests/benchmarks/run.py [--quick] [--json FILE] [--dir DIR]`.
 
 --quick   10,000 rows at most, few turns: some minutes, for a look at the ratios
 --dir     keep the databases there, so that the next run need not fill them again (about 4 GB)

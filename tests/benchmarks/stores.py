@@ -43,7 +43,9 @@ _PASSED_ON = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 
 @contextmanager
 def workplace(kept: str | None) -> Iterator[Path]:
-    """A directory for databases: ``kept`` stays, so that the next run need not fill them again; None is removed at the end."""
+    """A directory for databases: ``kept`` stays, so that the next run need not fill them again; None is removed at the
+    end.
+    """
     place = Path(kept or tempfile.mkdtemp(prefix="cp-bench-", dir="/tmp")).resolve()
     place.mkdir(parents=True, exist_ok=True)
     try:
@@ -87,7 +89,9 @@ def created(record: dict[str, Any]) -> str:
 
 
 def filled(place: Path, rows: int, dim: int = DIM) -> dict[str, str]:
-    """Return the environment of a database with so many memories and their vectors (none with ``dim`` 0); it is made when it is not there."""
+    """Return the environment of a database with so many memories and their vectors (none with ``dim`` 0); it is made
+    when it is not there.
+    """
     directory = place / f"{rows}x{dim}"
     environ = environment(directory)
     if not (directory / "whole").exists():
@@ -137,7 +141,9 @@ def copied(environ: dict[str, str], place: Path, name: str, **more: str) -> dict
 
 
 def of_the_builtin_model(environ: dict[str, str], waiting: int = 0) -> dict[str, str]:
-    """Say that a database's vectors (of 896 numbers) are the builtin model's, list its newest rows for embedding anew, and return how to serve it."""
+    """Say that a database's vectors (of 896 numbers) are the builtin model's, list its newest rows for embedding anew,
+    and return how to serve it.
+    """
     path = Path(environ["CPERSONA_DB_PATH"])
     for file in path.parent.glob("t.db.*.vec*"):
         file.unlink()

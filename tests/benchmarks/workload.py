@@ -23,26 +23,86 @@ import numpy as np
 TOPICS = {
     name: words.split()
     for name, words in {
-        "deploy": "deployment rollout canary staging production rollback release pipeline artifact container registry kubernetes helm manifest cluster namespace ingress replica probe blue green",
-        "database": "database index migration schema transaction deadlock vacuum replica postgres sqlite query planner checkpoint journal backup restore partition shard latency constraint",
-        "auth": "login token session oauth password cookie credential permission role scope refresh expiry audit identity provider certificate signature keychain passkey consent",
-        "frontend": "button layout component stylesheet viewport dialog keyboard focus animation contrast theme responsive accessibility tooltip navigation sidebar hydrate bundle render typography",
-        "ml": "model training gradient checkpoint dataset evaluation benchmark embedding tokenizer quantization inference batch learning rate overfitting annotation label metric recall precision",
-        "travel": "flight hotel itinerary passport train luggage reservation airport visa museum ferry mountain beach market restaurant map ticket gate boarding hostel",
-        "cooking": "recipe oven garlic onion butter simmer broth noodle dough yeast seasoning skillet basil tomato vinegar marinate roast knead pepper dessert",
-        "health": "appointment doctor sleep exercise prescription allergy vitamin therapy blood pressure knee running stretch diet physiotherapy symptom clinic dosage recovery injury hydration",
-        "finance": "invoice budget salary mortgage tax receipt refund expense forecast quarterly revenue margin subscription pension dividend ledger audit currency payment reconciliation",
-        "music": "guitar chord rehearsal concert album melody drummer piano rhythm studio microphone playlist vinyl orchestra violin tempo lyric chorus amplifier festival",
-        "garden": "tomato seedling compost pruning rose soil watering greenhouse mulch harvest lavender fence hedge pond beetle fertilizer tulip orchard trellis lawn",
-        "school": "homework lecture exam professor thesis semester scholarship library essay grade tutor kindergarten curriculum seminar laboratory lesson enrollment campus graduate notebook",
-        "legal": "contract clause liability license agreement lawyer deadline signature compliance privacy regulation dispute patent trademark hearing appeal warranty indemnity notary statute",
-        "hardware": "laptop battery monitor keyboard firmware router cable sensor soldering voltage fan thermal memory motherboard printer camera drone bluetooth adapter docking",
-        "incident": "outage alert pager timeout latency postmortem root cause mitigation escalation dashboard threshold spike queue backlog retry saturation memory leak failover recovery runbook",
-        "family": "birthday grandmother sister wedding anniversary dinner cousin baby school holiday photograph kitchen puppy picnic cottage letter neighbour daughter uncle reunion",
-        "writing": "chapter draft editor paragraph character plot novel publisher manuscript dialogue outline revision deadline metaphor narrator scene title review essay translation",
-        "security": "vulnerability patch exploit firewall phishing encryption sandbox secret rotation scanner malware disclosure hardening privilege audit incident perimeter hash nonce entropy",
-        "meeting": "agenda minutes standup retrospective stakeholder roadmap priority milestone decision attendee calendar sprint backlog estimate workshop feedback sync owner quarter objective",
-        "gaming": "dungeon quest level boss inventory multiplayer controller speedrun sprite shader texture guild raid loot puzzle campaign character respawn arcade emulator",
+        "deploy": (
+            "deployment rollout canary staging production rollback release pipeline artifact container "
+            "registry kubernetes helm manifest cluster namespace ingress replica probe blue green"
+        ),
+        "database": (
+            "database index migration schema transaction deadlock vacuum replica postgres sqlite query "
+            "planner checkpoint journal backup restore partition shard latency constraint"
+        ),
+        "auth": (
+            "login token session oauth password cookie credential permission role scope refresh expiry audit "
+            "identity provider certificate signature keychain passkey consent"
+        ),
+        "frontend": (
+            "button layout component stylesheet viewport dialog keyboard focus animation contrast theme "
+            "responsive accessibility tooltip navigation sidebar hydrate bundle render typography"
+        ),
+        "ml": (
+            "model training gradient checkpoint dataset evaluation benchmark embedding tokenizer quantization "
+            "inference batch learning rate overfitting annotation label metric recall precision"
+        ),
+        "travel": (
+            "flight hotel itinerary passport train luggage reservation airport visa museum ferry mountain "
+            "beach market restaurant map ticket gate boarding hostel"
+        ),
+        "cooking": (
+            "recipe oven garlic onion butter simmer broth noodle dough yeast seasoning skillet basil tomato "
+            "vinegar marinate roast knead pepper dessert"
+        ),
+        "health": (
+            "appointment doctor sleep exercise prescription allergy vitamin therapy blood pressure knee "
+            "running stretch diet physiotherapy symptom clinic dosage recovery injury hydration"
+        ),
+        "finance": (
+            "invoice budget salary mortgage tax receipt refund expense forecast quarterly revenue margin "
+            "subscription pension dividend ledger audit currency payment reconciliation"
+        ),
+        "music": (
+            "guitar chord rehearsal concert album melody drummer piano rhythm studio microphone playlist "
+            "vinyl orchestra violin tempo lyric chorus amplifier festival"
+        ),
+        "garden": (
+            "tomato seedling compost pruning rose soil watering greenhouse mulch harvest lavender fence "
+            "hedge pond beetle fertilizer tulip orchard trellis lawn"
+        ),
+        "school": (
+            "homework lecture exam professor thesis semester scholarship library essay grade tutor "
+            "kindergarten curriculum seminar laboratory lesson enrollment campus graduate notebook"
+        ),
+        "legal": (
+            "contract clause liability license agreement lawyer deadline signature compliance privacy "
+            "regulation dispute patent trademark hearing appeal warranty indemnity notary statute"
+        ),
+        "hardware": (
+            "laptop battery monitor keyboard firmware router cable sensor soldering voltage fan thermal "
+            "memory motherboard printer camera drone bluetooth adapter docking"
+        ),
+        "incident": (
+            "outage alert pager timeout latency postmortem root cause mitigation escalation dashboard "
+            "threshold spike queue backlog retry saturation memory leak failover recovery runbook"
+        ),
+        "family": (
+            "birthday grandmother sister wedding anniversary dinner cousin baby school holiday photograph "
+            "kitchen puppy picnic cottage letter neighbour daughter uncle reunion"
+        ),
+        "writing": (
+            "chapter draft editor paragraph character plot novel publisher manuscript dialogue outline "
+            "revision deadline metaphor narrator scene title review essay translation"
+        ),
+        "security": (
+            "vulnerability patch exploit firewall phishing encryption sandbox secret rotation scanner "
+            "malware disclosure hardening privilege audit incident perimeter hash nonce entropy"
+        ),
+        "meeting": (
+            "agenda minutes standup retrospective stakeholder roadmap priority milestone decision attendee "
+            "calendar sprint backlog estimate workshop feedback sync owner quarter objective"
+        ),
+        "gaming": (
+            "dungeon quest level boss inventory multiplayer controller speedrun sprite shader texture guild "
+            "raid loot puzzle campaign character respawn arcade emulator"
+        ),
     }.items()
 }
 JAPANESE = {
@@ -64,8 +124,15 @@ JAPANESE_SENTENCES = [
     "{p}さんの好みは{a}で、{b}はあまり好きではないとのこと。",
     "{a}と{b}の手順をまとめ、{c}のチームに共有済み。番号は{n}。",
 ]
-NAMES = "Aiko Marta Jonas Priya Chen Olu Sofia Liam Noor Kenji Elena Tomas Ruth Amara Diego Ingrid Hana Victor Yusuf Grace Mina Oscar Lucia Ravi Freya Hugo Zara Emil Nadia Theo".split()
-CITIES = "Kyoto Berlin Lagos Lisbon Toronto Oslo Prague Chennai Seoul Dublin Quito Nairobi Osaka Vienna Madrid Boston Warsaw Helsinki Lima Perth".split()
+NAMES = (
+    "Aiko Marta Jonas Priya Chen Olu Sofia Liam Noor Kenji Elena Tomas Ruth Amara Diego Ingrid Hana Victor "
+    "Yusuf Grace Mina Oscar Lucia Ravi Freya Hugo Zara Emil Nadia Theo"
+).split()
+ENDINGS = ("py", "toml", "md", "sql")
+CITIES = (
+    "Kyoto Berlin Lagos Lisbon Toronto Oslo Prague Chennai Seoul Dublin Quito Nairobi Osaka Vienna Madrid "
+    "Boston Warsaw Helsinki Lima Perth"
+).split()
 SENTENCES = [
     "{p} asked about the {a} {b} and said the {c} should be finished before {d}.",
     "We decided to keep the {a} in {city} because the {b} was cheaper and the {c} looked more reliable than last time.",
@@ -96,8 +163,10 @@ AGENTS = ["agent.alpha"] * 70 + ["agent.beta"] * 20 + ["agent.gamma"] * 10
 PROJECTS = ["", "", "web", "infra", "home", "research"]
 CHANNELS = ["", "chat", "discord", "cli"]
 STOP_WORDS = set(
-    "the a an and or but of to in on for with about that was were is are be been it its we i my they he she said say says asked should would could can not never before after because"
-    " than then so still have has had do does did this these those there if when which who how first last time again only more most any all each other into over under out up down no"
+    "the a an and or but of to in on for with about that was were is are be been it its we i my they he she said "
+    "say says asked should would could can not never before after because"
+    " than then so still have has had do does did this these those there if when which who how first last time "
+    "again only more most any all each other into over under out up down no"
     " yes please always".split()
 )
 BEGINNING = datetime(2024, 11, 1, tzinfo=UTC)
@@ -164,7 +233,7 @@ def _text(
                 proj=project,
                 n=draw.randrange(10000),
                 tick=f"{draw.choice(['OPS', 'WEB', 'DATA', 'BUG'])}-{draw.randrange(90000)}",
-                path=f"/srv/{project}/{draw.choice(words)}_{draw.randrange(1000)}.{draw.choice(['py', 'toml', 'md', 'sql'])}",
+                path=f"/srv/{project}/{draw.choice(words)}_{draw.randrange(1000)}.{draw.choice(ENDINGS)}",
             )
             written += len(sentence) + 1
         sentences.append(sentence)
@@ -199,7 +268,9 @@ def questions(count: int, seed: int = 7, japanese_share: float = 0.15) -> list[t
 
 
 class Embedder:
-    """Texts as sums of the directions of their words, with a direction that all share and noise of their own; the same text, the same vector."""
+    """Texts as sums of the directions of their words, with a direction that all share and noise of their own; the same
+    text, the same vector.
+    """
 
     MODEL = "bench"
 

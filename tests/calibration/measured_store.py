@@ -28,7 +28,9 @@ from cpersona_daemon.vectors.local.engine import LocalEngine
 
 START = 1_750_000_000.0
 WIDTH = 16
-WORDS = "harbour lantern violin granite orchard compass meadow turbine saddle glacier pepper cinema anchor velvet magnet".split()
+WORDS = (
+    "harbour lantern violin granite orchard compass meadow turbine saddle glacier pepper cinema anchor velvet magnet"
+).split()
 
 
 class HeldClock:
@@ -78,7 +80,9 @@ def unit(vector: np.ndarray) -> np.ndarray:
 
 
 def bursts(topics: int, each: int, seed: int = 7, noise: float = 0.35) -> list[tuple[str, float, np.ndarray]]:
-    """Return (text, instant, vector) of memories in bursts of one topic, five minutes between them, a day between topics."""
+    """Return (text, instant, vector) of memories in bursts of one topic, five minutes between them, a day between
+    topics.
+    """
     random = np.random.default_rng(seed)
     shared, out = unit(random.normal(size=WIDTH)), []
     for topic in range(topics):

@@ -1,4 +1,5 @@
-"""A service that changes its model while a store is measured or asked: each vector keeps the name of the model that made it.
+"""A service that changes its model while a store is measured or asked: each vector keeps the name of the model that
+made it.
 
 Contract: embedding.identity, calibration.stale.
 """
@@ -19,7 +20,9 @@ from cpersona_daemon.recall.types import Query
 
 
 def then_another_model(ctx, model_server, monkeypatch, name):
-    """Let the service be m2, and be asked by somebody else, right after each answer that ``name`` of the embedding gives."""
+    """Let the service be m2, and be asked by somebody else, right after each answer that ``name`` of the embedding
+    gives.
+    """
     embed, documents = getattr(ctx.embedding, name), ctx.embedding.embed_documents
 
     async def embed_and_change(*given, **options):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -379,12 +380,12 @@ def test_another_model_at_start_keeps_the_precision_and_measures_the_rows_it_mad
         insert(ctx, "kit", bursts(20, 4), model="m1")
         await recalibrate_if_stale(ctx)
         await set_precision(ctx, ctx.settings, "kit", "strict")
-        return open(ctx.places.calibration, "rb").read()
+        return Path(ctx.places.calibration).read_bytes()
 
     async def second(ctx):
         await recalibrate_if_stale(ctx)
         assert ctx.calibration.beta("kit") == 2.0 and ctx.calibration.threshold("kit") is None
-        assert open(ctx.calibration.backup_path, "rb").read() == old
+        assert Path(ctx.calibration.backup_path).read_bytes() == old
         insert(ctx, "kit", [(text + " again", at, vector) for text, at, vector in bursts(20, 4, seed=9)], model="m2")
         await recalibrate_if_stale(ctx)
         assert ctx.calibration.current.model == "m2" and ctx.calibration.threshold("kit", "m2") is not None

@@ -9,6 +9,7 @@ import json
 import os
 import resource
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -106,7 +107,7 @@ def test_a_number_changed_by_hand_or_by_a_failing_disk_is_noticed(path):
 
 def test_a_truncated_file_is_noticed_wherever_it_ends(path, tmp_path):
     fill(CalibrationFile(path))
-    whole = open(path, "rb").read()
+    whole = Path(path).read_bytes()
     for end in range(0, len(whole) - 2, 7):
         cut = str(tmp_path / f"cut-{end}")
         with open(cut, "wb") as handle:
@@ -117,9 +118,9 @@ def test_a_truncated_file_is_noticed_wherever_it_ends(path, tmp_path):
 def test_a_change_of_model_keeps_the_precisions_alone_and_backs_the_old_file_up(path):
     book = CalibrationFile(path)
     fill(book)
-    old = open(path, "rb").read()
+    old = Path(path).read_bytes()
     book.update(lambda held: held.for_model("m2", 8, "1-fusion"))
-    assert open(book.backup_path, "rb").read() == old and stat.S_IMODE(os.stat(book.backup_path).st_mode) == 0o600
+    assert Path(book.backup_path).read_bytes() == old and stat.S_IMODE(os.stat(book.backup_path).st_mode) == 0o600
     assert book.beta("kit") == 2.0 and book.threshold("kit") is None and book.gate("kit", "rrf", "cosine", "m2") is None
 
 
@@ -162,14 +163,14 @@ def test_a_forgotten_agent_leaves_nothing_behind(path):
     fill(book)
     book.forget("kit")
     again = CalibrationFile(path)
-    assert "kit" not in open(path).read()
+    assert "kit" not in Path(path).read_text()
     assert again.threshold("kit") is None and again.beta("kit") == 1.0
 
 
 def test_a_file_that_cannot_be_written_changes_nothing(path):
     book = CalibrationFile(path)
     fill(book)
-    before, beside = open(path, "rb").read(), os.listdir(os.path.dirname(path))
+    before, beside = Path(path).read_bytes(), os.listdir(os.path.dirname(path))
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (5, limit[1]))  # as a full disk: nothing larger can be written
     try:
@@ -177,7 +178,7 @@ def test_a_file_that_cannot_be_written_changes_nothing(path):
             book.update(lambda held: held.with_beta("kit", 0.5))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    assert book.beta("kit") == 2.0 and open(path, "rb").read() == before and os.listdir(os.path.dirname(path)) == beside
+    assert book.beta("kit") == 2.0 and Path(path).read_bytes() == before and os.listdir(os.path.dirname(path)) == beside
 
 
 def test_what_stands_in_a_files_place_is_moved_aside(path):
@@ -203,9 +204,14 @@ def test_a_reader_keeps_its_snapshot_while_the_file_changes(path):
 
 def test_rolling_back_returns_one_agent_to_what_was_in_force_before_and_a_second_time_forward_again(path):
     book = CalibrationFile(path)
-    value = lambda agent, number: book.update(
-        lambda held: held.for_model("m1", 8, "1").with_threshold(agent, Threshold(number, "separation", 200, 0.95, 1.0))
-    )
+
+    def value(agent, number):
+        return book.update(
+            lambda held: held.for_model("m1", 8, "1").with_threshold(
+                agent, Threshold(number, "separation", 200, 0.95, 1.0)
+            )
+        )
+
     value("a", 0.2)
     value("b", 0.5)
     value("a", 0.3)

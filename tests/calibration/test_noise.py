@@ -129,7 +129,9 @@ def test_a_precision_under_blend_needs_no_measurement(in_store):
 
 
 async def sizes_by_precision(ctx, questions):
-    """Return how many rows each precision admits in all, after asserting that none admits less than the stricter one on any question."""
+    """Return how many rows each precision admits in all, after asserting that none admits less than the stricter one on
+    any question.
+    """
     admitted = {}
     for precision in ("strict", "balanced", "lenient"):
         await set_precision(ctx, ctx.settings, "kit", precision)

@@ -1,4 +1,5 @@
-"""Whatever a person or a script gives that cannot be: one line with what, why and what to do, the right exit code, never a traceback.
+"""Whatever a person or a script gives that cannot be: one line with what, why and what to do, the right exit code,
+never a traceback.
 
 Contract: exit.status.
 """
@@ -16,7 +17,9 @@ from cli_kit import runner
 
 @pytest.fixture(scope="module")
 def at(shared_daemon, module_home):
-    """Run `cpersona` where `d` is a directory, `bad` is not UTF-8, `nan` holds lines that are no JSON, and one row is stored."""
+    """Run `cpersona` where `d` is a directory, `bad` is not UTF-8, `nan` holds lines that are no JSON, and one row is
+    stored.
+    """
     here = Path(module_home["HOME"])
     (here / "d").mkdir()
     (here / "bad").write_bytes(b"\xff\xfe bad")

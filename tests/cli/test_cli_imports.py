@@ -9,7 +9,8 @@ import cpersona_cli
 from cpersona_cli.declare import catalogue
 
 ROOM = Path(cpersona_cli.__file__).parent
-# The daemon's light tables (its stop words too), and the operating system's answer to who is at the other end of a socket.
+# The daemon's light tables (its stop words too), and the operating system's answer to who is at the other end of a
+# socket.
 OF_THE_DAEMON = {
     "cpersona_daemon",
     "cpersona_daemon.shared",

@@ -1,4 +1,5 @@
-"""`doctor`, `canary`, `exists`, `calibrate`, `daemon status`, `store --check-secrets`: plain and JSON output and each exit code.
+"""`doctor`, `canary`, `exists`, `calibrate`, `daemon status`, `store --check-secrets`: plain and JSON output and each
+exit code.
 
 Contract: canary.run, health.doctor, exit.status.
 """

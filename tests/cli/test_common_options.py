@@ -1,4 +1,5 @@
-"""What a command cannot honour it refuses: every command with every option that commands share, before its words and after them.
+"""What a command cannot honour it refuses: every command with every option that commands share, before its words and
+after them.
 
 Contract: commands.same.
 """
@@ -17,7 +18,9 @@ EVERY = [(name, key) for name in COMMANDS for key in spec.COMMON]
 
 @pytest.fixture
 def reached(monkeypatch):
-    """Run a command line whose commands only note with which options they were called; answers (exit status, those options or None)."""
+    """Run a command line whose commands only note with which options they were called; answers (exit status, those
+    options or None).
+    """
     called = []
     for command in COMMANDS.values():
 

@@ -1,4 +1,5 @@
-"""The values that a shell offers: names, refs, words and fields, by the place of the cursor. Completion starts no daemon and waits for none.
+"""The values that a shell offers: names, refs, words and fields, by the place of the cursor. Completion starts no
+daemon and waits for none.
 
 Contract: commands.same.
 """

@@ -31,9 +31,11 @@ from cpersona_daemon.shared.settings import load
 
 
 class Case(NamedTuple):
-    """``plain``: words and what all of stdout matches. ``json``: words and keys of the object printed. ``more``: further exit codes and the words that give them.
+    """``plain``: words and what all of stdout matches. ``json``: words and keys of the object printed. ``more``:
+    further exit codes and the words that give them.
 
-    ``asks``: it talks to a daemon, so it can find none (4), be denied (5), told to come back (6) and be interrupted while it waits (130).
+    ``asks``: it talks to a daemon, so it can find none (4), be denied (5), told to come back (6) and be interrupted
+    while it waits (130).
     """
 
     plain: tuple[str, str]
@@ -483,7 +485,9 @@ def test_an_interrupt_while_it_waits_exits_130_without_a_word(silent, name):
 
 
 def interrupted(process: subprocess.Popen) -> tuple[str, str]:
-    """Interrupt a process until it ends: one signal may come just before it begins to wait, as every Python program's may."""
+    """Interrupt a process until it ends: one signal may come just before it begins to wait, as every Python program's
+    may.
+    """
     for _ in range(30):
         process.send_signal(signal.SIGINT)
         try:

@@ -18,7 +18,8 @@ import cpersona_cli
 from cpersona_cli.git import hooks
 
 SCRIPT = str(Path(cpersona_cli.__file__).parent / "script" / "cpersona")
-# What the interpreter runs before anything of ours: it interrupts itself where a module is to be imported, or notes all.
+# What the interpreter runs before anything of ours: it interrupts itself where a module is to be imported, or notes
+# all.
 CUSTOMIZE = """
 import os, sys
 class Finder:

@@ -1,4 +1,5 @@
-"""What a person reads on a terminal of any width: whole numbers, whole refs, whole flags, and no control sequences of a memory.
+"""What a person reads on a terminal of any width: whole numbers, whole refs, whole flags, and no control sequences of a
+memory.
 
 Contract: output.streams.
 """
@@ -78,7 +79,10 @@ def test_notes_wrap_between_words(on_terminal, notes, columns):
 
 
 def test_folding_keeps_words_whole_and_the_beginning_in_its_place():
-    said = "  nothing found: 12 rows came into question; --deep lets weaker matches pass, `cpersona get mem:123456` shows one"
+    said = (
+        "  nothing found: 12 rows came into question; --deep lets weaker matches pass, `cpersona get "
+        "mem:123456` shows one"
+    )
     for width in range(20, 90):
         out = folded(said, width)
         assert " ".join(" ".join(out).split()) == said.strip() and out[0].startswith("  nothing")

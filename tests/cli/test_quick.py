@@ -113,7 +113,9 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def by_typer():
-    """Parse an argument list with Typer: what the command's function would be called with, or None where it is not called."""
+    """Parse an argument list with Typer: what the command's function would be called with, or None where it is not
+    called.
+    """
     root, called = app.typer.main.get_command(app.build()), []
     ways = app.Ways(lambda *read: called.append(read), lambda place: [])
 
@@ -206,7 +208,10 @@ def test_both_ways_print_and_return_the_same(home, daemon):
         },
     )
     assert answer["result"] == "stored"
-    run = "import sys\nfrom cpersona_cli import main\nfrom cpersona_cli.fast import quick\nif sys.argv.pop(1) == 'typer': quick.plain = lambda arguments: None\nsys.exit(main.main())"
+    run = (
+        "import sys\nfrom cpersona_cli import main\nfrom cpersona_cli.fast import quick\nif sys.argv.pop(1) == "
+        "'typer': quick.plain = lambda arguments: None\nsys.exit(main.main())"
+    )
     for arguments, stdin in [
         (["recall", "release branch", "--deep"], ""),
         (["recall", "-", "--deep", "--json"], "release branch"),

@@ -28,7 +28,9 @@ def session() -> list[tuple[list[str], str]]:
 
 
 def lasting(text: str) -> list[str]:
-    """The lines of a terminal without what another minute or machine changes: ages, the digits of scores, the width of blanks."""
+    """The lines of a terminal without what another minute or machine changes: ages, the digits of scores, the width of
+    blanks.
+    """
     text = re.sub(r"\b\d+[smhd]\b", "AGE", text.replace("\r", ""))
     return [" ".join(re.sub(r"\d\.\d{4}", "SCORE", line).split()) for line in text.splitlines() if line.strip()]
 

@@ -122,7 +122,9 @@ class Agent:
         return [known[_key(line["_type"], line)] for line in lines]
 
     def crowd(self, rows: int = 500) -> None:
-        """Fill the pool with old undated memories that no test asks for; from 499 rows on the gate stands at its lowest."""
+        """Fill the pool with old undated memories that no test asks for; from 499 rows on the gate stands at its
+        lowest.
+        """
         self.import_lines(
             [
                 {

@@ -1,4 +1,5 @@
-"""An answer as of an earlier instant says for how many rows it cannot know what they were then, whichever way they were changed or deleted.
+"""An answer as of an earlier instant says for how many rows it cannot know what they were then, whichever way they were
+changed or deleted.
 
 Contract: time.asof.
 """

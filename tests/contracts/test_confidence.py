@@ -98,7 +98,8 @@ def test_under_legacy_the_fusion_mode_still_selects_which_candidates_enter(agent
     """Contract: confidence.beside."""
     agent.crowd()
     worded, *meant = agent.load(memory("heliotrope", 0.5), *(memory(f"meaning {n}", 0.7, at=n) for n in range(2)))
-    # Cascade fills up with words only while there is room; the floor of the vector channel keeps the worded row out of it.
+    # Cascade fills up with words only while there is room; the floor of the vector channel keeps the worded row out of
+    # it.
     set = LEGACY | {"vector_min_similarity": 0.6, "rrf_threshold_factor": 1.0}
     assert worded not in refs(agent.recall("heliotrope", set | {"recall_mode": "cascade"}, limit=2))
     assert worded in refs(agent.recall("heliotrope", set, limit=3))

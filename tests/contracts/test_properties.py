@@ -80,7 +80,7 @@ class World:
         self.me, self.other = (Agent(store.call, directory, embedder) for _ in range(2))
         self.rows: dict[str, tuple[str, Drawn]] = {}
         for ref, row in zip(
-            store.ctx.db.write_now(lambda tx: [self._write(tx, n, row) for n, row in enumerate(drawn)]),
+            store.ctx.db.write_now(lambda tx: [self._write(tx, n, one) for n, one in enumerate(drawn)]),
             drawn,
             strict=True,
         ):

@@ -93,7 +93,8 @@ def test_messages_that_name_no_instant_stand_ahead_of_every_dated_one_in_the_ord
         memory("stored garbled", timestamp="last tuesday", at=1),
     ]
     said = [user("said undated"), user("said dated", "2019-01-01T00:00:00Z"), user("said garbled", "soon")]
-    # A blank recall is newest first inside and reversed outside, so the garbled row was merged in before the undated one.
+    # A blank recall is newest first inside and reversed outside, so the garbled row was merged in before the undated
+    # one.
     assert merged(reader, said, *stored) == [
         "stored garbled",
         "stored undated",

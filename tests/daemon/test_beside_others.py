@@ -66,7 +66,9 @@ def fill(house, agent, words, others=0):  # noqa: F811
 
 @pytest.fixture
 def houses(make_house, tmp_path):  # noqa: F811
-    """A store that holds one agent, and one that holds the same rows and those of another agent, with damage in them."""
+    """A store that holds one agent, and one that holds the same rows and those of another agent, with damage in
+    them.
+    """
     access = tmp_path / "access.json"
     access.write_text(
         json.dumps(
@@ -145,7 +147,7 @@ def calls():
     for dry in (True, False):
         yield "undo_batch", mine | {"batch": "shared", "dry_run": dry}
     for method in methods.METHODS:
-        if method not in ("daemon_status",):
+        if method != "daemon_status":
             yield method, {}
     yield "delete_agent_data", mine
 
@@ -176,7 +178,7 @@ def test_no_answer_and_no_progress_changes_with_what_others_have(houses):
         answers = []
         for one in houses:
             one.progress.clear()
-            answer = one.ask(method, **{name: value for name, value in params.items()})
+            answer = one.ask(method, **params)
             answers.append((told(answer), one.code, list(one.progress)))
         assert answers[0] == answers[1], (method, params)
 

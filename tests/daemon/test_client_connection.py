@@ -267,7 +267,8 @@ def test_progress_frames_are_skipped_by_who_did_not_ask(home):
 
 def test_the_way_to_a_running_daemon_imports_nothing_heavy(home, daemon):
     script = (
-        "import sys; before = set(sys.modules); from cpersona_cli.wire import client; c = client.connect(); c.call('persistence_status', {}); "
+        "import sys; before = set(sys.modules); from cpersona_cli.wire import client; c = client.connect(); "
+        "c.call('persistence_status', {}); "
         "print(*sorted(set(sys.modules) - before))"
     )
     out = subprocess.run(
@@ -340,8 +341,10 @@ def test_a_daemon_of_another_protocol_can_be_stopped(home, daemon, monkeypatch):
 
 def test_a_daemon_that_goes_away_does_not_end_a_client_that_lets_sigpipe_act(home, daemon):
     script = (
-        "import os, signal, sys; from cpersona_cli.wire import client; signal.signal(signal.SIGPIPE, signal.SIG_DFL); c = client.connect(); "
-        "os.kill(c.hello['pid'], signal.SIGKILL); print([c.call('store', {'agent_id': 'a', 'content': str(n)})[0]['result'] for n in range(3)])"
+        "import os, signal, sys; from cpersona_cli.wire import client; signal.signal(signal.SIGPIPE, "
+        "signal.SIG_DFL); c = client.connect(); "
+        "os.kill(c.hello['pid'], signal.SIGKILL); print([c.call('store', {'agent_id': 'a', 'content': "
+        "str(n)})[0]['result'] for n in range(3)])"
     )
     out = subprocess.run([sys.executable, "-c", script], env=home, capture_output=True, text=True, timeout=60)
     assert (out.returncode, out.stdout) == (0, "['stored', 'stored', 'stored']\n"), out.stderr

@@ -72,7 +72,9 @@ def test_one_that_waits_is_named_with_its_method_and_since_when(home, daemon, co
     run_cli(["backup", "b.tar"])
     other = connect()
     other.send("check_health", {"deep": True, "fix": False})
-    script = "import sys; from cpersona_cli.wire import client; c = client.connect(); print(flush=True); sys.stdin.read()"
+    script = (
+        "import sys; from cpersona_cli.wire import client; c = client.connect(); print(flush=True); sys.stdin.read()"
+    )
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", script], env=home, stdin=pipe, stdout=pipe) as idle:
         idle.stdout.readline()

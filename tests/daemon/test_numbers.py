@@ -1,4 +1,5 @@
-"""Whole numbers of any size in any place of any method: an answer or a typed refusal, never a failure that nobody foresaw.
+"""Whole numbers of any size in any place of any method: an answer or a typed refusal, never a failure that nobody
+foresaw.
 
 Contract: wire.frames, answer.shape.
 """

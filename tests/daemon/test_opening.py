@@ -67,8 +67,10 @@ def test_no_method_that_writes_rows_is_an_early_one():
 
 def test_what_a_first_answer_needs_imports_neither_numpy_nor_the_rooms_that_few_enter():
     code = (
-        "import sys, cpersona_daemon.life.lifecycle; from cpersona_daemon.rpc.dispatch import HANDLERS; HANDLERS['list_memories']; HANDLERS['get_contents'];"
-        "print([m for m in ('numpy', 'onnxruntime', 'cpersona_daemon.recall.pipeline', 'cpersona_daemon.portability.imports.run', 'cpersona_daemon.calibration.run',"
+        "import sys, cpersona_daemon.life.lifecycle; from cpersona_daemon.rpc.dispatch import HANDLERS; "
+        "HANDLERS['list_memories']; HANDLERS['get_contents'];"
+        "print([m for m in ('numpy', 'onnxruntime', 'cpersona_daemon.recall.pipeline', "
+        "'cpersona_daemon.portability.imports.run', 'cpersona_daemon.calibration.run',"
         " 'cpersona_daemon.associations.reconstruct', 'cpersona_daemon.health.checks') if m in sys.modules])"
     )
     assert (

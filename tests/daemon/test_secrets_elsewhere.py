@@ -1,4 +1,5 @@
-"""Secrets where they are not looked for: a stranger's hello, a service that answers with what it was asked, a start that fails, the spool.
+"""Secrets where they are not looked for: a stranger's hello, a service that answers with what it was asked, a start
+that fails, the spool.
 
 Contract: secrets.checked.
 """

@@ -54,7 +54,10 @@ def test_the_table_of_fields_imports_nothing():
 
 
 def test_the_table_of_methods_imports_the_fields_alone():
-    code = "import sys; before = set(sys.modules); import cpersona_daemon.shared.methods; print(sorted(set(sys.modules) - before))"
+    code = (
+        "import sys; before = set(sys.modules); import cpersona_daemon.shared.methods; "
+        "print(sorted(set(sys.modules) - before))"
+    )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     rooms = ["cpersona_daemon", "cpersona_daemon.shared"]
     assert told.strip() == str([*rooms, *(f"{rooms[1]}.{name}" for name in ("fields", "methods"))])

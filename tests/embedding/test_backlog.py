@@ -357,7 +357,9 @@ def test_rows_that_would_not_be_through_in_time_are_not_worth_waiting_for(make_s
 
 
 def test_rows_that_others_went_before_are_as_worth_waiting_for_as_ever(make_settings, embed_service, db):
-    """Otherwise questions that come one after the other would keep the rows from being embedded, and never wait for them."""
+    """Otherwise questions that come one after the other would keep the rows from being embedded, and never wait for
+    them.
+    """
 
     async def test(worker, service):
         with service.turns.claim(QUESTION):

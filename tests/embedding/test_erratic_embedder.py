@@ -1,4 +1,5 @@
-"""An embedder that answers otherwise each time, too little, or nonsense: what is stored and what is searched stay the same.
+"""An embedder that answers otherwise each time, too little, or nonsense: what is stored and what is searched stay the
+same.
 
 Contract: embedding.http, embedding.identity.
 """
@@ -107,7 +108,7 @@ def test_a_vector_is_filed_under_the_model_that_made_it_while_the_service_change
         lambda: asks("five"),
     )
     for kind, table, column in (("memory", "memories", "content"), ("episode", "episodes", "summary")):
-        texts = dict(store.ctx.db.read_now(lambda conn: conn.execute(f"SELECT id, {column} FROM {table}").fetchall()))  # noqa: B023
+        texts = dict(store.ctx.db.read_now(lambda conn: conn.execute(f"SELECT id, {column} FROM {table}").fetchall()))
         wrong = [
             (texts[row_id], model)
             for row_id, (model, _) in stored(store, kind).items()

@@ -178,7 +178,9 @@ def endless_patience(monkeypatch):
 def test_while_somebody_goes_first_the_background_begins_nothing_more(
     make_settings, embed_service, held_clock, endless_patience
 ):
-    """Not with the next request to the service either: between two questions there is at most the one that was under way."""
+    """Not with the next request to the service either: between two questions there is at most the one that was under
+    way.
+    """
 
     async def test(service):
         embed_service.gate.clear()

@@ -1,13 +1,14 @@
-"""Ask questions about texts of our own of a new store with the builtin embedder, and print what came back in each state.
+"""Ask questions about texts of our own of a new store with the builtin embedder, and print what came back in each
+state.
 
     python tests/eval_fresh/run.py [--cmd CPERSONA] [--data FILE]... [--env NAME=VALUE]...
 
 Run by hand and apart from the suite, which loads the model once only. The texts of orchard.json and railway.json, which
-are asked unless others are given, were written after the constants of the scoring were settled, of the kinds that the shared
-evaluation has, and are there to check it. The others came before, and what they showed led to changes; ferry.json and
-nursery.json are harder, for most of their absent questions ask for a detail about something that is stored. Who tunes on
-one writes a new one. Files have `memories` with `agent` and `rows`, and `queries` with `agent`, `q`, `gold` and `kind`;
-no gold means that nothing answers it.
+are asked unless others are given, were written after the constants of the scoring were settled, of the kinds that the
+shared evaluation has, and are there to check it. The others came before, and what they showed led to changes;
+ferry.json and nursery.json are harder, for most of their absent questions ask for a detail about something that is
+stored. Who tunes on one writes a new one. Files have `memories` with `agent` and `rows`, and `queries` with `agent`,
+`q`, `gold` and `kind`; no gold means that nothing answers it.
 
 States: as stored, then calibrated by setting each precision. Columns: share of questions whose gold row is last, is
 among the ten, is missing because nothing came back; of identifiers whose row is last; of absent questions answered with
@@ -80,7 +81,8 @@ def measured(ask, queries: list[dict]) -> tuple[dict[str, float], list[str]]:
             fine = places[:1] == [0]
         if not fine:
             wrong.append(
-                f"{query['kind']:12} {query['q']!r}: {', '.join(got) or 'nothing'}; gold {', '.join(query['gold']) or 'nothing'}"
+                f"{query['kind']:12} {query['q']!r}: {', '.join(got) or 'nothing'}; gold "
+                f"{', '.join(query['gold']) or 'nothing'}"
             )
     last, ten, empty, rows, ndcg = (sum(column) / len(column) for column in zip(*known, strict=True))
     right, silent = (sum(column) / len(column) if column else math.nan for column in (identifiers, absent))

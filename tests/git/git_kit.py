@@ -12,7 +12,9 @@ from cpersona_daemon.shared.settings import load
 
 
 class Repo:
-    """One work tree. ``git`` and ``cpersona`` run in it with the test's environment; ``commit`` makes a commit and returns its id."""
+    """One work tree. ``git`` and ``cpersona`` run in it with the test's environment; ``commit`` makes a commit and
+    returns its id.
+    """
 
     def __init__(self, path: Path, environ: dict[str, str]):
         self.path, self.environ = path, environ
@@ -21,7 +23,8 @@ class Repo:
     def new(cls, home: dict[str, str], name: str = "work") -> Repo:
         environ = home | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true"}
         (Path(home["HOME"]) / ".gitconfig").write_text(
-            "[user]\n name = A. U. Thor\n email = author@example.org\n[init]\n defaultBranch = main\n[log]\n showSignature = true\n"
+            "[user]\n name = A. U. Thor\n email = author@example.org\n[init]\n defaultBranch = main\n[log]\n "
+            "showSignature = true\n"
         )
         path = Path(home["HOME"]) / name
         repo = cls(path, environ)
@@ -72,7 +75,9 @@ class Repo:
         return path
 
     def notes(self, agent: str = "default") -> list[dict]:
-        """The notes that the store holds, as they were stored; the daemon is started for it, and what was queued is drained."""
+        """The notes that the store holds, as they were stored; the daemon is started for it, and what was queued is
+        drained.
+        """
         with client.connect(load(self.environ), self.environ) as connection:
             while True:
                 rows = connection.call("list_memories", {"agent_id": agent, "limit": 500})[0]["memories"]

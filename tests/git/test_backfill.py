@@ -22,13 +22,15 @@ def history(repo: Repo, count: int) -> list[str]:
     for n in range(count):
         message = "wip" if n % 5 == 0 else f"Change number {n}"
         stream.append(
-            f"commit refs/heads/main\nmark :{n + 1}\nauthor A <a@x> {1_700_000_000 + n} +0100\ncommitter A <a@x> {1_700_000_000 + n} +0100\n"
+            f"commit refs/heads/main\nmark :{n + 1}\nauthor A <a@x> {1_700_000_000 + n} +0100\ncommitter A <a@x> "
+            f"{1_700_000_000 + n} +0100\n"
             f"data {len(message)}\n{message}\n"
             + (f"from :{n}\n" if n else "")
             + f"M 644 inline f{n % 7}\ndata {len(str(n))}\n{n}\n"
         )
     stream.append(
-        f"commit refs/heads/main\nmark :{count + 1}\nauthor A <a@x> 1800000000 +0000\ncommitter A <a@x> 1800000000 +0000\ndata 5\nmerge\n"
+        f"commit refs/heads/main\nmark :{count + 1}\nauthor A <a@x> 1800000000 +0000\ncommitter A <a@x> 1800000000 "
+        f"+0000\ndata 5\nmerge\n"
         f"from :{count}\nmerge :{count // 2}\nM 644 inline merged\ndata 1\nx\n"
     )
     repo.run("git", "fast-import", "--quiet", input="\n".join(stream) + "\ndone\n")
@@ -115,7 +117,8 @@ def test_a_backfill_that_is_interrupted_says_what_was_committed_and_goes_on_when
     with closing(sqlite3.connect(repo.environ["CPERSONA_DB_PATH"])) as conn:
         ((kept,),) = conn.execute("SELECT count(*) FROM memories").fetchall()
     assert said == (
-        f"cpersona git backfill: ended early: {kept:,} stored, 0 skipped, 0 rejected of 3,001 commits; run it again, what is noted already is skipped\n"
+        f"cpersona git backfill: ended early: {kept:,} stored, 0 skipped, 0 rejected of 3,001 commits; run it "
+        f"again, what is noted already is skipped\n"
     )
     totals = json.loads(repo.cpersona("git", "backfill", "--json").stdout)
     assert (totals["stored"], totals["skipped"], totals["rejected"]) == (len(ids) - kept, kept, 0)

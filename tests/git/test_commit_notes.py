@@ -179,7 +179,9 @@ def test_a_long_message_keeps_the_id_at_its_end(hooked):
 
 @pytest.mark.parametrize("harm", ["directory", "program", "state"])
 def test_a_commit_hook_never_fails_the_commit_when_the_store_is_down(hooked, harm):
-    """The complaint: a commit hook that takes a second, fails the commit when the store is down, or stores a rebase ten times."""
+    """The complaint: a commit hook that takes a second, fails the commit when the store is down, or stores a rebase ten
+    times.
+    """
     env = {}
     if harm == "directory":
         env["CPERSONA_DB_PATH"] = os.path.join(hooked.environ["HOME"], ".gitconfig", "t.db")

@@ -56,7 +56,8 @@ def test_a_hook_that_is_there_already_goes_on_working_and_comes_back_as_it_was(r
     hook = repo.write_hook("post-rewrite", READS)
     if theirs == "python":
         hook.write_text(
-            "#!/usr/bin/env python3\nimport sys\nopen('seen', 'a').write(sys.stdin.read() + sys.argv[0] + ' ' + ' '.join(sys.argv[1:]) + '\\n')\n"
+            "#!/usr/bin/env python3\nimport sys\nopen('seen', 'a').write(sys.stdin.read() + sys.argv[0] + ' ' + ' "
+            "'.join(sys.argv[1:]) + '\\n')\n"
         )
     elif theirs == "link":
         (repo.path / ".git" / "theirs.sh").write_text(READS)

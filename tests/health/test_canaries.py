@@ -208,7 +208,8 @@ def test_a_canary_that_a_calibration_would_lose_is_named_before_anything_is_kept
     strict = before.with_gates("a", "rrf", ("cosine", "rrf"), {"rrf": 0.5})
     told = house.run(compare(before, strict))
     assert told["canaries"]["total"] == 1
-    # A row that words alone could find passes at 1/(k+1) whatever the gate, so an identifier is never lost to a calibration.
+    # A row that words alone could find passes at 1/(k+1) whatever the gate, so an identifier is never lost to a
+    # calibration.
     assert told["canaries"]["lost"] == 0
     house.ask("update_memory", memory_id=1, content="gone from here")
     assert house.run(compare(before, strict))["canaries"]["lost"] == 1

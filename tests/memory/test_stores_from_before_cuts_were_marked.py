@@ -29,7 +29,10 @@ def written_by_schema_4(path: str) -> None:
         conn.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
         for text in ("a whole text", "x" * 16_000):
             conn.execute(
-                "INSERT INTO memories (agent_id, created_at, content_key, content) VALUES ('a', '2026-11-30 00:00:00', ?, ?)",
+                (
+                    "INSERT INTO memories (agent_id, created_at, content_key, content) VALUES ('a', '2026-11-30 "
+                    "00:00:00', ?, ?)"
+                ),
                 (content_key(text), text),
             )
         conn.execute(

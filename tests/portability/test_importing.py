@@ -319,7 +319,10 @@ def test_a_source_that_is_no_object_survives_a_round_trip(house):
 def test_large_numbers_in_metadata_keep_every_digit(house):
     load(
         house,
-        '{"_type": "memory", "agent_id": "a", "content": "x", "metadata": {"n": 123456789012345678901234567890, "f": 0.1}}',
+        (
+            '{"_type": "memory", "agent_id": "a", "content": "x", "metadata": {"n": 123456789012345678901234567890, '
+            '"f": 0.1}}'
+        ),
     )
     assert house.export("out.jsonl")[1]["metadata"] == {"n": 123456789012345678901234567890, "f": 0.1}
 

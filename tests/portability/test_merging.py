@@ -69,7 +69,8 @@ def test_a_dry_run_counts_the_same_and_writes_nothing(filled, mode):
 def test_a_copy_takes_age_lock_counters_and_vector_along(filled):
     merge(filled)
     assert filled.sql(
-        "SELECT content, msg_id, locked, recall_count, created_at, model FROM memories m JOIN memory_vectors v ON v.id = m.id WHERE agent_id = 'dst'"
+        "SELECT content, msg_id, locked, recall_count, created_at, model FROM memories m JOIN memory_vectors v ON "
+        "v.id = m.id WHERE agent_id = 'dst'"
     ) == [("one", "m1", 1, 4, "2026-01-05 00:01:00", "kit")]
     assert filled.ctx.vectors.status()["mem"]["rows"] == 2
     assert counts(filled, "src") == (2, 1, 1, 1, 1) and counts(filled, "dst") == (2, 1, 1, 1, 1)
@@ -85,7 +86,8 @@ def test_associations_are_declared_again_on_the_targets_rows(filled):
         (one, two, f"mem:{one}")
     ]
     assert filled.sql(
-        "SELECT m.record_id FROM entity_mentions m JOIN entities e ON e.id = m.entity_id WHERE e.agent_id = 'dst' ORDER BY 1"
+        "SELECT m.record_id FROM entity_mentions m JOIN entities e ON e.id = m.entity_id WHERE e.agent_id = 'dst' "
+        "ORDER BY 1"
     ) == [(two,), (one,)]
 
 
@@ -150,7 +152,8 @@ def test_deleting_an_agent_takes_locked_rows_and_everything_it_declared_but_nobo
     }
     assert counts(filled, "src") == (0, 0, 0, 0, 0) and counts(filled, "dst") == (1, 0, 0, 0, 0)
     assert filled.sql(
-        "SELECT (SELECT count(*) FROM entity_aliases), (SELECT count(*) FROM entity_mentions), (SELECT count(*) FROM memory_vectors)"
+        "SELECT (SELECT count(*) FROM entity_aliases), (SELECT count(*) FROM entity_mentions), (SELECT count(*) "
+        "FROM memory_vectors)"
     ) == [(0, 0, 0)]
     assert filled.ctx.vectors.status()["mem"]["rows"] == 0 and filled.ask("check_health")["status"] == "healthy"
     assert filled.ask("get_recall_precision", agent_id="src")["overridden"] is False

@@ -167,7 +167,9 @@ def test_other_writers_come_in_between(filled):
 
 
 def at_commit(house, when, act):
-    """Do something once on the writer's thread, after the commit of this number or after the first one for which ``when()`` holds."""
+    """Do something once on the writer's thread, after the commit of this number or after the first one for which
+    ``when()`` holds.
+    """
     commit, seen, waiting = house.ctx.db._commit, [0], [True]
 
     def noticed(group):

@@ -1,4 +1,5 @@
-"""A backup that somebody made or changed: everything is checked before anything is replaced, and no check fills the disk.
+"""A backup that somebody made or changed: everything is checked before anything is replaced, and no check fills the
+disk.
 
 Contract: restore.checked.
 """
@@ -12,6 +13,7 @@ import tarfile
 import threading
 import time
 from contextlib import closing
+from pathlib import Path
 from types import SimpleNamespace
 
 import apsw
@@ -127,13 +129,16 @@ def test_a_sound_backup_passes_and_is_put_in_place(place, backed_up):
     assert told["memories"] == 2 and sqlite3.connect(place.places.db).execute(
         "SELECT content FROM memories ORDER BY id"
     ).fetchall() == [("one",), ("two",)]
-    assert open(told["moved_aside"], "rb").read() == b"the store that is there"
+    assert Path(told["moved_aside"]).read_bytes() == b"the store that is there"
 
 
 OBJECTS = {
     "a trigger": ("CREATE TRIGGER gone AFTER INSERT ON memories BEGIN DELETE FROM memories; END", "trigger", "gone"),
     "a trigger of a known name": (
-        "DROP TRIGGER batches_memory; CREATE TRIGGER batches_memory AFTER DELETE ON memories BEGIN DELETE FROM episodes; END",
+        (
+            "DROP TRIGGER batches_memory; CREATE TRIGGER batches_memory AFTER DELETE ON memories BEGIN DELETE FROM "
+            "episodes; END"
+        ),
         "trigger",
         "batches_memory",
     ),
@@ -142,15 +147,21 @@ OBJECTS = {
     "an index": ("CREATE INDEX wide ON memories (content)", "index", "wide"),
     "no index": ("DROP INDEX memories_msg_id", "index", "memories_msg_id"),
     "no unique index": (
-        "DROP INDEX memories_content; CREATE INDEX memories_content ON memories (agent_id, content_key, project_id, channel)",
+        (
+            "DROP INDEX memories_content; CREATE INDEX memories_content ON memories (agent_id, content_key, "
+            "project_id, channel)"
+        ),
         "index",
         "memories_content",
     ),
     "another column": ("ALTER TABLE profiles ADD COLUMN more TEXT", "table", "profiles"),
     "a generated column": ("ALTER TABLE canaries ADD COLUMN more AS (1 / 0)", "table", "canaries"),
     "another tokenizer": (
-        "DROP TABLE memory_terms; DROP TABLE memory_fts; CREATE VIRTUAL TABLE memory_fts USING fts5 (body, content = '', contentless_delete = 1);"
-        "CREATE VIRTUAL TABLE memory_terms USING fts5vocab (memory_fts, row)",
+        (
+            "DROP TABLE memory_terms; DROP TABLE memory_fts;"
+            "CREATE VIRTUAL TABLE memory_fts USING fts5 (body, content = '', contentless_delete = 1);"
+            "CREATE VIRTUAL TABLE memory_terms USING fts5vocab (memory_fts, row)"
+        ),
         "table",
         "memory_fts",
     ),
@@ -213,7 +224,8 @@ def test_an_older_schema_is_compared_with_what_that_version_made(place, rebuilt,
 def test_rows_that_no_answer_carries_come_back_and_are_named(place, rebuilt):
     deep = '{"a":' * 900 + "1" + "}" * 900
     path = rebuilt(
-        f"UPDATE memories SET source = '{deep}' WHERE id = 1; UPDATE memories SET content = CAST(x'ff20' AS TEXT) WHERE id = 2"
+        f"UPDATE memories SET source = '{deep}' WHERE id = 1; UPDATE memories SET content = CAST(x'ff20' AS TEXT) "
+        f"WHERE id = 2"
     )
     for told in (restore.check(path), place.restore(path)):
         assert [row["ref"] for row in told["unfit"]] == ["mem:1", "mem:2"] and all(
@@ -272,8 +284,7 @@ def test_an_archive_of_another_shape_than_ours_is_refused_and_takes_no_room(plac
     if what == "sparse":
 
         def head(name, data):
-            info = entry(name, len(data), tarfile.GNUTYPE_SPARSE)
-            return info
+            return entry(name, len(data), tarfile.GNUTYPE_SPARSE)
     elif what in ("pax", "global pax"):
         kind = tarfile.XHDTYPE if what == "pax" else tarfile.XGLTYPE
         extra = [_blocks(entry("bomb", 200_000_000, kind), b"")]
@@ -322,7 +333,7 @@ def test_a_backup_that_is_larger_than_the_room_there_is_is_refused_before_a_byte
     place, backed_up, tmp_path, monkeypatch, packed
 ):
     path = tmp_path / "b.tar"
-    path.write_bytes(gzip.compress(open(backed_up, "rb").read()) if packed else open(backed_up, "rb").read())
+    path.write_bytes(gzip.compress(Path(backed_up).read_bytes()) if packed else Path(backed_up).read_bytes())
     monkeypatch.setattr(shutil, "disk_usage", lambda directory: SimpleNamespace(total=10**9, used=0, free=100_000))
     monkeypatch.setattr(os, "fsync", lambda descriptor: pytest.fail("something was written"))
     refused(place, str(path), "free")
@@ -567,7 +578,8 @@ def test_a_backup_while_words_are_written_anew_keeps_the_index_that_finds_the_ot
     conn.execute("PRAGMA journal_mode = WAL").fetchall()
     schema.migrate(conn, 0.0, 4)
     conn.execute(
-        "INSERT INTO memories (agent_id, created_at, content_key, content) VALUES ('a', '2026-01-05 00:00:00', x'00', 'walnut')"
+        "INSERT INTO memories (agent_id, created_at, content_key, content) VALUES ('a', '2026-01-05 00:00:00', "
+        "x'00', 'walnut')"
     )
     conn.execute("INSERT INTO memory_fts (rowid, body) VALUES (1, 'walnut')")
     schema.migrate(conn, 0.0)

@@ -126,7 +126,7 @@ def test_what_the_daemon_refuses_moves_aside_with_its_reason_and_the_rest_goes_o
     )
     assert "secret token" not in "".join(failed.values())
     assert waiting(daemon)["failed"] == 5
-    (issue,) = [i for i in daemon.call("check_health", {"checks": ["spool"]})[0]["issues"]]
+    (issue,) = daemon.call("check_health", {"checks": ["spool"]})[0]["issues"]
     assert issue["count"] == 5 and issue["severity"] == "warn"
 
 

@@ -1,4 +1,5 @@
-"""A database whose files are taken away while it is open: nothing is acknowledged that is not kept, and nobody waits for ever.
+"""A database whose files are taken away while it is open: nothing is acknowledged that is not kept, and nobody waits
+for ever.
 
 Contract: writes.durable.
 """

@@ -68,9 +68,10 @@ def test_only_what_the_scope_sees_is_counted(conn):
         gone = memories.insert(on(conn, 1), NewMemory(agent, "two", project, channel, source='{"id": "u2"}'))
         memories.replace_content(on(conn, 3), changed, "three")
         memories.delete(on(conn, 3), gone)
-    seen = lambda everyone=False, stored=("", ""), **axes: unknown(
-        conn, Scope("a", as_of=text(2), **axes), BOTH, stored, everyone
-    )
+
+    def seen(everyone=False, stored=("", ""), **axes):
+        return unknown(conn, Scope("a", as_of=text(2), **axes), BOTH, stored, everyone)
+
     assert seen() == Unknown(3, 3, "")
     assert (
         seen(project_id="p") == Unknown(2, 2, "")
@@ -131,7 +132,8 @@ def test_a_store_of_an_earlier_version_knows_from_its_migration_on(tmp_path, mon
         earlier.setattr(schema, "SCHEMA_VERSION", 4)
         schema.migrate(conn, 0.0)
     conn.execute(
-        "INSERT INTO memories (agent_id, created_at, content_key, content) VALUES ('a', '2020-01-01 00:00:00', x'00', 'kept')"
+        "INSERT INTO memories (agent_id, created_at, content_key, content) VALUES ('a', '2020-01-01 00:00:00', "
+        "x'00', 'kept')"
     )
     if not leave_rows:
         conn.execute("DELETE FROM memories")

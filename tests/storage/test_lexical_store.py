@@ -32,7 +32,10 @@ class Store:
         for text in texts:
             self._id += 1
             self.conn.execute(
-                "INSERT INTO memories (id, agent_id, project_id, channel, source_id, created_at, content_key, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    "INSERT INTO memories (id, agent_id, project_id, channel, source_id, created_at, content_key, "
+                    "content) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                ),
                 (self._id, agent, project, channel, source, created, str(self._id).encode(), text),
             )
             lexical.put_memory(self.conn, self._id, text)
@@ -41,7 +44,10 @@ class Store:
     def episode(self, summary, keywords=""):
         self._id += 1
         self.conn.execute(
-            "INSERT INTO episodes (id, agent_id, created_at, summary, keywords) VALUES (?, 'kit', '2026-01-01 00:00:00', ?, ?)",
+            (
+                "INSERT INTO episodes (id, agent_id, created_at, summary, keywords) VALUES (?, 'kit', '2026-01-01 "
+                "00:00:00', ?, ?)"
+            ),
             (self._id, summary, keywords),
         )
         lexical.put_episode(self.conn, self._id, summary, keywords)
@@ -250,7 +256,8 @@ def test_more_matching_words_rank_higher_and_the_score_is_the_bm25_of_sqlite(sto
     hits = store.hits("turmeric saffron paprika")
     assert [id for id, _ in hits] == [2, 3, 1]
     expected = store.conn.execute(
-        "SELECT rowid, bm25(memory_fts) FROM memory_fts WHERE memory_fts MATCH 'turmeric OR saffron OR paprika' ORDER BY 2"
+        "SELECT rowid, bm25(memory_fts) FROM memory_fts WHERE memory_fts MATCH 'turmeric OR saffron OR paprika' "
+        "ORDER BY 2"
     ).fetchall()
     assert hits == expected and all(score < 0 for _, score in hits)
 
@@ -311,7 +318,8 @@ def test_looking_at_few_rows_of_a_large_table_finds_what_ranking_all_of_them_fin
             "scope": pick.choice((KIT, Scope("kit", "a"), Scope("other", ""), Scope("nobody"))),
             "depth": pick.choice((1, 3, 10, 40)),
         }
-        # No word is in more than 490 rows, so none is common either way; a table above the limit is looked at term by term.
+        # No word is in more than 490 rows, so none is common either way; a table above the limit is looked at term by
+        # term.
         whole, pruned = (store.hits(query, common_rows=limit, **options) for limit in (10_000, 490))
         one, other = same_hits(pruned, whole)
         assert one == other, (query, options)
@@ -352,7 +360,8 @@ def test_scope_is_checked_by_primary_key(store):
     plan = [
         row[-1]
         for row in store.conn.execute(
-            "EXPLAIN QUERY PLAN SELECT f.rowid FROM memory_fts f CROSS JOIN memories m ON m.id = f.rowid WHERE memory_fts MATCH 'x' AND m.agent_id = 'kit'"
+            "EXPLAIN QUERY PLAN SELECT f.rowid FROM memory_fts f CROSS JOIN memories m ON m.id = f.rowid WHERE "
+            "memory_fts MATCH 'x' AND m.agent_id = 'kit'"
         )
     ]
     assert plan[0].startswith("SCAN f VIRTUAL TABLE") and plan[1] == "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)"
@@ -370,7 +379,7 @@ def test_a_word_in_more_than_half_of_a_large_store_does_not_vote(store):
 
 
 def common_store(store):
-    """ "wheel" stands in twelve rows, "axle" in eight, "hub" in two, among thirty."""
+    """Of thirty rows "wheel" stands in twelve, "axle" in eight, "hub" in two."""
     for i in range(30):
         words = ["filler"] + ["wheel"] * (i % 5 in (0, 1)) + ["axle"] * (i % 4 == 0) + ["hub"] * (i in (5, 7))
         store.add(" ".join(words))

@@ -40,13 +40,16 @@ from cpersona_daemon.text.terms import parse_query
 ROWS = 20_000
 EPISODES = 2_000
 NOW = 1_700_000_000.0
-# What a bounded statement may walk: the limits of the reads are below 1,000 rows, a step of SQLite's machine is less than a row.
+# What a bounded statement may walk: the limits of the reads are below 1,000 rows, a step of SQLite's machine is less
+# than a row.
 STEPS = 60_000
 # What a plan may say: searches by key or index, the rows of a parameter, of FTS5 or of a subquery, and walks along an
 # index that end at a limit (their cost is measured).
 ALLOWED = re.compile(
-    r"SEARCH |SCAN (j|json_each|f|memory_fts|episode_fts|memory_terms|episode_terms) VIRTUAL TABLE|SCAN \(subquery|CO-ROUTINE|LIST SUBQUERY|SCALAR SUBQUERY"
-    r"|CREATE BLOOM|SCAN CONSTANT ROW|MULTI-INDEX OR|INDEX \d|COMPOUND|LEFT-MOST|UNION ALL|MERGE|LEFT$|RIGHT$|SCAN memories USING (COVERING )?INDEX memories_created$"
+    r"SEARCH |SCAN (j|json_each|f|memory_fts|episode_fts|memory_terms|episode_terms) VIRTUAL TABLE|SCAN "
+    r"\(subquery|CO-ROUTINE|LIST SUBQUERY|SCALAR SUBQUERY"
+    r"|CREATE BLOOM|SCAN CONSTANT ROW|MULTI-INDEX OR|INDEX \d|COMPOUND|LEFT-MOST|UNION ALL|MERGE|LEFT$|RIGHT$|SCAN "
+    r"memories USING (COVERING )?INDEX memories_created$"
     r"|SCAN b$|REUSE|CORRELATED|USE TEMP B-TREE FOR|SCAN \d+-ROW VALUES CLAUSE|SCAN \d+ CONSTANT ROWS"
     r"|USING ROWID SEARCH ON TABLE hidden_\w+ FOR IN-OPERATOR$|SCAN hidden_\w+$"
 )
@@ -59,9 +62,10 @@ def store(tmp_path_factory):
     schema.migrate(conn, 0.0)
     conn.execute("BEGIN")
     projects, channels = ("", "a", "b"), ("", "x", "y", "z")
-    stamp = lambda i: (
-        f"2025-{i // 2000 % 12 + 1:02}-{i // 60 % 28 + 1:02} {i // 3600 % 24:02}:{i // 60 % 60:02}:{i % 60:02}"
-    )
+
+    def stamp(i):
+        return f"2025-{i // 2000 % 12 + 1:02}-{i // 60 % 28 + 1:02} {i // 3600 % 24:02}:{i // 60 % 60:02}:{i % 60:02}"
+
     rows = [
         (
             f"id{i}",
@@ -76,7 +80,10 @@ def store(tmp_path_factory):
         for i in range(ROWS)
     ]
     conn.executemany(
-        "INSERT INTO memories (agent_id, msg_id, project_id, channel, source_id, created_at, instant, content_key, content) VALUES ('kit',?,?,?,?,?,?,?,?)",
+        (
+            "INSERT INTO memories (agent_id, msg_id, project_id, channel, source_id, created_at, instant, content_key, "
+            "content) VALUES ('kit',?,?,?,?,?,?,?,?)"
+        ),
         rows,
     )
     for i, row in enumerate(rows):
@@ -237,7 +244,7 @@ def bounded_in_words(conn, act):
 def test_the_dedup_probe_reads_one_row_with_an_id_and_without(store, project, channel):
     for msg_id in ("id77", ""):
         for n, key in ((77, (77).to_bytes(16, "big")), (0, b"\xff" * 16)):
-            probe = bounded(store, lambda tx: memories.find_duplicate(tx.conn, "kit", project, channel, msg_id, key))  # noqa: B023
+            probe = bounded(store, lambda tx: memories.find_duplicate(tx.conn, "kit", project, channel, msg_id, key))
             assert (
                 probe.uses("INDEX memories_content (agent_id=? AND content_key=? AND project_id=? AND channel=?)")
                 and probe.steps <= 800

@@ -136,7 +136,8 @@ def test_reads_cut_at_any_moment_leave_every_reader_sound_and_the_log_foldable(d
     chance = random.Random(7)
 
     def job(conn):
-        # One statement inside another: the outer one is still open while the interrupt of the inner one is on its way up.
+        # One statement inside another: the outer one is still open while the interrupt of the inner one is on its way
+        # up.
         return sum(
             conn.execute("SELECT length(content) FROM memories WHERE id = ?", row).fetchone()[0] > 0
             for row in conn.execute("SELECT id FROM memories WHERE content LIKE ?", ("%row%",))

@@ -86,33 +86,33 @@ STEPS = st.lists(
 def test_the_counts_equal_what_the_tables_hold_after_any_writes(steps):
     conn = opened()
     tx = Transaction(conn, 0.0)
-    for number, (what, *given) in enumerate(steps):
+    for number, (what, *values) in enumerate(steps):
         if what == "add":
-            kind, agent, project, channel = given
+            kind, agent, project, channel = values
             if kind == MEMORY:
                 memories.insert(tx, NewMemory(agent, f"text {number}", project, channel))
             else:
                 episodes.insert(tx, NewEpisode(agent, f"text {number}", "", project, channel))
         elif what == "embed":
-            kind, row_id, width, model = given
+            kind, row_id, width, model = values
             backlog.attach_vector(tx, kind, row_id, Embedded(np.ones(width, np.float32), model))
         elif (
             what == "list"
             and conn.execute(
-                f"SELECT 1 FROM {'memories' if given[0] == MEMORY else 'episodes'} WHERE id = ?", given[1:]
+                f"SELECT 1 FROM {'memories' if values[0] == MEMORY else 'episodes'} WHERE id = ?", values[1:]
             ).fetchone()
         ):
-            backlog.enqueue(tx, *given)
-        elif what == "change" and memories.find(conn, given[0]):
-            memories.replace_content(tx, given[0], f"changed {number}")
-        elif what == "delete" and given[0] == MEMORY and memories.find(conn, given[1]):
-            memories.delete(tx, given[1])
-        elif what == "delete" and given[0] == EPISODE and episodes.owner(conn, given[1]):
-            episodes.delete(tx, given[1])
+            backlog.enqueue(tx, *values)
+        elif what == "change" and memories.find(conn, values[0]):
+            memories.replace_content(tx, values[0], f"changed {number}")
+        elif what == "delete" and values[0] == MEMORY and memories.find(conn, values[1]):
+            memories.delete(tx, values[1])
+        elif what == "delete" and values[0] == EPISODE and episodes.owner(conn, values[1]):
+            episodes.delete(tx, values[1])
         elif what == "delete by a foreign hand":
-            conn.execute(f"DELETE FROM {given[0]} WHERE id = ?", (given[1],))
+            conn.execute(f"DELETE FROM {values[0]} WHERE id = ?", (values[1],))
         elif what == "spoil":
-            conn.execute("UPDATE memory_vectors SET vector = x'010203' WHERE id = ?", given)
+            conn.execute("UPDATE memory_vectors SET vector = x'010203' WHERE id = ?", values)
     assert_counts_are_true(conn)
     conn.close()
 
@@ -126,7 +126,10 @@ def old():
     for number in range(40):
         axes = (AGENTS[number % 2], PROJECTS[number % 3], CHANNELS[number % 3], f"2026-01-05 00:00:{number:02}")
         conn.execute(
-            "INSERT INTO memories (agent_id, project_id, channel, created_at, content_key, content) VALUES (?,?,?,?,?,?)",
+            (
+                "INSERT INTO memories (agent_id, project_id, channel, created_at, content_key, content) VALUES "
+                "(?,?,?,?,?,?)"
+            ),
             (*axes, bytes([number]), str(number)),
         )
         conn.execute(

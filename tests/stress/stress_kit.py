@@ -1,4 +1,6 @@
-"""What the stress tests share: a model server, writers that remember what was acknowledged, and the proof that a store is whole."""
+"""What the stress tests share: a model server, writers that remember what was acknowledged, and the proof that a store
+is whole.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class StressModel(EmbedServer):
 
 
 class Writers:
-    """Threads that each store ``count`` notes through a connection of their own; ``kept`` holds what was acknowledged, by id."""
+    """Threads that each store ``count`` notes through a connection of their own; ``kept`` holds what was acknowledged,
+    by id.
+    """
 
     def __init__(self, environ: dict[str, str], threads: int, count: int, text: Callable[[int, int], str]):
         self.kept: dict[int, str] = {}

@@ -1,4 +1,5 @@
-"""Every file beside the database replaced by something else, at rest and under a running daemon: no row is lost, nobody waits for ever.
+"""Every file beside the database replaced by something else, at rest and under a running daemon: no row is lost, nobody
+waits for ever.
 
 An answer may be refused with a reason that names what is in the way; what was acknowledged stands once that is gone.
 The full form tries every file with every replacement, the short one a few by chance.
@@ -48,7 +49,9 @@ if not FULL:
 
 @pytest.fixture(scope="module")
 def prepared(module_home, tmp_path_factory):
-    """Two moments of one database with vectors, an older and a newer one, each as a directory of files at rest; and the model's address."""
+    """Two moments of one database with vectors, an older and a newer one, each as a directory of files at rest; and the
+    model's address.
+    """
     model, kept = StressModel(), tmp_path_factory.mktemp("moments")
     environ = module_home | {"CPERSONA_EMBEDDING_MODE": "http", "CPERSONA_EMBEDDING_URL": model.url}
     for moment in ("older", "newer"):

@@ -1,7 +1,8 @@
-"""A person who has only the README, at a terminal: store, hook a repository, note its history, find commits, back up, restore, leave.
+"""A person who has only the README, at a terminal: store, hook a repository, note its history, find commits, back up,
+restore, leave.
 
-The short form notes 100 commits and finds three by their words; the long one notes 1,000 and finds three by paraphrase, with
-the built-in model. `-s` shows the screens.
+The short form notes 100 commits and finds three by their words; the long one notes 1,000 and finds three by paraphrase,
+with the built-in model. `-s` shows the screens.
 
 Contract: commands.same, git.notes.
 """
@@ -52,7 +53,9 @@ PROMPT = re.compile(r"<(\d+)>> ")
 
 
 class Terminal:
-    """A shell on a terminal of its own. ``type`` a line and get the screen's new lines, without colours; it must succeed."""
+    """A shell on a terminal of its own. ``type`` a line and get the screen's new lines, without colours; it must
+    succeed.
+    """
 
     def __init__(self, environ: dict[str, str]):
         self._master, slave = pty.openpty()

@@ -1,4 +1,5 @@
-"""A daemon killed at any moment has lost nothing that it had acknowledged, and its vector index tells the truth afterwards.
+"""A daemon killed at any moment has lost nothing that it had acknowledged, and its vector index tells the truth
+afterwards.
 
 Contract: writes.durable, vectors.exact.
 """

@@ -222,5 +222,6 @@ def test_what_sixteen_clients_were_told_stands_after_many_kills(home):
                     book.profile,
                 )
     print(
-        f"{kills} kills, {clients.done} acknowledged operations, {sum(len(book.open) for book in clients.books)} left open"
+        f"{kills} kills, {clients.done} acknowledged operations, {sum(len(book.open) for book in clients.books)} "
+        f"left open"
     )

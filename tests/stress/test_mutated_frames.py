@@ -1,4 +1,5 @@
-"""Frames with changed bytes, beside a client that works: each is answered or ends its own connection, and nobody else's.
+"""Frames with changed bytes, beside a client that works: each is answered or ends its own connection, and nobody
+else's.
 
 The full form sends a million of them, the short one four thousand.
 
@@ -82,7 +83,9 @@ def answers(sock: socket.socket) -> int:
 
 
 def send(path: str, seed: int, frames: int, answered: list[int]) -> None:
-    """Send frames, a few on a connection, until so many were answered: one that cannot be trusted ends its connection."""
+    """Send frames, a few on a connection, until so many were answered: one that cannot be trusted ends its
+    connection.
+    """
     chance, count, number = random.Random(seed), 0, 0
     while count < frames:
         with socket.socket(socket.AF_UNIX) as sock:

@@ -122,7 +122,9 @@ def first_pass(request, simd_pass, monkeypatch):
 
 
 def crowd(rng, width, count):
-    """Vectors that int8 puts in the wrong order: duplicates, opposites, neighbours a float32 step apart, nearly nothing, spikes."""
+    """Vectors that int8 puts in the wrong order: duplicates, opposites, neighbours a float32 step apart, nearly
+    nothing, spikes.
+    """
     base = rng.normal(size=(8, width))
     base[1, rng.integers(width)] = 40  # a spike: all else rounds to a code or two
     base[2] = base[0] + rng.normal(size=width) * 1e-4  # well below a step of the codes

@@ -21,9 +21,10 @@ def test_the_window_begins_at_the_instant_and_late_rows_obey_it_too(tmp_path):
         for n, day in enumerate(days, 1)
     ]
     index.apply(puts, [], following(NOTHING))
-    ids = lambda stop, as_of: sorted(
-        index.view.columns.id[window(index.view, Scope("a", as_of=as_of), 0, stop)].tolist()
-    )
+
+    def ids(stop, as_of):
+        return sorted(index.view.columns.id[window(index.view, Scope("a", as_of=as_of), 0, stop)].tolist())
+
     assert ids(2, "") == [4, 5]
     assert ids(2, "2026-01-04 00:00:00") == [3, 6]
     assert ids(2, "2026-01-03 23:59:59") == [2, 3]

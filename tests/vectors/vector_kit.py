@@ -88,7 +88,10 @@ class House:
         self.serial += 1
         if row.kind == MEMORY:
             cursor = tx.execute(
-                "INSERT INTO memories (agent_id, project_id, channel, source_id, created_at, content_key, content) VALUES (?,?,?,?,?,?,?) RETURNING id",
+                (
+                    "INSERT INTO memories (agent_id, project_id, channel, source_id, created_at, content_key, content) "
+                    "VALUES (?,?,?,?,?,?,?) RETURNING id"
+                ),
                 (
                     row.agent,
                     row.project,
@@ -101,7 +104,10 @@ class House:
             )
         else:
             cursor = tx.execute(
-                "INSERT INTO episodes (agent_id, project_id, channel, created_at, summary) VALUES (?,?,?,?,?) RETURNING id",
+                (
+                    "INSERT INTO episodes (agent_id, project_id, channel, created_at, summary) VALUES (?,?,?,?,?) "
+                    "RETURNING id"
+                ),
                 (row.agent, row.project, row.channel, created(row.second), str(self.serial)),
             )
         row_id = cursor.fetchall()[0][0]
