@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .quotes import Question, quote
+from .quotes import Wanted, quote
 from .records import Record
 
 LEAST_DEFAULT_BUDGET, MOST_BUDGET = 4_000, 20_000
@@ -42,7 +42,7 @@ def default_budget(items: int, sizes: Sizes) -> int:
     return min(MOST_BUDGET, max(LEAST_DEFAULT_BUDGET, sum(sizes.head_limit(place) for place in range(items))))
 
 
-def lay_out(items: Sequence[tuple[Record, Sequence[Record]]], budget: int, sizes: Sizes, question: Question) -> Layout:
+def lay_out(items: Sequence[tuple[Record, Sequence[Record]]], budget: int, sizes: Sizes, wanted: Wanted) -> Layout:
     """Quote the head of each item and then the others, one of each item in turn; the first head is always there.
 
     ``items`` are (head, others in the order of their worth). The items end with the first head that does not fit, so
@@ -50,7 +50,7 @@ def lay_out(items: Sequence[tuple[Record, Sequence[Record]]], budget: int, sizes
     """
     out = Layout()
     for place, (head, _) in enumerate(items):
-        entry, size = _quoted(head, sizes.head_limit(place), question)
+        entry, size = _quoted(head, sizes.head_limit(place), wanted)
         if place and out.used + size > budget:
             out.heads_left_out = len(items) - place
             break
@@ -62,7 +62,7 @@ def lay_out(items: Sequence[tuple[Record, Sequence[Record]]], budget: int, sizes
             if turn >= len(others):
                 continue
             record = others[turn]
-            excerpt, size = _quoted(record, sizes.excerpt or len(record.text), question)
+            excerpt, size = _quoted(record, sizes.excerpt or len(record.text), wanted)
             if out.used + size > budget:
                 out.excerpts_left_out += 1
                 continue
@@ -71,8 +71,8 @@ def lay_out(items: Sequence[tuple[Record, Sequence[Record]]], budget: int, sizes
     return out
 
 
-def _quoted(record: Record, limit: int, question: Question) -> tuple[dict, int]:
-    quoted = quote(record.text, limit, question)
+def _quoted(record: Record, limit: int, wanted: Wanted) -> tuple[dict, int]:
+    quoted = quote(record.text, limit, wanted)
     entry = {"content": quoted.text}
     if not quoted.whole:
         entry |= {"content_len": len(record.text), "content_truncated": True}

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..text.terms import parse_query
+from ..text.terms import Term
 
 GAP = "\n…\n"
 _LINE = re.compile(r"[^\r\n]+")
@@ -37,11 +37,11 @@ class Quote:
     whole: bool
 
 
-class Question:
-    """A question as quoting sees it: its terms, each with its weight over some texts."""
+class Wanted:
+    """What a quotation should hold: the terms of a question, each with its weight over some texts."""
 
-    def __init__(self, query: str, texts: Iterable[str]):
-        terms = parse_query(query).terms
+    def __init__(self, terms: Iterable[Term], texts: Iterable[str]):
+        terms = tuple(terms)
         self._words = {stem(fold(term.text)) for term in terms if term.kind == "word"}
         self._pieces = {fold(term.text) for term in terms if term.kind != "word"}
         self._texts, self._weights, self._total = tuple(texts), None, 0.0
@@ -109,18 +109,18 @@ def passages(text: str) -> list[tuple[int, int]]:
     return out
 
 
-def quote(text: str, limit: int, question: Question) -> Quote:
+def quote(text: str, limit: int, wanted: Wanted) -> Quote:
     """Return a text whole when it has at most ``limit`` characters, else its best passages, together no longer than that."""
     if len(text) <= limit:
         return Quote(text, True)
     spans = passages(text)
-    scores = [question.share(text[start:end]) for start, end in spans]
+    scores = [wanted.share(text[start:end]) for start, end in spans]
     order = _preference(scores)
     if not order:
         return Quote(text[:limit], False)
     best = spans[order[0]]
     if best[1] - best[0] > limit:
-        start, end = _window(text, *best, limit, question)
+        start, end = _window(text, *best, limit, wanted)
         return Quote(text[start:end], False)
     chosen = _fill(spans, order, limit)
     parts = [text[spans[chosen[0]][0] : spans[chosen[0]][1]]]
@@ -166,13 +166,13 @@ def _fill(spans: list[tuple[int, int]], order: list[int], limit: int) -> list[in
     return chosen
 
 
-def _window(text: str, start: int, end: int, limit: int, question: Question) -> tuple[int, int]:
+def _window(text: str, start: int, end: int, limit: int, wanted: Wanted) -> tuple[int, int]:
     """Return the part of one overlong passage that holds the most of the question, cut between words where there are any."""
-    places = _places(text, start, end, question)
+    places = _places(text, start, end, wanted)
     best, best_weight, last = start, -1.0, start
     for i, (place, _) in enumerate(places[:_WINDOW_STARTS]):
         held = {term: at for at, term in places[i:] if at < place + limit}
-        weight = sum(question.weights[term] for term in sorted(held))
+        weight = sum(wanted.weights[term] for term in sorted(held))
         if weight > best_weight:
             best, best_weight, last = place, weight, max(held.values())
     room = max(0, limit - (last - best))
@@ -188,17 +188,17 @@ def _window(text: str, start: int, end: int, limit: int, question: Question) -> 
     return left + len(piece) - len(piece.lstrip()), left + len(piece.rstrip())
 
 
-def _places(text: str, start: int, end: int, question: Question) -> list[tuple[int, str]]:
+def _places(text: str, start: int, end: int, wanted: Wanted) -> list[tuple[int, str]]:
     """Return where the terms of a question stand in a passage, as (position, term) in text order."""
     out = [
         (m.start(), term)
         for m in _WORD.finditer(text, start, end)
         for term in (stem(fold(m.group())),)
-        if term in question.weights
+        if term in wanted.weights
     ]
     # Lower case may change a text's length in rare alphabets; a place a little off moves the window, never the quotation's letters.
     lowered = text[start:end].lower()
-    for term in question.weights:
+    for term in wanted.weights:
         at = lowered.find(term)
         while at >= 0 and len(out) < 10 * _WINDOW_STARTS:
             out.append((min(start + at, end - 1), term))

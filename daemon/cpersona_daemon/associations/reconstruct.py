@@ -20,7 +20,7 @@ from ..storage import associations as table
 from ..text.folding import as_name
 from ..text.names import Name, find_names, other_names
 from . import bundles, evidence, layout, records, roles
-from .quotes import Question
+from .quotes import Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _compose(
         settings.recall_preview_chars,
     )
     budget = layout.default_budget(len(items), sizes) if ask.budget is None else ask.budget
-    question = Question(ask.text, [record.text for record in candidates])
+    wanted = Wanted(result.question.terms, [record.text for record in candidates])
     laid = layout.lay_out(
         [
             (item.head, [*item.records[1:], *(record for _, record in extra)])
@@ -105,7 +105,7 @@ def _compose(
         ],
         budget,
         sizes,
-        question,
+        wanted,
     )
     shown = [
         {
