@@ -3,14 +3,21 @@
 Contract: contracts.md §10, §13; interface.md, "The commands".
 """
 
+from __future__ import annotations
+
 from .. import exits
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Answer, Session
 
-def refuse_unknown(session, answer, agent):
+
+def refuse_unknown(session: Session, answer: Answer, agent: str) -> None:
     """Raise Stop where nothing was done, because nothing is stored for the agent that was named."""
     if answer.response.get("unknown_agent"):
         from cpersona_daemon.shared.paths import places
 
         raise exits.Stop(
-            f"{session.name}: nothing is stored for an agent {agent!r} in {places(session.settings).db}; check the name, and nothing was changed"
+            f"{session.name}: nothing is stored for an agent {agent!r} in {places(session.settings).db}; check the "
+            "name, and nothing was changed"
         )

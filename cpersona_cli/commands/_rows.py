@@ -3,6 +3,8 @@
 Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
 """
 
+from __future__ import annotations
+
 from cpersona_daemon.shared import fields
 
 from .. import exits
@@ -10,6 +12,10 @@ from ..declare.spec import argument
 from ..terminal import reading, render, times
 from ..terminal.failure import failure_line
 from ..terminal.output import to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Answer, Session
 
 _KEYS = {"agent": "agent_id", "project": "project_id", "channel": "channel"}
 
@@ -26,7 +32,7 @@ MEMORIES = argument(
 )
 
 
-def field(row, name):
+def field(row: dict, name: str) -> str:
     """Return one field of a whole row as text."""
     if name == "stored":
         return row.get("created_at", "")
@@ -44,17 +50,18 @@ def field(row, name):
     return str(row.get(_KEYS[name]) or "") if name in _KEYS else render.field(row, name)
 
 
-def each(session, refs, done, methods):
+def each(session: Session, refs: list[str], done: str, methods: dict[str, tuple[str, str]]) -> int:
     """Send one request for each ref, say each outcome, and return the status of the first that failed."""
     parsed = [reading.ref(text) for text in refs]
     for kind, number in parsed:
         if kind not in methods:
             raise exits.Usage(
-                f"{kind}:{number} is {'an episode' if kind == 'ep' else 'a memory'}; {session.name} takes {' or '.join(methods)}:{number}"
+                f"{kind}:{number} is {'an episode' if kind == 'ep' else 'a memory'}; {session.name} takes "
+                f"{' or '.join(methods)}:{number}"
             )
     status = fields.EXIT_OK
 
-    def ask(item):
+    def ask(item: tuple[str, int]) -> None:
         nonlocal status
         kind, number = item
         named = f"{kind}:{number}"
@@ -75,8 +82,11 @@ def each(session, refs, done, methods):
     return status
 
 
-def tell_apart(session, ref, answer):
-    """Say in a refusal whether the row is locked or not there; that another agent has it is not told from that it is missing."""
+def tell_apart(session: Session, ref: str, answer: Answer) -> None:
+    """Say in a refusal whether the row is locked or not there.
+
+    That another agent has it is not told from that it is missing.
+    """
     said = answer.response.get("error")
     if said == fields.NOT_EDITABLE.format(ref=ref) and session.call(
         "get_contents", {"agent_id": session.agent, "refs": [ref]}
@@ -85,14 +95,16 @@ def tell_apart(session, ref, answer):
     elif said in (fields.NOT_EDITABLE.format(ref=ref), fields.NOT_OWNED.format(ref=ref)):
         lists = "episode list" if ref.startswith("ep:") else "list"
         answer.response["error"] = (
-            f"no row {ref} of agent {session.agent!r}; `cpersona {lists}` shows what there is, --agent names another agent"
+            f"no row {ref} of agent {session.agent!r}; `cpersona {lists}` shows what there is, --agent names another "
+            "agent"
         )
 
 
-def outcome(session, named, done, response):
+def outcome(session: Session, named: str, done: str, response: dict) -> None:
     if response.get("persisted") is False:
         session.out.warn(
-            f"cpersona: {named} is as it was: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again"
+            f"cpersona: {named} is as it was: {response.get('reason', 'persistence is paused')}; `cpersona resume` "
+            "keeps again"
         )
     else:
         session.out.record((named, done))

@@ -3,6 +3,8 @@
 Contract: issue "A tool to live in" (backup, restore); interface.md, "Exit codes".
 """
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -10,11 +12,15 @@ from ..declare.spec import PLAIN, argument, command
 from ..terminal import render
 from ._copies import ROWS, counted
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
+
 
 @command(
     "backup", argument("file", "Where to write; a name that ends in gz is compressed.", values="files"), common=PLAIN
 )
-def backup(session, file):
+def backup(session: Session, file: str) -> int:
     """Write database, calibration and settings as one file, while everybody goes on reading and writing.
 
     Which database was saved, and how much is in it, is said; that it is empty is said with --quiet too.
@@ -41,11 +47,13 @@ def backup(session, file):
             )
         saved = response.get("database", session.connection.places.db)
         session.out.note(
-            f"saved {saved}: {counted(response)}; {response.get('bytes')} bytes, verified; `cpersona restore {file}` brings it back"
+            f"saved {saved}: {counted(response)}; {response.get('bytes')} bytes, verified; `cpersona restore {file}` "
+            "brings it back"
         )
         if not any(response.get(name) for name in ROWS):
             session.out.warn(
-                f"cpersona backup: the database that was saved, {saved}, is empty; --db FILE or CPERSONA_DB_PATH names another one"
+                f"cpersona backup: the database that was saved, {saved}, is empty; --db FILE or CPERSONA_DB_PATH "
+                "names another one"
             )
     return answer.status
 

@@ -3,6 +3,8 @@
 Contract: interface.md, "The commands", `call --stdin`.
 """
 
+from __future__ import annotations
+
 import sys
 
 from cpersona_daemon.shared import fields, methods
@@ -12,6 +14,10 @@ from ..declare.spec import PLAIN, argument, command, option
 from ..terminal import reading
 from ..terminal.failure import failure_line
 from ..terminal.output import to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
 
 _LONGEST_SECONDS = 10_000_000
 
@@ -37,7 +43,9 @@ _LONGEST_SECONDS = 10_000_000
     common=PLAIN,
     epilog="Methods: " + ", ".join(methods.METHODS) + ".",
 )
-def call(session, method, params, stdin, set, deadline):
+def call(
+    session: Session, method: str | None, params: str | None, stdin: bool, set: list[str], deadline: float | None
+) -> int:
     """Call any method of the daemon and print its answer as one line of JSON.
 
     Parameters are sent as they are; nothing is filled in. With --stdin, each line
@@ -63,13 +71,13 @@ def call(session, method, params, stdin, set, deadline):
     return answer.status
 
 
-def _each_line(session, overrides, deadline):
+def _each_line(session: Session, overrides: dict | None, deadline: float | None) -> int:
     from ..wire.client import CallFailed
 
     reading.announce(session.out)
     lines = reading.Lines(sys.stdin.fileno())
     while True:
-        named = None
+        named: object = None
         try:
             line = lines.next()
             if line is None:
@@ -94,12 +102,12 @@ def _each_line(session, overrides, deadline):
         _answer(session, named, response)
 
 
-def _answer(session, named, response):
+def _answer(session: Session, named: object, response: dict) -> None:
     session.out.line(to_json({"id": named, "response": response}))
     session.out.flush()
 
 
-def _request(line):
+def _request(line: bytes) -> tuple[object, dict]:
     """Return (id, request) of one line. Raises ValueError with what is wrong with it."""
     try:
         text = line.decode("utf-8")
@@ -121,7 +129,7 @@ def _request(line):
     return request["id"], request
 
 
-def _milliseconds(deadline):
+def _milliseconds(deadline: float | None) -> int | None:
     if deadline is None:
         return None
     if not 0 < deadline < _LONGEST_SECONDS:

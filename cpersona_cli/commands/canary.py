@@ -3,11 +3,18 @@
 Contract: interface.md, `canary`; issue "Honest recall" 5.
 """
 
+from __future__ import annotations
+
 from cpersona_daemon.shared import fields
 
 from .. import exits
 from ..declare.spec import AGENT, AXES, WRITES, argument, command, option
 from ..terminal import reading, render
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
+    from ..terminal.output import Output
 
 _COLUMNS = ("id", "state", "rank", "ref", "query")
 
@@ -18,7 +25,7 @@ _COLUMNS = ("id", "state", "rank", "ref", "query")
     argument("ref", "The row that must come back, as mem:12 or ep:3.", values="refs"),
     common=(*WRITES, *AXES),
 )
-def add(session, query, ref):
+def add(session: Session, query: str, ref: str) -> int:
     """Save a question and the row that must come back, run it once, and print its number.
 
     Canaries run by themselves after calibrate, import, reindex, a change of model and an upgrade. One that is lost
@@ -48,7 +55,7 @@ def add(session, query, ref):
 
 
 @command("canary list", option("--all-agents", "Those of every agent.", kind="flag", default=False), common=AGENT)
-def list_(session, all_agents):
+def list_(session: Session, all_agents: bool) -> int:
     """List the saved questions and how their last run went: found, lost, gone (the row is deleted), or new.
 
     Columns: number, state, rank, ref, question.
@@ -65,7 +72,7 @@ def list_(session, all_agents):
 
 
 @command("canary run", option("--all-agents", "Those of every agent.", kind="flag", default=False), common=AGENT)
-def run(session, all_agents):
+def run(session: Session, all_agents: bool) -> int:
     """Ask every saved question now. Exit 1 when a row does not come back.
 
     Example:
@@ -79,13 +86,14 @@ def run(session, all_agents):
     lost = response.get("lost", 0)
     if lost:
         raise exits.Stop(
-            f"canary run: {lost} of {response.get('total')} are lost; `cpersona recall QUERY --why-not REF` says why, `cpersona calibrate --rollback` returns to the calibration before"
+            f"canary run: {lost} of {response.get('total')} are lost; `cpersona recall QUERY --why-not REF` says why, "
+            "`cpersona calibrate --rollback` returns to the calibration before"
         )
     return answer.status
 
 
 @command("canary remove", argument("number", "Its number, as list prints it.", metavar="ID"), common=(*WRITES, *AGENT))
-def remove(session, number):
+def remove(session: Session, number: str) -> int:
     """Remove a saved question.
 
     Example:
@@ -99,7 +107,7 @@ def remove(session, number):
     return answer.status
 
 
-def _print(out, canaries):
+def _print(out: Output, canaries: list[dict]) -> None:
     render.table(out, _COLUMNS, [[canary.get(name, "") for name in _COLUMNS] for canary in canaries])
 
 

@@ -3,6 +3,8 @@
 Contract: interface.md, "The daemon's life".
 """
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -13,11 +15,17 @@ from ..declare.spec import PLAIN, command, option
 from ..terminal import panel
 from ..terminal.failure import failure_line
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from ..session import Session
+
 _LONGEST_SECONDS = 10_000_000
 
 
 @command("daemon start", common=PLAIN)
-def start(session):
+def start(session: Session) -> None:
     """Start the database's daemon, or find that it runs. Every other command does this by itself.
 
     Example:
@@ -36,7 +44,7 @@ def start(session):
     option("--timeout", "How long to wait for its end.", kind="float", default=60.0, metavar="SECONDS"),
     common=PLAIN,
 )
-def stop(session, timeout):
+def stop(session: Session, timeout: float) -> None:
     """Stop the daemon: it finishes its writes and leaves. Where none runs, nothing happens, and that is success.
 
     Example:
@@ -54,7 +62,7 @@ def stop(session, timeout):
     option("--timeout", "How long to wait for its end.", kind="float", default=60.0, metavar="SECONDS"),
     common=PLAIN,
 )
-def restart(session, timeout):
+def restart(session: Session, timeout: float) -> int | None:
     """Stop the daemon and start one with the settings of now.
 
     Example:
@@ -64,7 +72,7 @@ def restart(session, timeout):
     return start.run(session)
 
 
-def _stop(session, timeout):
+def _stop(session: Session, timeout: float) -> bool:
     """Stop the daemon and tell whether one ran. Raises Stop when it is still there after ``timeout`` seconds."""
     from ..wire import control
 
@@ -80,7 +88,7 @@ def _stop(session, timeout):
 
 
 @command("daemon status", common=PLAIN)
-def status(session):
+def status(session: Session) -> int:
     """Show whether a daemon runs, and how it is. The exit status is the state: 0 running, 4 not running, 6 silent.
 
     Versions, place, rows, indexes, calibration, embedder, queue, and for each method its calls with the median and
@@ -120,7 +128,8 @@ def status(session):
         else:
             out.line(f"silent\tpid {found.get('pid')}")
         out.warn(
-            f"cpersona daemon status: it runs but {found.get('problem', 'does not answer')}; read `cpersona daemon logs`"
+            f"cpersona daemon status: it runs but {found.get('problem', 'does not answer')}; read `cpersona daemon "
+            "logs`"
         )
         return fields.EXIT_RETRY
     connection = client.connect(session.settings, start=False)
@@ -141,7 +150,7 @@ def status(session):
 
 
 @command("daemon run", common=("db",))
-def run(session):
+def run(session: Session) -> None:
     """Run the daemon in the foreground, its log on stderr, for a service manager or to watch it.
 
     Example:
@@ -160,7 +169,7 @@ def run(session):
     option("-f --follow", "Go on with what is written from now on.", kind="flag", default=False),
     common=("quiet", "db"),
 )
-def logs(session, lines, follow):
+def logs(session: Session, lines: int, follow: bool) -> int:
     """Print the end of the daemon's log. It holds no memory content unless the log level is debug.
 
     Example:
@@ -175,17 +184,17 @@ def logs(session, lines, follow):
         # tail knows how to wait for a file and to follow it across a rotation.
         os.execvp("tail", ["tail", "-n", str(lines), "-F", log])
     try:
-        handle = open(files.opened(log), "rb")
+        descriptor = files.opened(log)
     except FileNotFoundError:
         session.out.note(f"no log yet; it will be {log}")
         return fields.EXIT_OK
-    with handle:
+    with open(descriptor, "rb") as handle:
         for line in _tail(handle, lines):
             session.out.write(line)
     return fields.EXIT_OK
 
 
-def _tail(handle, count):
+def _tail(handle: BinaryIO, count: int) -> list[bytes]:
     """Return the last ``count`` lines of a file, reading backwards no more than they need."""
     handle.seek(0, os.SEEK_END)
     at, data = handle.tell(), b""
@@ -198,7 +207,7 @@ def _tail(handle, count):
 
 
 @command("daemon socket", common=("quiet", "db"))
-def socket(session):
+def socket(session: Session) -> None:
     """Print where the daemon's socket is, whether or not it runs.
 
     Example:

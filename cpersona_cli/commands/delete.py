@@ -3,12 +3,18 @@
 Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
 """
 
+from __future__ import annotations
+
 from ..declare.spec import AGENT, WRITES, command
 from ._rows import REFS, each
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
+
 
 @command("delete", REFS, common=(*WRITES, *AGENT))
-def delete(session, refs):
+def delete(session: Session, refs: list[str]) -> int:
     """Delete memories and episodes by their refs. A locked memory stays.
 
     Of a deleted row the store keeps when it was stored and deleted, its agent, project and channel, so that --as-of can

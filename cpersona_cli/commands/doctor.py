@@ -1,9 +1,12 @@
 """`doctor`: look at the installation itself, when perhaps no daemon can start.
 
-What needs the daemon's packages is looked at by `cpersonad --doctor`, in a process of its own; the daemon is looked at from here.
+What needs the daemon's packages is looked at by `cpersonad --doctor`, in a process of its own; the daemon is looked at
+from here.
 
 Contract: issue "A tool to live in" (doctor).
 """
+
+from __future__ import annotations
 
 import json
 import os
@@ -16,11 +19,17 @@ from cpersona_daemon.shared import fields, paths
 from ..declare.spec import PLAIN, command
 from ..terminal import render
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cpersona_daemon.shared.settings import Settings
+
+    from ..session import Session
+
 OK, WARN, FAIL = "ok", "warn", "fail"
 
 
 @command("doctor", common=PLAIN)
-def doctor(session):
+def doctor(session: Session) -> int:
     """Check the installation: packages, SQLite, model files, settings, places, permissions, socket, clock, daemon.
 
     One line for each finding: ok, warn or fail, what was looked at, what was found and what to do. Nothing is
@@ -51,7 +60,7 @@ def doctor(session):
     return fields.EXIT_FAILED if failed else fields.EXIT_OK
 
 
-def _quietly(session):
+def _quietly(session: Session) -> Settings:
     """Return the settings without their warnings on stderr: they are findings here."""
     from cpersona_daemon.shared.settings import load
 
@@ -59,7 +68,7 @@ def _quietly(session):
     return load(options={"db_path": db} if db else None)
 
 
-def _installation(db):
+def _installation(db: str) -> list[dict]:
     """Return what `cpersonad --doctor` finds; that it cannot even run is a finding of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "cpersona_daemon.main", "--doctor"],
@@ -86,7 +95,7 @@ def _installation(db):
     return findings
 
 
-def _daemon(settings):
+def _daemon(settings: Settings) -> dict:
     from ..wire import control
 
     found = control.find_daemon(settings)

@@ -3,11 +3,19 @@
 Contract: contracts.md §2 (archive_episode), §13.
 """
 
+from __future__ import annotations
+
 from .. import exits
 from ..declare.spec import AGENT, AXES, WRITES, argument, command, option
 from ..terminal import cuts, reading
 from ..terminal.shaping import Shape, shape_options
 from ._rows import each
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..session import Session
 
 _KEYS = {"start": "start_time", "end": "end_time", "stored": "created_at", "agent": "agent_id", "project": "project_id"}
 _FIELDS = ("ref", "start", "end", "stored", "state", "agent", "project", "channel", "keywords", "summary")
@@ -29,7 +37,9 @@ _FIELDS = ("ref", "start", "end", "stored", "state", "agent", "project", "channe
     cuts.FAIL_IF_CUT,
     common=(*WRITES, *AXES),
 )
-def archive(session, summary, keywords, history, resolved, fail_if_cut):
+def archive(
+    session: Session, summary: str | None, keywords: str | None, history: str | None, resolved: bool, fail_if_cut: bool
+) -> int:
     """Keep the summary of a session as an episode and print its ref.
 
     Example:
@@ -51,7 +61,8 @@ def archive(session, summary, keywords, history, resolved, fail_if_cut):
     if not session.show(answer):
         if answer.response.get("episode_id") is None:
             session.out.warn(
-                f"cpersona: nothing was kept: {answer.response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again"
+                f"cpersona: nothing was kept: {answer.response.get('reason', 'persistence is paused')}; `cpersona "
+                "resume` keeps again"
             )
         else:
             session.out.line(f"ep:{answer.response['episode_id']}")
@@ -66,14 +77,14 @@ def archive(session, summary, keywords, history, resolved, fail_if_cut):
     *shape_options(_FIELDS),
     common=AXES,
 )
-def list_(session, limit, all_agents, **shape):
+def list_(session: Session, limit: int, all_agents: bool, **shaped: Any) -> int:
     """List the newest episodes, newest first: ref, start, end, state, keywords, summary.
 
     Example:
       cpersona episode list -n 10
       cpersona episode list --format '{ref} {keywords}'
     """
-    shape = Shape(_FIELDS, session.out.as_json, **shape)
+    shape = Shape(_FIELDS, session.out.as_json, **shaped)
     params = {**session.axes(), "agent_id": session.whom(all_agents), "limit": session.at_most(limit, 200)}
     answer = session.ask("list_episodes", params)
     found = shape.within(session.out, answer.response, "episodes", "summary")
@@ -85,7 +96,7 @@ def list_(session, limit, all_agents, **shape):
     return answer.status
 
 
-def _field(row, name):
+def _field(row: dict, name: str) -> str:
     """Return one field of an episode as text."""
     if name == "state":
         return "resolved" if row.get("resolved") else "open"
@@ -99,7 +110,7 @@ def _field(row, name):
     ),
     common=(*WRITES, *AGENT),
 )
-def delete(session, refs):
+def delete(session: Session, refs: list[str]) -> int:
     """Delete episodes by their refs.
 
     Example:

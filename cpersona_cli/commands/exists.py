@@ -3,10 +3,16 @@
 Contract: interface.md, `exists`; issue "Honest recall" 6.
 """
 
+from __future__ import annotations
+
 from cpersona_daemon.shared import fields
 
 from ..declare.spec import AXES, argument, command, option
 from ..terminal import reading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
 
 
 @command(
@@ -15,7 +21,7 @@ from ..terminal import reading
     option("--source-id", "Only memories of this source; one that ends in a sign is a prefix.", metavar="ID"),
     common=AXES,
 )
-def exists(session, text, source_id):
+def exists(session: Session, text: str, source_id: str | None) -> int:
     """Say whether a row holds a text: all of its words in one row, in any order. Print the row's ref; with -q nothing.
 
     Words only: no meaning, no threshold, no score. Exit 0 when there is one, 3 when there is none.

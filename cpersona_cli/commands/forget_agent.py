@@ -3,11 +3,17 @@
 Contract: contracts.md §10, §13; interface.md, "The commands".
 """
 
+from __future__ import annotations
+
 import sys
 
 from .. import exits
 from ..declare.spec import PLAIN, WRITES, argument, command, option
 from ._agents import refuse_unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
 
 
 @command(
@@ -16,7 +22,7 @@ from ._agents import refuse_unknown
     option("--yes", "Do not ask.", kind="flag", default=False),
     common=(*WRITES, *PLAIN),
 )
-def forget_agent(session, name, yes):
+def forget_agent(session: Session, name: str, yes: bool) -> int:
     """Erase everything of one agent: memories (locked ones too), episodes, profile, associations, calibration.
 
     Asks on a terminal; elsewhere it needs --yes. Nothing brings the rows back but an export made before.

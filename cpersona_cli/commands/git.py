@@ -1,10 +1,11 @@
 """`git`: keep a note of every commit, from a hook as it is made and from history.
 
-Contract: issue "A tool to live in", Git; interface.md, "The commands".
+Contract: git.notes, git.hooks
 """
 
+from __future__ import annotations
+
 import os
-import sys
 
 from cpersona_daemon.shared import fields
 
@@ -12,18 +13,22 @@ from .. import exits, githook
 from ..declare.spec import WRITES, argument, command, option
 from ..git import commits
 from ..terminal import cuts
-from ..terminal.failure import failure_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cpersona_daemon.shared.settings import Settings
+
+    from ..session import Session
 
 _COMMON = ("agent", "project", "json", "quiet", "db")
-IN_FLIGHT = 64
 
 
 @command("git install", common=_COMMON)
-def install(session):
+def install(session: Session) -> None:
     """Note every commit that is made here from now on: hooks for this repository, beside those that are there already.
 
-    A commit, a merge, a pull that merges, a picked, reverted or mailed patch is noted; amend and rebase replace the notes.
-    What a fast-forward brings was made by others and is not; `git backfill` notes that too.
+    A commit, a merge, a pull that merges, a picked, reverted or mailed patch is noted; amend and rebase replace the
+    notes. What a fast-forward brings was made by others and is not; `git backfill` notes that too.
 
     They take a moment, need no daemon and never fail a commit. What they are told here (--db, --agent,
     --project) is kept for them; everything else they read where it applies when they run, so options stay out
@@ -63,17 +68,19 @@ def install(session):
     inside = _inside_work_tree(repository, where)
     if inside:
         session.out.note(
-            f"core.hooksPath lies in the work tree ({inside}): do not commit the marked block, it holds paths of this machine"
+            f"core.hooksPath lies in the work tree ({inside}): do not commit the marked block, it holds paths of this "
+            "machine"
         )
     for variable in ("CPERSONA_DB_PATH", "CPERSONA_AGENT", "CPERSONA_PROJECT"):
         if os.environ.get(variable) and variable[9:].lower() not in state:
             session.out.note(
-                f"{variable} is set here; a hook that runs without it uses its own settings; give the option to install to fix it"
+                f"{variable} is set here; a hook that runs without it uses its own settings; give the option to "
+                "install to fix it"
             )
     session.out.note("`cpersona git backfill` notes the commits that are there already")
 
 
-def _try_hook():
+def _try_hook() -> None:
     """Run what the hooks will run, so that what cannot work is said now and not at a commit."""
     import subprocess
 
@@ -84,11 +91,12 @@ def _try_hook():
     if tried.stdout != "ready\n":
         said = (tried.stderr.strip().splitlines() or ["it says nothing"])[-1]
         raise exits.Stop(
-            f"git install: {program} cannot run the hook by itself: {said}; install cpersona-cli into an environment of its own"
+            f"git install: {program} cannot run the hook by itself: {said}; install cpersona-cli into an environment "
+            "of its own"
         )
 
 
-def _inside_work_tree(repository, where):
+def _inside_work_tree(repository: commits.Repository, where: str) -> str:
     try:
         top = os.path.realpath(repository.git.line("rev-parse", "--show-toplevel"))
     except commits.GitFailed:
@@ -98,7 +106,7 @@ def _inside_work_tree(repository, where):
 
 
 @command("git uninstall", common=("json", "quiet"))
-def uninstall(session):
+def uninstall(session: Session) -> None:
     """Remove the hooks of this repository and leave the others' as they were. The notes stay.
 
     Example:
@@ -119,7 +127,7 @@ def uninstall(session):
 
 
 @command("git status", common=_COMMON)
-def status(session):
+def status(session: Session) -> int:
     """Show whether commits here are noted, where the hooks are, and what waits for a daemon. Starts none.
 
     Exit 0 when they are installed and sound, 3 when not installed, 1 when something is wrong with them.
@@ -136,48 +144,55 @@ def status(session):
     where, found = hooks.state(repository)
     armed = repository.state is not None
     settings = githook.settings_of(repository) if armed else session.settings
-    waiting, failed = spooling.counts(places(settings).spool)
-    try:
-        root = repository.root()
-    except commits.GitFailed:
-        root = ""
+    here = places(settings)
+    waiting, failed = spooling.counts(here.spool)
     facts = {
         "repository": repository.name,
         "branch": repository.branch(),
-        "root": root,
+        "root": _root(repository),
         "hooks_directory": where,
         "hooks": found,
         "agent": settings.agent,
         "project": settings.project,
-        "db": places(settings).db,
+        "db": here.db,
         "queued": waiting,
         "refused": failed,
+        "state": _judged(armed, found),
     }
-    sound = set(found.values()) == {"installed"}
-    facts["state"] = (
-        "installed" if armed and sound else "damaged" if armed or "installed" in found.values() else "not installed"
-    )
     if session.out.as_json:
         session.out.json(facts)
     else:
-        rows = [(name, facts[name]) for name in ("state", "repository", "branch", "root")]
+        rows: list[tuple] = [(name, facts[name]) for name in ("state", "repository", "branch", "root")]
         rows += [(name, found[name], os.path.join(where, name)) for name in hooks.NAMES]
         rows += [(name, facts[name]) for name in ("agent", "project", "db", "queued", "refused")]
         session.out.records(rows)
     if facts["state"] == "damaged":
-        wrong = (
-            ", ".join(f"{name} is {state}" for name, state in found.items() if state != "installed")
-            or "what they were told is gone"
-        )
+        named = ", ".join(f"{name} is {state}" for name, state in found.items() if state != "installed")
         session.out.warn(
-            f"cpersona git status: the hooks are not as they should be ({wrong}); run `cpersona git install` again"
+            f"cpersona git status: the hooks are not as they should be ({named or 'what they were told is gone'}); "
+            "run `cpersona git install` again"
         )
         return fields.EXIT_FAILED
     if failed:
         session.out.warn(
-            f"cpersona git status: {failed} queued writes were refused; their reasons lie in {places(settings).spool}/failed"
+            f"cpersona git status: {failed} queued writes were refused; their reasons lie in {here.spool}/failed"
         )
     return fields.EXIT_OK if armed else fields.EXIT_NOTHING
+
+
+def _root(repository: commits.Repository) -> str:
+    """Return the id of the root commit, '' before there is a commit."""
+    try:
+        return repository.root()
+    except commits.GitFailed:
+        return ""
+
+
+def _judged(armed: bool, found: dict[str, str]) -> str:
+    """Return how the hooks are in one word: what each file is, and whether they were told what to do."""
+    if armed and set(found.values()) == {"installed"}:
+        return "installed"
+    return "damaged" if armed or "installed" in found.values() else "not installed"
 
 
 @command(
@@ -188,7 +203,7 @@ def status(session):
     ),
     common=(*WRITES, *_COMMON),
 )
-def note(session, revisions, queue):
+def note(session: Session, revisions: list[str], queue: bool) -> int:
     """Note single commits now, whether or not hooks are installed. A commit that is noted already is skipped.
 
     Example:
@@ -200,9 +215,9 @@ def note(session, revisions, queue):
     repository, status = commits.Repository.open(), fields.EXIT_OK
     settings = _settings(session, repository)
 
-    def keep(commit):
+    def keep(commit: dict) -> None:
         nonlocal status
-        params = commits.store_params(commit, repository, settings, _branch(repository, commit))
+        params = commits.store_params(commit, repository, settings, commits.branch_of(repository, commit))
         answer = session.ask("store", params, queue=queue)
         status = status or answer.status
         if not session.show(answer):
@@ -231,7 +246,7 @@ def note(session, revisions, queue):
     option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
     common=(*WRITES, *_COMMON),
 )
-def backfill(session, range, all, batch):
+def backfill(session: Session, range: str | None, all: bool, batch: str | None) -> int:
     """Note the commits of history, oldest first. What is noted already is skipped, so it may be stopped and run again.
 
     Ends with totals; progress is shown on a terminal. A message is kept up to its first 15,000 characters; how many
@@ -248,12 +263,13 @@ def backfill(session, range, all, batch):
     asked = ["--all"] if all else [range or "HEAD"]
     if asked[0].startswith("-") and not all:
         raise exits.Usage(f"{range!r} is no range of commits; give a branch or A..B")
-    with _Backfill(session) as run:
+    from ._backfill import Backfill, note_history
+
+    with Backfill(session) as run:
         run.tell("reading history")
         run.total = int(repository.git.line("rev-list", "--count", *asked, "--"))
-        run.tell("starting the daemon")
-        session.connection  # where no daemon can be had, nothing has begun and nothing ends early
-        _note_history(session, repository, settings, asked, batch, run)
+        run.begin()
+        note_history(session, repository, settings, asked, batch, run)
     counts = run.counted()
     if session.out.as_json:
         session.out.json({"ok": not run.counts["rejected"], "commits": run.total, **counts})
@@ -261,122 +277,13 @@ def backfill(session, range, all, batch):
         session.out.records(counts.items())
     if run.paused:
         session.out.warn(
-            f"cpersona git backfill: {run.paused:,} of the skipped are kept nowhere: persistence is paused; `cpersona resume` keeps again"
+            f"cpersona git backfill: {run.paused:,} of the skipped are kept nowhere: persistence is paused; `cpersona "
+            "resume` keeps again"
         )
     return run.status
 
 
-def _note_history(session, repository, settings, asked, batch, run):
-    from ..wire.interrupts import Interrupts
-
-    with Interrupts() as interrupts:
-        interrupts.attend(session.connection)
-        repository.git.wait = interrupts.for_input
-        run.tell("reading history")  # git walks all of it before it shows the oldest
-        try:
-            for commit in repository.commits("--reverse", *asked, "--", traverse=True):
-                interrupts.check()
-                params = commits.store_params(commit, repository, settings, _branch(repository, commit))
-                if batch is not None:
-                    params["batch"] = batch
-                run.add(commit["commit"], session.signed("store", params))
-            run.finish()
-        except BrokenPipeError:
-            raise
-        except BaseException:
-            known = run.settle(interrupts)
-            run.close()
-            lost = "" if known else f"; {run.waiting} more were under way, what became of them is not known"
-            session.out.warn(
-                f"cpersona git backfill: ended early: {'' if known else 'at least '}{run.said()}{lost}; run it again, what is noted already is skipped"
-            )
-            interrupts.check()  # git gets the Ctrl-C of a terminal too; that it ended is no failure of its own
-            raise
-
-
-class _Backfill:
-    """Stores on their way, at most ``IN_FLIGHT`` at once, and what became of them."""
-
-    def __init__(self, session):
-        from ..terminal import render
-
-        self._session, self.total = session, 0
-        self.counts = {"stored": 0, "skipped": 0, "rejected": 0}
-        self.cut = self.paused = 0
-        self.status = fields.EXIT_OK
-        self._waiting = {}
-        self._shown = render.waiting(sys.stderr.isatty() and not session.out.quiet)
-
-    def __enter__(self):
-        if self._shown is not None:
-            self._shown.__enter__()
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    @property
-    def waiting(self):
-        return len(self._waiting)
-
-    def tell(self, stage):
-        """Say on a terminal what is being done before there is anything to count."""
-        if self._shown is not None:
-            self._shown({"stage": stage})
-
-    def add(self, commit, params):
-        while len(self._waiting) >= IN_FLIGHT:
-            self._receive()
-        self._waiting[self._session.connection.send("store", params)] = commit, commits.cut_of(params) is not None
-
-    def settle(self, interrupts):
-        """Take in the answers that come within the grace of a run that ends early; false where some did not come."""
-        from ..wire.client import CallFailed
-
-        interrupts.hurry()
-        try:
-            while self._waiting:
-                self._receive()
-        except (KeyboardInterrupt, CallFailed, exits.Stop):
-            return False
-        return True
-
-    def counted(self):
-        """Return what became of the commits; where messages were cut, of how many."""
-        return {**self.counts, **{name: count for name, count in (("cut", self.cut), ("paused", self.paused)) if count}}
-
-    def finish(self):
-        while self._waiting:
-            self._receive()
-        self.close()
-
-    def close(self):
-        if self._shown is not None:
-            self._shown.__exit__(None, None, None)
-            self._shown = None
-
-    def said(self):
-        return f"{', '.join(f'{count:,} {name}' for name, count in self.counts.items())} of {self.total:,} commits" + (
-            f"; {self.cut:,} messages are cut" if self.cut else ""
-        )
-
-    def _receive(self):
-        request, response, code = self._session.connection.receive()
-        (commit, cut), failed = self._waiting.pop(request), exits.status_of(response, code)
-        if failed and code is not None and fields.ERRORS[code][1]:
-            raise exits.Stop("git backfill: " + failure_line(commit[:12], response, code), failed)
-        if failed:
-            self.status = self.status or failed
-            self._session.out.warn("cpersona " + failure_line(f"git backfill {commit[:12]}", response, code))
-        result = "rejected" if failed else response.get("result", "stored")
-        self.counts[result] = self.counts.get(result, 0) + 1
-        self.cut += not failed and (cut or "cut" in response)
-        self.paused += response.get("persisted") is False
-        if self._shown is not None:
-            self._shown({"done": sum(self.counts.values()), "total": self.total, "stage": "commits"})
-
-
-def _settings(session, repository):
+def _settings(session: Session, repository: commits.Repository) -> Settings:
     """Return the settings of this command; what `git install` was told stands where no option does."""
     state, options = repository.state or {}, session.options
     for key, name in (("db", "db_path"), ("agent", "agent"), ("project", "project")):
@@ -385,7 +292,7 @@ def _settings(session, repository):
     return session.settings
 
 
-def _revisions(repository, revisions):
+def _revisions(repository: commits.Repository, revisions: list[str]) -> list[str]:
     """Return the ids that revisions name. Raises GitFailed for one that names no commit."""
     return [
         repository.git.line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
@@ -393,13 +300,7 @@ def _revisions(repository, revisions):
     ]
 
 
-def _branch(repository, commit):
-    """Return the branch by which a commit was reached; HEAD is the branch that it stands on."""
-    reached = commit["reached_by"].removeprefix("refs/heads/")
-    return repository.branch() if reached in ("", "HEAD") or reached == commit["commit"] else reached
-
-
-def _ref(response):
+def _ref(response: dict) -> str:
     number = response.get("id")
     return f"mem:{number}" if isinstance(number, int) else response.get("queued", "")
 

@@ -3,9 +3,15 @@
 Contract: contracts.md §2 (pause), §13 (check_health).
 """
 
+from __future__ import annotations
+
 from ..declare.spec import PLAIN, WRITES, command, option
 from ..terminal import render
 from ..terminal.output import to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
 
 _MARKS = ("severity", "check", "fixable")
 
@@ -18,13 +24,13 @@ _MARKS = ("severity", "check", "fixable")
     option("--of", "Only this agent's rows.", metavar="AGENT", values="agents"),
     common=(*WRITES, *PLAIN),
 )
-def health(session, fix, deep, check, of):
+def health(session: Session, fix: bool, deep: bool, check: list[str], of: str | None) -> int:
     """Check the store and print its verdict: healthy, degraded or unhealthy.
 
-    Looks at the database, its log and the room left for it, the word and vector indexes against the rows, vectors that are missing, foreign
-    or damaged, permissions, duplicates, echoes of recalls, stamps, associations, embedder, calibration, canaries and
-    queued writes. Each issue is one line: severity (critical, warn, info), check, what was found. Exit 7 when a critical
-    problem is left. `doctor` looks at the installation.
+    Looks at the database, its log and the room left for it, the word and vector indexes against the rows, vectors that
+    are missing, foreign or damaged, permissions, duplicates, echoes of recalls, stamps, associations, embedder,
+    calibration, canaries and queued writes. Each issue is one line: severity (critical, warn, info), check, what was
+    found. Exit 7 when a critical problem is left. `doctor` looks at the installation.
 
     The checks are sqlite_integrity, schema, wal, disk, lexical_index, vector_index, missing_vectors, foreign_vectors,
     damaged_vectors, contents, permissions, duplicates, contamination, timestamps, associations, embedder, calibration,
@@ -35,10 +41,7 @@ def health(session, fix, deep, check, of):
       cpersona health --fix
       cpersona health --deep --check vector_index --check lexical_index
     """
-    params = {}
-    for name, value in (("fix", fix), ("deep", deep)):
-        if value:
-            params[name] = True
+    params: dict[str, object] = {name: True for name, asked in (("fix", fix), ("deep", deep)) if asked}
     if check:
         params["checks"] = list(check)
     if of is not None:
@@ -66,7 +69,7 @@ def health(session, fix, deep, check, of):
     return answer.status
 
 
-def _found(issue):
+def _found(issue: dict) -> str:
     """Return what an issue says besides its severity and check: its message, then whatever else it carries."""
     rest = {key: value for key, value in issue.items() if key not in _MARKS}
     words = [str(rest.pop(key)) for key in ("message", "detail") if key in rest]
@@ -76,7 +79,7 @@ def _found(issue):
     return "; ".join(words)
 
 
-def _listed(fixed):
+def _listed(fixed: object) -> list[str]:
     if isinstance(fixed, dict):
         return [f"{key}={value}" for key, value in fixed.items()]
     if isinstance(fixed, (list, tuple)):

@@ -3,8 +3,14 @@
 Contract: interface.md, `help TOPIC`; the seeds' sections that each page names in plain words.
 """
 
+from __future__ import annotations
+
 from ..declare import catalogue, guessing, spec
 from ..exits import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
 
 TOPICS = {
     "order": (
@@ -196,7 +202,7 @@ critical, 130 interrupted.
     ),
     common=("quiet",),
 )
-def help_(session, words):
+def help_(session: Session, words: list[str]) -> int | None:
     """Explain one concept on a page: order, scores, gate, window, axes, dedup, backup, time, scripts; or one command.
 
     Example:

@@ -3,11 +3,19 @@
 Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
 """
 
+from __future__ import annotations
+
 from .. import exits
 from ..declare.spec import AXES, command, option
 from ..terminal import render
 from ..terminal.shaping import Shape, shape_options
 from ._rows import field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..session import Session
 
 _FIELDS = (
     "ref",
@@ -41,7 +49,15 @@ _FIELDS = (
     *shape_options(_FIELDS),
     common=AXES,
 )
-def list_(session, limit, since, until, as_of, all_agents, **shape):
+def list_(
+    session: Session,
+    limit: int,
+    since: str | None,
+    until: str | None,
+    as_of: str | None,
+    all_agents: bool,
+    **shaped: Any,
+) -> int:
     """List the newest memories, newest first.
 
     Columns: ref, when it was stored (UTC), lock, project, channel, content. --since and --until compare
@@ -52,25 +68,23 @@ def list_(session, limit, since, until, as_of, all_agents, **shape):
       cpersona list --since 2026-03-01 --until 2026-03-01
       cpersona list --fields ref -0 | xargs -0 cpersona lock
     """
-    shape = Shape(_FIELDS, session.out.as_json, **shape)
+    shape = Shape(_FIELDS, session.out.as_json, **shaped)
     params = {**session.axes(), "agent_id": session.whom(all_agents), "limit": session.at_most(limit, 500)}
     for name, text in (("since", since), ("until", until), ("as_of", as_of)):
         if text is not None:
             params[name] = session.instant(text, end=name != "since")
-    for name, option in (("until", "--until"), ("as_of", "--as-of")):
+    for name, word in (("until", "--until"), ("as_of", "--as-of")):
         if params.get("since", "") > params.get(name, "9"):
             raise exits.Usage(
-                f"list: --since {since} lies after {option} {until if name == 'until' else as_of}; nothing can be between them"
+                f"list: --since {since} lies after {word} {until if name == 'until' else as_of}; nothing can be "
+                "between them"
             )
     answer = session.ask("list_memories", params)
     rows = shape.within(session.out, answer.response, "memories")
     if session.show(answer):
         return answer.status
-    names = ("ref", "stored", "locked", "project", "channel", "content")
-    drawn = ("ref", "age", *names[2:])
-    if all_agents:
-        names, drawn = ("agent", *names), ("agent", *drawn)
-    shape.print(session.out, rows, field, names, drawn)
+    whose, rest = ["agent"] if all_agents else [], ["locked", "project", "channel", "content"]
+    shape.print(session.out, rows, field, [*whose, "ref", "stored", *rest], [*whose, "ref", "age", *rest])
     render.warnings(session.out, answer.response)
     if not rows and limit:
         which = " like that" if params.keys() - {"agent_id", "limit"} else ""

@@ -3,9 +3,15 @@
 Contract: contracts.md §2 (pause), §13 (check_health).
 """
 
+from __future__ import annotations
+
 from .. import exits
 from ..declare.spec import PLAIN, WRITES, command, option
 from ..terminal import times
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
 
 
 @command(
@@ -14,7 +20,7 @@ from ..terminal import times
     option("--status", "Say whether a pause is on, change nothing.", kind="flag", default=False),
     common=(*WRITES, *PLAIN),
 )
-def pause(session, length, status):
+def pause(session: Session, length: str | None, status: bool) -> int:
     """Keep nothing for a while: writes answer as usual but leave the store as it is. Reads work.
 
     The pause lives in the daemon's memory: it ends by itself, with `resume`, or when the daemon leaves. It holds for

@@ -3,11 +3,17 @@
 Contract: contracts.md §8, §13.
 """
 
+from __future__ import annotations
+
 from ..declare.spec import AGENT, WRITES, argument, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
 
 
 @command("precision get", common=AGENT)
-def get(session):
+def get(session: Session) -> int:
     """Print how strict the agent's gate is: strict, balanced or lenient.
 
     Example:
@@ -31,7 +37,7 @@ def get(session):
     ),
     common=(*WRITES, *AGENT),
 )
-def set_(session, level):
+def set_(session: Session, level: str) -> int:
     """Choose how strict the gate is and measure the thresholds again at once.
 
     In the modes rrf, rsf and cascade nothing changes where they cannot be measured, and the command fails; a blend's
@@ -44,7 +50,7 @@ def set_(session, level):
 
 
 @command("precision clear", common=(*WRITES, *AGENT))
-def clear(session):
+def clear(session: Session) -> int:
     """Go back to the default precision.
 
     Example:
@@ -53,7 +59,7 @@ def clear(session):
     return _set(session, "")
 
 
-def _set(session, level):
+def _set(session: Session, level: str) -> int:
     answer = session.ask(
         "set_recall_precision", {"agent_id": session.agent, "precision": level}, hint="nothing was changed"
     )

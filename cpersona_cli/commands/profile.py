@@ -3,13 +3,19 @@
 Contract: contracts.md §2 (update_profile, get_profile).
 """
 
+from __future__ import annotations
+
 from ..declare.spec import AGENT, WRITES, argument, command
 from ..terminal import cuts, reading
 from ..terminal.output import without_controls
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
+
 
 @command("profile show", common=AGENT)
-def show(session):
+def show(session: Session) -> int:
     """Print the agent's profile as it is.
 
     Example:
@@ -33,7 +39,7 @@ def show(session):
     cuts.FAIL_IF_CUT,
     common=(*WRITES, *AGENT),
 )
-def set_(session, text, fail_if_cut):
+def set_(session: Session, text: str | None, fail_if_cut: bool) -> int:
     """Replace the agent's profile.
 
     A recall may show the profile as a row without a score; that is no promise. What must always be in a
@@ -49,7 +55,8 @@ def set_(session, text, fail_if_cut):
     if not session.show(answer):
         if answer.response.get("persisted") is False:
             session.out.warn(
-                f"cpersona: the profile is as it was: {answer.response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again"
+                f"cpersona: the profile is as it was: {answer.response.get('reason', 'persistence is paused')}; "
+                "`cpersona resume` keeps again"
             )
         else:
             session.out.note("profile replaced")

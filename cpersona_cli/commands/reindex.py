@@ -3,11 +3,19 @@
 Contract: contracts.md §2 (pause), §13 (check_health).
 """
 
+from __future__ import annotations
+
 from ..declare.spec import PLAIN, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..session import Session
 
 
 @command("reindex", common=PLAIN)
-def reindex(session):
+def reindex(session: Session) -> int:
     """Rebuild the word and vector indexes, and embed every row that has no vector of the present model.
 
     Other commands keep working meanwhile.
@@ -17,7 +25,7 @@ def reindex(session):
     """
     from ._runs import watch
 
-    def early(reached):
+    def early(reached: dict) -> str:
         far = (
             f"at least {reached['done']:,} of {reached['total']:,} rows stand in the word index anew"
             if "done" in reached
@@ -31,7 +39,7 @@ def reindex(session):
     return answer.status
 
 
-def _rebuilt(response):
+def _rebuilt(response: dict) -> Iterator[tuple[str, object]]:
     """Return what a reindex did as (what, how many) pairs."""
     for name in ("memories", "episodes"):
         yield f"{name} in the word index", response.get(name)

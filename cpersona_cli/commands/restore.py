@@ -1,10 +1,12 @@
 """`restore`: put a backup back.
 
-Restoring needs a process that reads databases, which this one does not: `cpersonad --restore` does it while no daemon has the
-database; here is what comes before, asking the daemon to leave, and after, saying what was done.
+Restoring needs a process that reads databases, which this one does not: `cpersonad --restore` does it while no daemon
+has the database; here is what comes before, asking the daemon to leave, and after, saying what was done.
 
 Contract: issue "A tool to live in" (backup, restore); interface.md, "Exit codes".
 """
+
+from __future__ import annotations
 
 import json
 import os
@@ -17,6 +19,11 @@ from .. import exits
 from ..declare.spec import PLAIN, argument, command, option
 from ..terminal.failure import failure_line
 from ._copies import counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
+    from ..terminal.output import Output
 
 _NAMED = 5  # rows that are named one by one
 
@@ -38,7 +45,7 @@ _ATTEMPTS = 3
     option("--force", "Have the daemon leave although others are at work with it.", kind="flag", default=False),
     common=PLAIN,
 )
-def restore(session, file, check, with_settings, force):
+def restore(session: Session, file: str, check: bool, with_settings: bool, force: bool) -> int:
     """Put a backup in the place of the database. What was there is moved aside, never overwritten.
 
     The file is verified first, whoever made it: its shape and sizes, checksums, the database in it object by object and
@@ -62,48 +69,59 @@ def restore(session, file, check, with_settings, force):
         told = _restore(session, [path, *(["--settings"] if with_settings else [])], force)
     if out.as_json:
         out.json(told)
-        return fields.EXIT_OK
-    if told.get("unfit"):
-        named = ", ".join(f"{row['ref']} ({row['reason']})" for row in told["unfit"][:_NAMED])
-        out.warn(
-            f"cpersona restore: {len(told['unfit'])} rows can be restored and not be shown: {named}{', …' if len(told['unfit']) > _NAMED else ''}"
-        )
-    if check:
-        out.line(path)
-        out.note(f"sound: {counted(told)}, written {told.get('created_at')} by version {told.get('version')}")
-        return fields.EXIT_OK
+    else:
+        _say_unfit(out, told)
+        if check:
+            out.line(path)
+            out.note(f"sound: {counted(told)}, written {told.get('created_at')} by version {told.get('version')}")
+        else:
+            _say_restored(out, told, file)
+    return fields.EXIT_OK
+
+
+def _say_unfit(out: Output, told: dict) -> None:
+    if unfit := told.get("unfit"):
+        named = ", ".join(f"{row['ref']} ({row['reason']})" for row in unfit[:_NAMED])
+        more = ", …" if len(unfit) > _NAMED else ""
+        out.warn(f"cpersona restore: {len(unfit)} rows can be restored and not be shown: {named}{more}")
+
+
+def _say_restored(out: Output, told: dict, file: str) -> None:
     out.line(told["restored"])
     out.note(f"{counted(told)}, as of {told.get('created_at')}")
     if told.get("moved_aside"):
         out.note(f"what was there is now {told['moved_aside']}; delete it once you are content")
     if told.get("settings") == "written":
         out.note(f"the settings were written to {told.get('config')}")
-    elif told.get("offered_settings"):
+    elif offered := told.get("offered_settings"):
         import shlex
 
         out.note(
-            f"the backup has settings too ({', '.join(told['offered_settings'])}); `cpersona restore {shlex.quote(file)} --settings` writes them where there is no config file"
+            f"the backup has settings too ({', '.join(offered)}); `cpersona restore {shlex.quote(file)} --settings` "
+            "writes them where there is no config file"
         )
     for name, why in told.get("refused_settings", {}).items():
         out.warn(f"cpersona restore: {name} was not written: {why}")
-    if told.get("differing_settings"):
+    if differing := told.get("differing_settings"):
         out.warn(
-            f"cpersona: these settings differ from the backup's and stay as they are: {', '.join(told['differing_settings'])}; `cpersona config show` lists yours"
+            f"cpersona: these settings differ from the backup's and stay as they are: {', '.join(differing)}; "
+            "`cpersona config show` lists yours"
         )
-    return fields.EXIT_OK
 
 
-def _restore(session, arguments, force):
-    for attempt in range(_ATTEMPTS):
+def _restore(session: Session, arguments: list[str], force: bool) -> dict:
+    for _ in range(_ATTEMPTS - 1):
         _let_leave(session, force)
         try:
             return _program(session, arguments)
         except exits.Stop as stop:
-            if stop.exit_status != fields.EXIT_RETRY or attempt == _ATTEMPTS - 1:
+            if stop.exit_status != fields.EXIT_RETRY:
                 raise
+    _let_leave(session, force)
+    return _program(session, arguments)
 
 
-def _let_leave(session, force):
+def _let_leave(session: Session, force: bool) -> None:
     """Have the daemon leave. Raises Stop when it is at work for others, unless that is what is wanted."""
     from ..wire import client, control
 
@@ -121,12 +139,13 @@ def _let_leave(session, force):
         raise exits.Stop(f"restore: {error.message}, {spared}", fields.EXIT_RETRY) from None
     if not gone:
         raise exits.Stop(
-            "restore: the daemon is still at work, and nothing was changed; read `cpersona daemon logs`, then try again",
+            "restore: the daemon is still at work, and nothing was changed; read `cpersona daemon logs`, then try "
+            "again",
             fields.EXIT_RETRY,
         )
 
 
-def _program(session, arguments):
+def _program(session: Session, arguments: list[str]) -> dict:
     """Run `cpersonad --restore` and return what it says. Raises Stop with its reason."""
     from cpersona_daemon.shared import paths
 

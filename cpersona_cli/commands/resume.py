@@ -3,11 +3,17 @@
 Contract: contracts.md §2 (pause), §13 (check_health).
 """
 
+from __future__ import annotations
+
 from ..declare.spec import PLAIN, WRITES, command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
 
 
 @command("resume", common=(*WRITES, *PLAIN))
-def resume(session):
+def resume(session: Session) -> int:
     """End a pause; with --session that session's.
 
     Example:

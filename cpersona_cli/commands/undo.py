@@ -3,6 +3,8 @@
 Contract: interface.md, `undo BATCH` (locked rows excepted).
 """
 
+from __future__ import annotations
+
 import sys
 
 from cpersona_daemon.shared import fields
@@ -10,6 +12,11 @@ from cpersona_daemon.shared import fields
 from .. import exits
 from ..declare.spec import AGENT, WRITES, argument, command, option
 from ..terminal.output import counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
+    from ..terminal.output import Output
 
 ASKS_FROM = 21  # rows: more than what a person sees at a glance is asked about
 
@@ -22,7 +29,7 @@ ASKS_FROM = 21  # rows: more than what a person sees at a glance is asked about
     option("--yes", "Do not ask.", kind="flag", default=False),
     common=(*WRITES, *AGENT),
 )
-def undo(session, name, all_agents, dry_run, yes):
+def undo(session: Session, name: str, all_agents: bool, dry_run: bool, yes: bool) -> int:
     """Take back a run of `store --batch` or `import --batch`: delete the rows that it wrote. Locked ones stay.
 
     Rows that were there before, and were skipped or updated by the run, are not touched. On a terminal more than 20
@@ -41,31 +48,32 @@ def undo(session, name, all_agents, dry_run, yes):
 
         answer = watch(session, "undo_batch", params, _early, grace=True)
     response, out = answer.response, session.out
-    deleted = response.get("deleted_memories", 0) + response.get("deleted_episodes", 0)
     if not session.show(answer):
         out.records((key, response.get(key, 0)) for key in ("deleted_memories", "deleted_episodes", "kept_locked"))
     if response.get("persisted") is False:
-        out.warn(
-            f"cpersona: nothing was taken back: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again"
-        )
+        reason = response.get("reason", "persistence is paused")
+        out.warn(f"cpersona: nothing was taken back: {reason}; `cpersona resume` keeps again")
         return answer.status
     if dry_run:
         out.note("a dry run: nothing was deleted")
-    if response.get("kept_locked"):
-        shown = response.get("kept", [])
-        more = ", …" if len(shown) < response["kept_locked"] else ""
-        out.note(f"locked and kept: {', '.join(shown)}{more}; `cpersona unlock` and undo again to delete them too")
-    if response.get("other_agents"):
-        out.note(
-            f"{response['other_agents']} more rows of this batch belong to other agents; --all-agents takes them back too"
-        )
-    if not deleted and not response.get("kept_locked"):
+    _say_kept(out, response)
+    if not any(response.get(key) for key in ("deleted_memories", "deleted_episodes", "kept_locked")):
         out.note(f"no rows of batch {name!r}" + ("" if all_agents else f" of agent {session.agent!r}"))
         return fields.EXIT_NOTHING
     return answer.status
 
 
-def _confirm(session, params):
+def _say_kept(out: Output, response: dict) -> None:
+    """Say which rows of the batch are still there, and why."""
+    if locked := response.get("kept_locked"):
+        shown = response.get("kept", [])
+        more = ", …" if len(shown) < locked else ""
+        out.note(f"locked and kept: {', '.join(shown)}{more}; `cpersona unlock` and undo again to delete them too")
+    if others := response.get("other_agents"):
+        out.note(f"{others} more rows of this batch belong to other agents; --all-agents takes them back too")
+
+
+def _confirm(session: Session, params: dict) -> None:
     """Ask about a batch of many rows. Raises Stop where the answer is not yes."""
     found = session.call("undo_batch", {**params, "dry_run": True}).response
     memories, episodes = found.get("deleted_memories", 0), found.get("deleted_episodes", 0)
@@ -79,7 +87,7 @@ def _confirm(session, params):
         raise exits.Stop("undo: nothing was deleted; answer y, or give --yes")
 
 
-def _early(reached):
+def _early(reached: dict) -> str:
     far = (
         f"at least {reached['done']:,} of {reached['total']:,} rows are deleted"
         if "done" in reached

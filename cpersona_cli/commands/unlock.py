@@ -3,12 +3,18 @@
 Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
 """
 
+from __future__ import annotations
+
 from ..declare.spec import AGENT, WRITES, command
 from ._rows import MEMORIES, each
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
+
 
 @command("unlock", MEMORIES, common=(*WRITES, *AGENT))
-def unlock(session, refs):
+def unlock(session: Session, refs: list[str]) -> int:
     """Let memories be changed and deleted again.
 
     Example:

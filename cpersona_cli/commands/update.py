@@ -3,9 +3,15 @@
 Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
 """
 
+from __future__ import annotations
+
 from ..declare.spec import AGENT, WRITES, argument, command
 from ..terminal import cuts, reading
 from ._rows import outcome, tell_apart
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
 
 
 @command(
@@ -17,7 +23,7 @@ from ._rows import outcome, tell_apart
     cuts.FAIL_IF_CUT,
     common=(*WRITES, *AGENT),
 )
-def update(session, ref, text, fail_if_cut):
+def update(session: Session, ref: str, text: str | None, fail_if_cut: bool) -> int:
     """Give a memory a new text; it is found by the new text at once.
 
     A locked memory is not changed, and neither is one when another memory already has that text. A text that is too

@@ -273,6 +273,12 @@ def store_params(commit: dict, repository: Repository, settings: Settings, branc
     return params
 
 
+def branch_of(repository: Repository, commit: dict) -> str:
+    """Return the branch by which a commit was reached; HEAD is the branch that it stands on."""
+    reached = commit["reached_by"].removeprefix("refs/heads/")
+    return repository.branch() if reached in ("", "HEAD") or reached == commit["commit"] else reached
+
+
 def cut_of(params: dict) -> dict[str, int] | None:
     """Return how much of a commit's message a note keeps, `{kept, of}` in characters; None for all of it."""
     whole = params["metadata"].get("message_length")
