@@ -8,16 +8,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
-from pathlib import Path
 
 import pytest
+from house_kit import house, make_house  # noqa: F401
 
 from cpersona_daemon.shared import methods
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "portability"))
-
-from house_kit import house, make_house  # noqa: F401
 
 # What of an answer is a number of this very store or moment: each is told apart elsewhere.
 VARYING = {"trace", "created_at", "ran_at", "declared_at", "updated_at", "expires_at", "episode_id"}

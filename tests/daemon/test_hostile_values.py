@@ -6,20 +6,15 @@ Contract: wire.frames, answer.shape.
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 
 import msgspec
 import pytest
+from house_kit import house, make_house  # noqa: F401
 
 from cpersona_daemon.life import frames
 from cpersona_daemon.rpc.dispatch import HANDLERS, dispatch
 from cpersona_daemon.rpc.envelopes import Request, Response
 from cpersona_daemon.shared.methods import METHODS
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "portability"))
-
-from house_kit import house, make_house  # noqa: F401
 
 CALLS = 2_000
 # What would end the daemon, or is about the process that serves a socket.

@@ -6,17 +6,12 @@ Contract: wire.bounds.
 from __future__ import annotations
 
 import socket
-import sys
-from pathlib import Path
 
 import pytest
 from daemon_helpers import Raw
+from house_kit import house, make_house  # noqa: F401
 
 from cpersona_daemon.life import server
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "portability"))
-
-from house_kit import house, make_house  # noqa: F401
 
 
 @pytest.fixture

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
 from embed_kit import EmbedServer
 from store_kit import Store, opened_store
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
 from contract_kit import Embedder
 from store_kit import opened_store
 

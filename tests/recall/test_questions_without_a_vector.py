@@ -6,13 +6,9 @@ Contract: advisory.says.
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
 from contract_kit import Embedder
 from store_kit import Store, opened_store
 

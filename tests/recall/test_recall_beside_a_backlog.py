@@ -6,14 +6,11 @@ Contract: embedding.waits.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
 from contract_kit import Agent, Embedder, memory
 from store_kit import Store, opened_store
 

@@ -6,13 +6,10 @@ Contract: advisory.says, embedding.identity.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
 from contract_kit import MODEL, Agent, Embedder, at_cosine, episode, memory, with_vector
 from store_kit import Store, opened_store
 

@@ -1,10 +1,10 @@
 """Ask a store of real notes real questions, through the command line, with the builtin embedder: `python
-tests/real_input.py`.
+tests/recall/real_input.py`.
 
 Stores the 500 commit messages and 60 developer notes of ``../shared`` in a store of its own, asks ten paraphrased
 questions and ten identifiers, then does the same with three memories and with topics that are not there. Prints one
 line a question; exit status 1 when a right row is not last. Takes about two minutes, so it is no part of the suite;
-tests/test_real_input.py asks the identifiers with embedder ``none``.
+test_real_input.py asks the identifiers with embedder ``none``.
 
 Contract: store.checks, output.streams.
 """
@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+SHARED = Path(__file__).resolve().parents[3] / "shared"
 HISTORY = SHARED / "bench" / "history.jsonl"
 DEVNOTES = SHARED / "eval" / "data-dev" / "devnotes.json"
 

@@ -31,7 +31,7 @@ from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage.database import Database
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CPERSONA = [sys.executable, "-m", "cpersona_cli"]
 HEADER = '{"_type": "header", "version": "cpersona-export/1.1"}\n'
 
