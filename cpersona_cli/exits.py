@@ -1,6 +1,6 @@
 """What an answer means for the exit status, and the failures that end a command.
 
-Contract: interface.md, "Exit codes"; seeds/behavior-contracts §10.
+Contract: exit.status, answer.shape.
 """
 
 from cpersona_daemon.shared import fields

@@ -3,7 +3,7 @@
 It writes a durable file beside the database and talks to nobody, so a commit never waits for the store
 nor fails because of it: whatever goes wrong is one line on stderr and exit status 0.
 
-Contract: issue "A tool to live in", Git; interface.md, "Spool".
+Contract: git.notes, spool.queue.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Everything that is heavy is imported later, by the part that needs it: Typer in ``app``, the wire in
 ``client``, rich in ``render``. A plain command line is read without Typer (``quick``).
 
-Contract: output.streams, exit.status
+Contract: output.streams, exit.status.
 """
 
 import os

@@ -1,6 +1,6 @@
 """A command about a whole agent, of which nothing is stored.
 
-Contract: contracts.md §10, §13; interface.md, "The commands".
+Contract: scope.axes, exit.status.
 """
 
 from __future__ import annotations

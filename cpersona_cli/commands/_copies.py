@@ -1,6 +1,6 @@
 """How many rows a copy of a store holds, in words.
 
-Contract: issue "A tool to live in" (backup, restore); interface.md, "Exit codes".
+Contract: backup.file, restore.checked.
 """
 
 ROWS = ("memories", "episodes", "profiles")

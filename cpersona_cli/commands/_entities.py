@@ -1,6 +1,6 @@
 """How declared entities are shown, and which bounds left something out.
 
-Contract: contracts.md §9; seeds/behavior-contracts §11.
+Contract: associations.declare.
 """
 
 from ..terminal import render

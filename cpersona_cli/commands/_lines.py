@@ -1,6 +1,6 @@
 """`store --jsonl`: a file of memories, several under way at once, outcomes in the order of the lines.
 
-Contract: interface.md, `store`; seeds/behavior-contracts §5.
+Contract: store.lines, dedup.skip.
 """
 
 import os

@@ -1,6 +1,6 @@
 """What the commands that ask a question share: their options, the request, and what an empty answer says.
 
-Contract: interface.md, `recall`; contracts.md §7; seeds/behavior-contracts §1, §8, §12.
+Contract: recall.order, output.shapes.
 """
 
 from ..declare.spec import option

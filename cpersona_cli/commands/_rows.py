@@ -1,6 +1,6 @@
 """What the commands about single rows share: their arguments, fields and outcomes.
 
-Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
+Contract: locks.hold, exit.status.
 """
 
 from __future__ import annotations

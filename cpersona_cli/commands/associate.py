@@ -1,6 +1,6 @@
 """`associate`: declare, retract and list entities and relations.
 
-Contract: contracts.md §9; seeds/behavior-contracts §11.
+Contract: associations.declare.
 """
 
 from .. import exits

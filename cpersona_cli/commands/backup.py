@@ -1,6 +1,6 @@
 """`backup`: the whole store as one verified file.
 
-Contract: issue "A tool to live in" (backup, restore); interface.md, "Exit codes".
+Contract: backup.file, exit.status.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`calibrate`: measure how similar is similar enough.
 
-Contract: contracts.md §8, §13.
+Contract: calibration.sample, calibration.rollback.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`call`: any method with the contract's raw answer, once or line by line. The interface for programs.
 
-Contract: interface.md, "The commands", `call --stdin`.
+Contract: call.lines.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`canary`: saved questions with the row that must come back.
 
-Contract: interface.md, `canary`; issue "Honest recall" 5.
+Contract: canary.run, exit.status.
 """
 
 from __future__ import annotations

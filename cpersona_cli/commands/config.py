@@ -1,6 +1,6 @@
 """`config`: every setting, its value and where it came from. Asks no daemon.
 
-Contract: interface.md, "Where things live"; issue "Every contract", Settings.
+Contract: settings.order, paths.places.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`context`: recall, and merge the rows with a dialogue.
 
-Contract: interface.md, `recall`; contracts.md §7; seeds/behavior-contracts §1, §8, §12.
+Contract: context.merge.
 """
 
 from .. import exits

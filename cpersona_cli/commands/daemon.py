@@ -1,6 +1,6 @@
 """`daemon`: start, stop and look at the process that holds the database.
 
-Contract: interface.md, "The daemon's life".
+Contract: daemon.life, daemon.starts.
 """
 
 from __future__ import annotations

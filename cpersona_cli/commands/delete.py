@@ -1,6 +1,6 @@
 """`delete`: remove rows by their refs.
 
-Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
+Contract: locks.hold, exit.status.
 """
 
 from __future__ import annotations

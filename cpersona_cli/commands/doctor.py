@@ -3,7 +3,7 @@
 What needs the daemon's packages is looked at by `cpersonad --doctor`, in a process of its own; the daemon is looked at
 from here.
 
-Contract: issue "A tool to live in" (doctor).
+Contract: health.doctor.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`episode`: archive, list and delete the summaries of whole sessions.
 
-Contract: contracts.md §2 (archive_episode), §13.
+Contract: episode.archive, lists.newest.
 """
 
 from __future__ import annotations

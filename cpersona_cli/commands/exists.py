@@ -1,6 +1,6 @@
 """`exists`: is there a row that holds this text? A yes-or-no question with an exit status.
 
-Contract: interface.md, `exists`; issue "Honest recall" 6.
+Contract: exists.words, exit.status.
 """
 
 from __future__ import annotations

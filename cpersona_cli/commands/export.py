@@ -1,6 +1,6 @@
 """`export`: write a JSONL file.
 
-Contract: contracts.md §10, §13; interface.md, "The commands".
+Contract: export.file.
 """
 
 import os

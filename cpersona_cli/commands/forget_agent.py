@@ -1,6 +1,6 @@
 """`forget-agent`: erase an agent.
 
-Contract: contracts.md §10, §13; interface.md, "The commands".
+Contract: forget.agent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`get`: whole rows by their refs.
 
-Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
+Contract: contents.refs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`git`: keep a note of every commit, from a hook as it is made and from history.
 
-Contract: git.notes, git.hooks
+Contract: git.notes, git.hooks.
 """
 
 from __future__ import annotations

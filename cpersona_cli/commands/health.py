@@ -1,6 +1,6 @@
 """`health`: check the store, and repair what can be repaired.
 
-Contract: contracts.md §2 (pause), §13 (check_health).
+Contract: health.checks, exit.status.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The concepts, in a page each: `cpersona help TOPIC`. Every line that begins with `$` is run by a test.
 
-Contract: interface.md, `help TOPIC`; the seeds' sections that each page names in plain words.
+Contract: commands.same.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`import`: read a JSONL file.
 
-Contract: contracts.md §10, §13; interface.md, "The commands".
+Contract: import.lines.
 """
 
 import os

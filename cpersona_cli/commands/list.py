@@ -1,6 +1,6 @@
 """`list`: the newest memories.
 
-Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
+Contract: lists.newest, output.shapes.
 """
 
 from __future__ import annotations

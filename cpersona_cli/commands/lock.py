@@ -1,6 +1,6 @@
 """`lock`: protect memories from change and deletion.
 
-Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
+Contract: locks.hold.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`merge`: move one agent's rows into another.
 
-Contract: contracts.md §10, §13; interface.md, "The commands".
+Contract: merge.copies.
 """
 
 from ..declare.spec import PLAIN, WRITES, argument, command, option

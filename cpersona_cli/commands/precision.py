@@ -1,6 +1,6 @@
 """`precision`: choose how strict the gate is.
 
-Contract: contracts.md §8, §13.
+Contract: calibration.precision.
 """
 
 from __future__ import annotations

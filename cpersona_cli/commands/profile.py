@@ -1,6 +1,6 @@
 """`profile`: the one text that describes an agent.
 
-Contract: contracts.md §2 (update_profile, get_profile).
+Contract: profile.one.
 """
 
 from __future__ import annotations

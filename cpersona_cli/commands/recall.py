@@ -1,6 +1,6 @@
 """`recall`: ask, and show rows with the best one nearest the prompt.
 
-Contract: interface.md, `recall`; contracts.md §7; seeds/behavior-contracts §1, §8, §12.
+Contract: recall.order, scores.meaning, output.shapes.
 """
 
 from cpersona_daemon.shared.fields import EXIT_NOTHING

@@ -1,6 +1,6 @@
 """`reconstruct`: items with their evidence.
 
-Contract: contracts.md §9; seeds/behavior-contracts §11.
+Contract: associations.reconstruct.
 """
 
 from ..declare.spec import AXES, argument, command, option

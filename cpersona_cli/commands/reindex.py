@@ -1,6 +1,6 @@
 """`reindex`: rebuild the word and vector indexes.
 
-Contract: contracts.md §2 (pause), §13 (check_health).
+Contract: embedding.identity, health.repairs.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Restoring needs a process that reads databases, which this one does not: `cpersonad --restore` does it while no daemon
 has the database; here is what comes before, asking the daemon to leave, and after, saying what was done.
 
-Contract: issue "A tool to live in" (backup, restore); interface.md, "Exit codes".
+Contract: restore.checked, exit.status.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`resume`: keep again.
 
-Contract: contracts.md §2 (pause), §13 (check_health).
+Contract: pause.answers.
 """
 
 from __future__ import annotations

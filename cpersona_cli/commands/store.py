@@ -1,6 +1,6 @@
 """`store`: one memory, or a file of them as JSON lines.
 
-Contract: interface.md, `store`; contracts.md §2; seeds/behavior-contracts §5.
+Contract: store.answer, dedup.skip, store.lines.
 """
 
 from cpersona_daemon.shared import fields

@@ -1,6 +1,6 @@
 """`traverse`: an entity's neighbours.
 
-Contract: contracts.md §9; seeds/behavior-contracts §11.
+Contract: associations.traverse.
 """
 
 from ..declare.spec import AXES, argument, command, option

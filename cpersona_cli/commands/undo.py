@@ -1,6 +1,6 @@
 """`undo`: take back what a named run wrote.
 
-Contract: interface.md, `undo BATCH` (locked rows excepted).
+Contract: batch.undo.
 """
 
 from __future__ import annotations

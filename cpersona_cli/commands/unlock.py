@@ -1,6 +1,6 @@
 """`unlock`: free memories again.
 
-Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
+Contract: locks.hold.
 """
 
 from __future__ import annotations

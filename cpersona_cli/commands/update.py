@@ -1,6 +1,6 @@
 """`update`: give a memory a new text.
 
-Contract: contracts.md §2, §7 (get_contents), §13; recall-preview-tier.
+Contract: edit.update.
 """
 
 from __future__ import annotations

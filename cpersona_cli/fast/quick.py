@@ -5,7 +5,7 @@ plain (help, completion, grouped short options, an error of any kind) is left to
 was done, so that there is one help, one set of messages, and one meaning of a command line.
 Tests hold both to the same values, requests, output and exit status.
 
-Contract: speed.client, commands.same
+Contract: speed.client, commands.same.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 A commit hook runs this, so nothing heavy is imported and git is run without Python's subprocess.
 
-Contract: issue "A tool to live in", Git: one commit is one memory, keyed by its full id.
+Contract: git.notes.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A hook that is a shell script gets the block after its first line, so that neith
 of its own keeps ours from running. One that is anything else (a program, a link, a script that is not
 executable) is moved aside whole and run by ours.
 
-Contract: issue "A tool to live in", Git (beside hooks that exist already, honouring core.hooksPath and worktrees).
+Contract: git.hooks.
 """
 
 from __future__ import annotations

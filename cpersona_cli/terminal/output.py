@@ -1,6 +1,6 @@
 """Where words go: data on stdout, everything else on stderr; plain and one record a line off a terminal.
 
-Contract: interface.md, "Output".
+Contract: output.streams.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What `daemon status` shows: sections on a terminal, one record a line everywhere else.
 
-Contract: issue "A tool to live in" (daemon status as a readable panel and as JSON).
+Contract: daemon.tells, output.streams.
 """
 
 from __future__ import annotations

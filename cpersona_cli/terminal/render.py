@@ -2,7 +2,7 @@
 
 rich is imported by the functions that draw and by nothing else.
 
-Contract: interface.md, "Output".
+Contract: output.streams.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How rows are printed when the caller says how: --fields, --format, -0 and --max-chars, the same in every command that
 shows rows.
 
-Contract: issue "A tool to live in" (Shell); interface.md, "Output".
+Contract: output.shapes.
 """
 
 from __future__ import annotations

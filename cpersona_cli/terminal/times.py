@@ -1,6 +1,6 @@
 """Read a time that a person typed: an instant, a whole UTC day, or an age. One parser for every option.
 
-Contract: interface.md, "One parser for every time a person types".
+Contract: time.typed.
 """
 
 from __future__ import annotations

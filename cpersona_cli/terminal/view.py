@@ -1,7 +1,7 @@
 """A recall on a terminal: a table with the words of the question marked, and what its numbers mean when that is asked
 for.
 
-Contract: issue "A tool to live in" (a recall view worth looking at).
+Contract: output.shapes, output.streams.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The way to a daemon that runs is the hot path of every command, so nothing heavy is imported at the
 top: the C socket module, a small codec, and the daemon's tables of fields, settings and places.
 
-Contract: shared/interface.md, "The wire" and "The daemon's life".
+Contract: wire.requests, daemon.starts.
 """
 
 import os

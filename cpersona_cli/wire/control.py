@@ -1,6 +1,6 @@
 """Finding and ending the daemon of a database, whatever state it is in.
 
-Contract: shared/interface.md, "The daemon's life"; quality.md (a recycled pid, a daemon that does not answer).
+Contract: daemon.life, daemon.starts.
 """
 
 import os

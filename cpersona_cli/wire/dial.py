@@ -1,6 +1,6 @@
 """A socket that is connected to the daemon, or the reason why there is none.
 
-Contract: shared/interface.md, "The daemon's life" (connect first; ENOENT and ECONNREFUSED alone mean that none runs).
+Contract: daemon.starts.
 """
 
 import os

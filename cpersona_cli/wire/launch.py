@@ -1,6 +1,6 @@
 """Starting a daemon where none runs: one client at a time, and nothing of ours handed down.
 
-Contract: shared/interface.md, "The daemon's life".
+Contract: daemon.starts.
 """
 
 import fcntl

@@ -1,6 +1,6 @@
 """Whether a daemon holds a database, and what it wrote down about itself.
 
-Contract: daemon.lock
+Contract: daemon.starts
 """
 
 import fcntl

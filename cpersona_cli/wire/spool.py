@@ -2,7 +2,7 @@
 
 A commit hook runs this, so nothing heavy is imported.
 
-Contract: interface.md, "Spool" (0600, temp + fsync + rename + fsync of the directory) and `store --queue`.
+Contract: spool.queue, files.durable.
 """
 
 import os
