@@ -2,7 +2,7 @@
 
 A start says at once what is wrong.
 
-Contract: contracts.md §12.
+Contract: embedding.http.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A store is acknowledged at once; the rows it leaves in embedding_backlog are emb
 outside any transaction, and attached only when the text is still what was embedded. A restart goes on
 where the last process stopped.
 
-Contract: interface.md ("a store is acknowledged, durable, at once with `embedded:false`"); issue 2 "Embedders".
+Contract: backlog.order, store.embeds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What an embedder is, whoever does the work.
 
-Contract: contracts.md §12 (identity, normalised vectors, failures).
+Contract: embedding.identity, gate.measured.
 """
 
 from __future__ import annotations

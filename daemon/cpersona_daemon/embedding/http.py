@@ -3,7 +3,7 @@
 An answer is taken whole or refused: a wrong count, a non-number, a width other than the database's is a
 failure, never a vector. Connections are kept alive, one for each call under way.
 
-Contract: contracts.md §12.
+Contract: embedding.http.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The embedder of a store that wants no vectors: recall is lexical, by choice.
 
-Contract: contracts.md §12 (mode none).
+Contract: advisory.says.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What embedders answer and declare: values without the means to make them.
 
-Contract: contracts.md §5 (profiles), §12 (identity, normalised vectors).
+Contract: embedding.identity, gate.measured.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Matrices of a few tokens gain little from a second thread and lose everything on
 threads spin for each other: 17 ms became 190, with peaks near a second. One thread also gives the same bits
 on every machine.
 
-Contract: issue 2 "Embedders" (one thread per model).
+Contract: embedding.builtin.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A vector is sqrt(0.7) x all-MiniLM-L6-v2 (int8, onnxruntime, 384 numbers) beside
 multilingual sentence encoder (numpy, 512), so that a cosine is 0.7 x the one + 0.3 x the other. Each
 model has one thread. The same text gives the same vector whatever it is embedded together with.
 
-Contract: issue 2 "Embedders"; contracts.md §5 (profile), §12 (identity = name and checksum).
+Contract: embedding.builtin, embedding.identity, gate.measured.
 """
 
 from __future__ import annotations

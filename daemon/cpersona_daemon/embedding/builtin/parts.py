@@ -1,6 +1,6 @@
 """The files that the builtin embedder is made of: where they are, and whether they are the right ones.
 
-Contract: issue 2 "Embedders" (checksums verified at load; with a part missing nothing is embedded).
+Contract: embedding.builtin.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A long text as windows of a model, and their vectors as one.
 
-Contract: issue 2 "Embedders" (a text longer than a window is embedded whole, nothing is cut silently).
+Contract: embedding.builtin.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The steps are those of the published tokenizer: drop control characters, set CJK
 split at white space, lower, strip accents (NFD), split at punctuation, then the greedy longest match.
 Ids of a word are remembered, because a memory repeats its words.
 
-Contract: issue 2 "Embedders" (WordPiece over data/minilm_vocab.txt).
+Contract: embedding.builtin.
 """
 
 from __future__ import annotations
