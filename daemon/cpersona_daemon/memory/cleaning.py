@@ -1,6 +1,6 @@
 """Cleaning what is about to be stored.
 
-Contract: contracts.md §2 "Sanitising", §13 (NUL); a cut is never silent.
+Contract: store.cleaned.
 """
 
 from __future__ import annotations
