@@ -18,7 +18,7 @@ they need not be the exact norms, only never too small:
   less than n 2^-52 N |q|. ``QuerySketch`` adds (n + 16) 2^-52 N (|q| + |f|) for both, and raises the factor of
   r by 2^-19, which covers the share of r.
 
-Contract: quality.md "Speed and size" (a proven error bound per row, residual norms computed in float64).
+Contract: vectors.exact.
 """
 
 from __future__ import annotations
