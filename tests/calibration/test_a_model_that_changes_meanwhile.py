@@ -1,7 +1,7 @@
 """A service that changes its model while a store is measured or asked: each vector keeps the name of the model that
 made it.
 
-Contract: embedding.identity, calibration.stale.
+Contract: embedding.identity, calibration.file.
 """
 
 from __future__ import annotations
