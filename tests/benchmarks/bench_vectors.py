@@ -147,7 +147,7 @@ def run(report: Report, count: int, dim: int, checks: int, directory: Path) -> N
     _, closing = once(store.close)
     report.add(f"{label}: close", closing)
     (db, store), again = once(lambda: opened(path))
-    origin = store.status()["mem"]["origin"]
+    origin = store.status()[MEMORY]["origin"]
     if origin != "file":
         raise SystemExit(f"the index was {origin}, not used again")
     report.add(f"{label}: open", again, target=100 if count <= 100_000 else None)
@@ -210,7 +210,7 @@ def run(report: Report, count: int, dim: int, checks: int, directory: Path) -> N
         n = next(step)
         reached = Generation(reached.number + 1, n.to_bytes(8), reached.stamp)
         store.apply(
-            [VectorPut("mem", count + 1 + n, stamp(count + n), AGENT, "", "", None, "bench", fresh[n])], reached
+            [VectorPut(MEMORY, count + 1 + n, stamp(count + n), AGENT, "", "", None, "bench", fresh[n])], reached
         )
 
     report.add(f"{label}: one row into the index", measure(append, 250, 20))

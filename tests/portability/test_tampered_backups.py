@@ -21,6 +21,7 @@ import pytest
 from house_kit import House, memory
 
 from cpersona_daemon.errors import Refused, StorageFailure
+from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.portability.backup import make, restore, shape
 from cpersona_daemon.shared import paths
@@ -590,5 +591,5 @@ def test_a_backup_while_words_are_written_anew_keeps_the_index_that_finds_the_ot
     with closing(apsw.Connection(place.places.db)) as restored:
         assert (
             former.present(restored)
-            and former.search(restored, "mem", parse_query("walnut").terms, Scope("a"), 5)[0][0] == 1
+            and former.search(restored, MEMORY, parse_query("walnut").terms, Scope("a"), 5)[0][0] == 1
         )

@@ -395,7 +395,7 @@ def test_the_parts_of_a_traced_recall_add_up_and_every_candidate_is_accounted_fo
 def test_a_row_found_by_nothing_is_explained(house):
     house.fill(120)
     (hidden,) = house.add(("nothing in common", near(-0.5)))
-    verdict = house.recall("heliotrope", why_not=("mem", int(hidden[4:]))).trace["why_not"]
+    verdict = house.recall("heliotrope", why_not=(MEMORY, int(hidden[4:]))).trace["why_not"]
     assert verdict["stage"] == "retrieval" and {c["reason"] for c in verdict["channels"]} == {
         "floor",
         "no_word_in_common",
@@ -404,7 +404,7 @@ def test_a_row_found_by_nothing_is_explained(house):
 
 def test_a_row_with_nothing_to_weigh_is_no_candidate_and_is_explained(house):
     (ref,) = house.add(("nothing in common", near(0.1)))
-    result = house.recall("heliotrope", why_not=("mem", int(ref[4:])))
+    result = house.recall("heliotrope", why_not=(MEMORY, int(ref[4:])))
     assert (result.rows, result.considered, result.gated) == ([], 0, 0)
     assert result.trace["why_not"]["stage"] == "weighing"
 

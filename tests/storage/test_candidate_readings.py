@@ -6,6 +6,7 @@ Contract: blend.score, coverage.share.
 import apsw
 import pytest
 
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.storage import candidates, lexical, schema
 from cpersona_daemon.text.terms import parse_query
 
@@ -51,7 +52,7 @@ class Store:
     def pairs(self, *ids, seconds=1800):
         return sorted(candidates.beside(self.conn, ids, seconds))
 
-    def counted(self, question, kinds=("mem",)):
+    def counted(self, question, kinds=(MEMORY,)):
         found = lexical.counted(self.conn, "kit", kinds, parse_query(question).terms)
         return found.rows, found.terms
 
@@ -66,9 +67,9 @@ def store():
 def test_a_reading_is_the_indexed_text_and_the_instant(store):
     store.add("a note", minute=2)
     store.episode("a summary", "and keywords", "1970-01-01T00:05:00Z")
-    assert candidates.readings(store.conn, [("mem", 1), ("ep", 1), ("mem", 9)]) == {
-        ("mem", 1): ("a note", 120.0),
-        ("ep", 1): ("a summary\nand keywords", 300.0),
+    assert candidates.readings(store.conn, [(MEMORY, 1), (EPISODE, 1), (MEMORY, 9)]) == {
+        (MEMORY, 1): ("a note", 120.0),
+        (EPISODE, 1): ("a summary\nand keywords", 300.0),
     }
 
 
@@ -110,7 +111,7 @@ def test_a_term_is_counted_in_whatever_form_it_stands(store):
 def test_episodes_count_beside_memories_where_they_are_seen(store):
     store.add("a kite")
     store.episode("the kite", "kites")
-    assert store.counted("kite", ("mem", "ep")) == (2, (2,)) and store.counted("kite") == (1, (1,))
+    assert store.counted("kite", (MEMORY, EPISODE)) == (2, (2,)) and store.counted("kite") == (1, (1,))
 
 
 def test_stems_are_those_of_the_index_and_survive_another_connection(store):

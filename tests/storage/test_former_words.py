@@ -14,6 +14,7 @@ import pytest
 from cpersona_daemon.life.lifecycle import close_context, open_context
 from cpersona_daemon.memory.respelling import write_words_anew
 from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
@@ -75,7 +76,7 @@ def conn(path):
     conn.close()
 
 
-def ids(conn, text, kind="mem", scope=KIT, depth=10):
+def ids(conn, text, kind=MEMORY, scope=KIT, depth=10):
     return [row_id for row_id, _ in lexical.search(conn, kind, parse_query(text), scope, depth)]
 
 
@@ -86,11 +87,11 @@ def finds_all(conn):
         and ids(conn, "CVE-2024-3094")[:1] == [4]
         and ids(conn, "東京")[:1] == [5]
     )
-    assert ids(conn, "naïve") == [6] and ids(conn, "Андрей", "ep") == ids(conn, "kettle", "ep") == [1]
+    assert ids(conn, "naïve") == [6] and ids(conn, "Андрей", EPISODE) == ids(conn, "kettle", EPISODE) == [1]
     assert ids(conn, "kettle", scope=Scope("nobody")) == [] and len(ids(conn, "note number", depth=50)) == 20
     (term,) = parse_query("чинит").terms
     assert existence.holds(conn, term, KIT) and not existence.holds(conn, term, Scope("nobody"))
-    assert existence.holder(conn, "the kettle boils", parse_query("the kettle boils"), KIT) == (("mem", 2), True)
+    assert existence.holder(conn, "the kettle boils", parse_query("the kettle boils"), KIT) == ((MEMORY, 2), True)
 
 
 def test_rows_are_found_before_while_and_after_their_words_are_written_anew(conn):
@@ -102,7 +103,7 @@ def test_rows_are_found_before_while_and_after_their_words_are_written_anew(conn
             break
     assert not former.present(conn) and ids(conn, "андреи") == [1]
     assert not [name for (name,) in conn.execute("SELECT name FROM sqlite_schema") if "former" in name]
-    assert health.rows_without_postings(conn, "mem") == health.rows_without_postings(conn, "ep") == []
+    assert health.rows_without_postings(conn, MEMORY) == health.rows_without_postings(conn, EPISODE) == []
 
 
 def test_the_newest_rows_come_first_and_a_row_counts_by_its_new_words(conn):
@@ -121,15 +122,15 @@ def test_rows_written_changed_and_deleted_meanwhile_are_what_they_are(conn):
     episodes.delete(tx, 1)
     conn.execute("COMMIT")
     for _ in range(30):
-        assert ids(conn, "kettle") == [added] and ids(conn, "teapot") == [2] and ids(conn, "kettle", "ep") == []
+        assert ids(conn, "kettle") == [added] and ids(conn, "teapot") == [2] and ids(conn, "kettle", EPISODE) == []
         former.write_anew(conn, 4)
     assert not former.present(conn)
 
 
 def test_rows_that_wait_are_no_damage(conn):
-    assert health.rows_without_postings(conn, "mem") == [] and health.postings_without_row(conn, "mem") == []
+    assert health.rows_without_postings(conn, MEMORY) == [] and health.postings_without_row(conn, MEMORY) == []
     conn.execute("DELETE FROM memory_fts_former WHERE rowid = 7")
-    assert health.rows_without_postings(conn, "mem") == [7]
+    assert health.rows_without_postings(conn, MEMORY) == [7]
 
 
 def test_a_new_store_keeps_no_former_index(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import lexical, schema
 from cpersona_daemon.storage.scope import memory_sql
@@ -53,7 +54,7 @@ class Store:
         lexical.put_episode(self.conn, self._id, summary, keywords)
         return self._id
 
-    def hits(self, text, scope=KIT, depth=10, kind="mem", **limits):
+    def hits(self, text, scope=KIT, depth=10, kind=MEMORY, **limits):
         return lexical.search(self.conn, kind, parse_query(text), scope, depth, **limits)
 
     def ids(self, text, **options):
@@ -65,7 +66,7 @@ class Store:
 
     def trace(self, text, **limits):
         out = {}
-        lexical.search(self.conn, "mem", parse_query(text), KIT, 10, out, **limits)
+        lexical.search(self.conn, MEMORY, parse_query(text), KIT, 10, out, **limits)
         return out
 
 
@@ -216,12 +217,12 @@ def test_summary_and_keywords_of_an_episode_are_searched(store):
         store.episode("Sprint review went fine", "yarrow planning"),
         store.episode("Talked about yarrow", "misc"),
     )
-    assert sorted(store.ids("yarrow", kind="ep")) == [first, second]
-    assert store.ids("sprints", kind="ep") == [first]
+    assert sorted(store.ids("yarrow", kind=EPISODE)) == [first, second]
+    assert store.ids("sprints", kind=EPISODE) == [first]
     assert store.ids("yarrow") == []
     lexical.drop_episode(store.conn, first)
     lexical.put_episode(store.conn, second, "Talked about tamarind", "misc")
-    assert store.ids("yarrow", kind="ep") == [] and store.ids("tamarind", kind="ep") == [second]
+    assert store.ids("yarrow", kind=EPISODE) == [] and store.ids("tamarind", kind=EPISODE) == [second]
 
 
 # -- postings
@@ -332,7 +333,7 @@ def test_looking_at_few_of_the_newest_rows_of_a_common_word_finds_what_ranking_a
     for _ in range(150):
         query = parse_query(" ".join(pick.sample(WORDS[:8], pick.randrange(1, 6))))
         scope, depth = pick.choice((KIT, Scope("kit", "a"), Scope("other", ""))), pick.choice((1, 3, 10, 40))
-        table = lexical.Frequencies(store.conn, "mem", 30)
+        table = lexical.Frequencies(store.conn, MEMORY, 30)
         own = lexical.Own(table, scope.agent_id)
         plan = lexical._Plan(table, own, query, 400, 10_000)
         if plan.rare or not plan.newest:
@@ -340,7 +341,7 @@ def test_looking_at_few_of_the_newest_rows_of_a_common_word_finds_what_ranking_a
         driver, votes, lowest = plan.newest
         everything = lexical._driven([driver.expression], [vote.expression for vote in votes])
         found = lexical.search(
-            store.conn, "mem", query, scope, depth, common_rows=30, voting_rows=400, half_from=10_000
+            store.conn, MEMORY, query, scope, depth, common_rows=30, voting_rows=400, half_from=10_000
         )
         one, other = same_hits(
             found, lexical._ranked(lexical._View(store.conn, table, own, scope, depth, False), everything, lowest)
@@ -442,7 +443,7 @@ def test_answers_do_not_depend_on_what_was_asked_or_counted_before(store, tmp_pa
     fresh = []
     for query in queries * 2:
         conn = apsw.Connection(str(tmp_path / "lexical.db"), flags=apsw.SQLITE_OPEN_READONLY)
-        fresh.append(lexical.search(conn, "mem", parse_query(query), KIT, 10, common_rows=5))
+        fresh.append(lexical.search(conn, MEMORY, parse_query(query), KIT, 10, common_rows=5))
         conn.close()
     assert warm == fresh
 
@@ -450,7 +451,9 @@ def test_answers_do_not_depend_on_what_was_asked_or_counted_before(store, tmp_pa
 def test_counts_follow_writes_of_this_and_of_other_connections(store, tmp_path):
     common_store(store)
     reader = apsw.Connection(str(tmp_path / "lexical.db"), flags=apsw.SQLITE_OPEN_READONLY)
-    ask = lambda conn: [id for id, _ in lexical.search(conn, "mem", parse_query("hub wheel"), KIT, 100, common_rows=10)]  # noqa: E731
+    ask = lambda conn: [
+        id for id, _ in lexical.search(conn, MEMORY, parse_query("hub wheel"), KIT, 100, common_rows=10)
+    ]  # noqa: E731
     assert sorted(ask(reader)) == sorted(ask(store.conn)) == [6, 8]
     last = store.add("hub")
     assert sorted(ask(reader)) == sorted(ask(store.conn)) == [6, 8, last]

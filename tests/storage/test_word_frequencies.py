@@ -8,6 +8,7 @@ import random
 import apsw
 import pytest
 
+from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import frequencies, lexical, schema
 from cpersona_daemon.storage.frequencies import Frequencies, Known
@@ -49,7 +50,7 @@ class Table:
         self.writer.execute("DELETE FROM memories WHERE id = ?", (row_id,))
 
     def counted(self, reader, limit, words=WORDS):
-        found = Frequencies(reader, "mem", limit)
+        found = Frequencies(reader, MEMORY, limit)
         return found.rows, [found.of(word) for word in words]
 
     def afresh(self, limit, words=WORDS):
@@ -114,7 +115,7 @@ def test_an_emptied_index_is_counted_anew(table):
         table.add("kettle")
     assert table.counted(table.readers[0], 100, ["kettle"]) == (3, [3])
     table.writer.execute("INSERT INTO memory_fts (memory_fts) VALUES ('delete-all')")
-    frequencies.rewritten(table.writer, "mem")
+    frequencies.rewritten(table.writer, MEMORY)
     assert table.counted(table.readers[0], 100, ["kettle"]) == (0, [0])
 
 
@@ -137,7 +138,9 @@ def test_a_scope_with_few_of_the_best_rows_gets_all_of_its_own(table):
         for text in ("kettle in a much longer note of mine", "kettle in the longest note of all of the notes of mine")
     ]
     for _ in range(2):
-        assert [i for i, _ in lexical.search(table.readers[0], "mem", parse_query("kettle"), Scope("mine"), 10)] == mine
-        assert [i for i, _ in lexical.search(table.readers[1], "mem", parse_query("kettle"), Scope("kit"), 10)] == list(
-            range(1, 11)
-        )
+        assert [
+            i for i, _ in lexical.search(table.readers[0], MEMORY, parse_query("kettle"), Scope("mine"), 10)
+        ] == mine
+        assert [
+            i for i, _ in lexical.search(table.readers[1], MEMORY, parse_query("kettle"), Scope("kit"), 10)
+        ] == list(range(1, 11))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from vector_kit import House, Row, unit
 
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.vectors import plain
 from cpersona_daemon.vectors.local import files, held, names
@@ -39,7 +40,7 @@ DAMAGES = {
 @pytest.fixture
 def house(tmp_path):
     house = House(tmp_path)
-    house.add(*some(COUNT), *some(10, kind="ep"))
+    house.add(*some(COUNT), *some(10, kind=EPISODE))
     yield house
     house.stop()
 
@@ -51,20 +52,20 @@ def some(count, **fixed):
 
 def by_search(house):
     for query in QUERIES:
-        for kind in ("mem", "ep"):
+        for kind in (MEMORY, EPISODE):
             house.check(query, kind=kind, k=20)
             house.check(query, kind=kind, start=3, stop=100, k=5)
 
 
 def by_cosines(house):
-    ids = [row_id for kind, row_id in house.rows if kind == "mem"][::7]
+    ids = [row_id for kind, row_id in house.rows if kind == MEMORY][::7]
     with house.db_reader() as conn:
         expected = plain.cosines(conn, QUERIES[0], [("mem", row_id) for row_id in ids], "m")
     assert house.store.cosines(QUERIES[0], [("mem", row_id) for row_id in ids], "m") == expected
 
 
 def by_rows(house):
-    ids = [row_id for kind, row_id in house.rows if kind == "mem"][::7]
+    ids = [row_id for kind, row_id in house.rows if kind == MEMORY][::7]
     with house.db_reader() as conn:
         expected, block = plain.rows_of(conn, [("mem", row_id) for row_id in ids], WIDTH, "m")
     found, rows = house.store.rows_of([("mem", row_id) for row_id in ids], WIDTH, "m")
@@ -97,7 +98,7 @@ def test_no_answer_is_wrong_after_damage_to_files_in_use(house, origin, form, qu
         house.store.wait()
     for ask in QUESTIONS.values():
         ask(house)
-    assert house.store.status()["mem"]["state"] == "ready"
+    assert house.store.status()[MEMORY]["state"] == "ready"
     house.restart()
     by_search(house)
 
@@ -136,7 +137,7 @@ def test_no_answer_is_wrong_after_a_file_in_use_was_replaced(house, replacement)
         with open(path, "rb") as file:
             older = file.read()
         house.add(*some(5))
-        house.delete(("mem", min(row_id for kind, row_id in house.rows if kind == "mem")))
+        house.delete((MEMORY, min(row_id for kind, row_id in house.rows if kind == MEMORY)))
         REPLACEMENTS[replacement](path, older)
         by_search(house)
         house.add(*some(2))
@@ -144,7 +145,7 @@ def test_no_answer_is_wrong_after_a_file_in_use_was_replaced(house, replacement)
         house.store.wait()
         house.restart()
         by_search(house)
-        assert house.store.status()["mem"]["state"] == "ready" and house.store.differing("mem") == []
+        assert house.store.status()[MEMORY]["state"] == "ready" and house.store.differing(MEMORY) == []
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -152,7 +153,7 @@ def test_damaged_rows_are_told_and_the_index_is_built_anew(house, question, capl
     DAMAGES["flipped bytes"](house.places.memory_vectors)
     QUESTIONS[question](house)
     house.store.wait()
-    assert house.store.status()["mem"]["origin"] == "rebuilt" and "damaged rows" in caplog.text
+    assert house.store.status()[MEMORY]["origin"] == "rebuilt" and "damaged rows" in caplog.text
 
 
 def test_no_index_file_is_mapped(house):
@@ -193,4 +194,4 @@ def test_rows_stored_while_their_segment_is_held_are_found_without_reading_it_ag
     house.add(*some(5))
     DAMAGES["empty"](house.places.memory_vectors + names.SKETCHES)
     by_search(house)
-    assert house.store.status()["mem"]["origin"] != "rebuilt"
+    assert house.store.status()[MEMORY]["origin"] != "rebuilt"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from vector_kit import House, Row, unit
 
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.vectors.local import files, part
 from cpersona_daemon.vectors.local.names import FRESH, MATRIX, ROWS, SKETCHES
 
@@ -69,14 +70,14 @@ def take(path, thing):
 
 
 def check(house):
-    for kind in ("mem", "ep"):
+    for kind in (MEMORY, EPISODE):
         house.check(QUERY, kind=kind, k=7)
         assert house.store.status()[kind]["state"] == "ready"
 
 
 @pytest.mark.parametrize("thing", THINGS)
 def test_what_stands_in_the_place_of_a_file_is_moved_aside_at_the_start(house, thing):
-    house.add(*some(40), *some(3, kind="ep"))
+    house.add(*some(40), *some(3, kind=EPISODE))
     for place in PLACES:
         house.stop()
         path = house.places.memory_vectors + place
@@ -86,7 +87,7 @@ def test_what_stands_in_the_place_of_a_file_is_moved_aside_at_the_start(house, t
         house.store.rebuild()
         house.add(*some(1))
         check(house)
-        status = house.store.status()["mem"]
+        status = house.store.status()[MEMORY]
         assert "reason" not in status
         if os.path.lexists(path + ".aside-1"):
             assert path + ".aside-1" in status["moved_aside"]
@@ -95,7 +96,7 @@ def test_what_stands_in_the_place_of_a_file_is_moved_aside_at_the_start(house, t
             with open(path + (".aside-1/kept" if thing == "a directory" else "-target")) as file:
                 assert file.read() == "somebody's"
         house.restart()
-        assert house.store.status()["mem"]["origin"] == "file"
+        assert house.store.status()[MEMORY]["origin"] == "file"
 
 
 @pytest.mark.parametrize("place", [MATRIX, SKETCHES, ROWS, FRESH + ROWS])
@@ -106,7 +107,7 @@ def test_a_directory_that_comes_while_the_store_is_empty_does_not_keep_the_first
     check(house)
     house.restart()
     check(house)
-    assert house.store.status()["mem"]["origin"] == "file"
+    assert house.store.status()[MEMORY]["origin"] == "file"
 
 
 @pytest.mark.parametrize("place", [MATRIX, SKETCHES, ROWS])
@@ -126,13 +127,13 @@ def test_an_index_whose_place_cannot_be_cleared_is_used_and_the_way_out_is_said(
         check(house)
         house.add(*some(5))
         check(house)
-        said = house.store.status()["mem"]["reason"]
+        said = house.store.status()[MEMORY]["reason"]
         assert path in said and "move it away" in said and "cpersona health --fix" in said
     house.store.rebuild()  # which is what that command does
     check(house)
-    assert "reason" not in house.store.status()["mem"]
+    assert "reason" not in house.store.status()[MEMORY]
     house.restart()
-    assert house.store.status()["mem"]["origin"] == "file"
+    assert house.store.status()[MEMORY]["origin"] == "file"
 
 
 def test_where_the_index_cannot_be_built_it_is_said_and_tried_again_without_a_commit(house, monkeypatch):
@@ -146,7 +147,7 @@ def test_where_the_index_cannot_be_built_it_is_said_and_tried_again_without_a_co
         house.start()
         house.store.engine._monotonic = lambda: now[0]
         house.check(QUERY)
-        status = house.store.status()["mem"]
+        status = house.store.status()[MEMORY]
         assert status["state"] == "scanning" and house.places.memory_vectors + FRESH in status["reason"]
     now[0] += 31
     house.check(QUERY)
@@ -164,7 +165,7 @@ def test_a_reason_goes_with_what_it_was_the_reason_of(house):
         with open(path, "wb") as file:
             file.write(data)
     house.start()
-    status = house.store.status()["mem"]
+    status = house.store.status()[MEMORY]
     assert status["state"] == "ready" and "reason" not in status and "stale" in status["rebuilt_because"]
 
 
@@ -194,5 +195,5 @@ def test_files_that_cannot_be_written_to_are_read_as_they_are(house, monkeypatch
 
     monkeypatch.setattr(files, "opened", read_only)
     house.start()
-    assert house.store.status()["mem"]["origin"] == "file"
+    assert house.store.status()[MEMORY]["origin"] == "file"
     check(house)

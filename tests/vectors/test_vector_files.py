@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from vector_kit import House, Row, unit
 
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.storage import vectors
 from cpersona_daemon.vectors.local import files, index, journal, names
 from cpersona_daemon.vectors.local.files import Unusable
@@ -34,7 +35,7 @@ def house(tmp_path):
     house.stop()
 
 
-def origin(house, kind="mem"):
+def origin(house, kind=MEMORY):
     return house.store.status()[kind]["origin"]
 
 
@@ -49,7 +50,7 @@ def put_back(house, contents):
 
 
 def check(house):
-    for kind in ("mem", "ep"):
+    for kind in (MEMORY, EPISODE):
         for stop in (5, 10_000):
             house.check(QUERY, kind=kind, stop=stop, k=40)
 
@@ -65,7 +66,7 @@ def test_files_are_closed_to_others_from_the_first_byte(house, monkeypatch):
     before = os.umask(0)
     try:
         monkeypatch.setattr(os, "open", watched)
-        house.add(*some(5), *some(5, kind="ep"))
+        house.add(*some(5), *some(5, kind=EPISODE))
         house.store.rebuild()
     finally:
         os.umask(before)
@@ -89,11 +90,11 @@ def test_a_store_without_vectors_has_no_files(house):
 
 
 def test_a_clean_restart_uses_the_files(house):
-    house.add(*some(300), *some(20, kind="ep"))
-    house.update(("mem", 7), POOL[0])
-    house.delete(("mem", 9), ("mem", 10))
+    house.add(*some(300), *some(20, kind=EPISODE))
+    house.update((MEMORY, 7), POOL[0])
+    house.delete((MEMORY, 9), (MEMORY, 10))
     house.restart()
-    assert origin(house) == origin(house, "ep") == "file"
+    assert origin(house) == origin(house, EPISODE) == "file"
     check(house)
     house.add(*some(10))
     house.restart()
@@ -104,12 +105,12 @@ def test_a_clean_restart_uses_the_files(house):
 def test_a_kill_after_a_commit_leaves_files_that_are_used_again(house):
     for _ in range(20):
         house.add(*some(2))
-    house.add(*some(1, kind="ep"))
+    house.add(*some(1, kind=EPISODE))
     contents = house.files()
     house.stop()
     put_back(house, contents)
     house.start()
-    assert origin(house) == origin(house, "ep") == "file"
+    assert origin(house) == origin(house, EPISODE) == "file"
     check(house)
 
 
@@ -133,25 +134,25 @@ def test_files_of_any_earlier_moment_are_noticed_as_stale(house):
     moments = []
     for _ in range(6):
         house.add(*some(3))
-        house.update(("mem", 1), POOL[RNG.integers(30)])
+        house.update((MEMORY, 1), POOL[RNG.integers(30)])
         moments.append(house.files())
-    house.add(*some(1, kind="ep"))
+    house.add(*some(1, kind=EPISODE))
     for contents in moments:  # the last of them lies two commits back
-        house.add(*some(1, kind="ep"))
+        house.add(*some(1, kind=EPISODE))
         house.stop()
         put_back(house, contents)
         house.start()
-        assert origin(house) == "rebuilt" and "stale" in house.store.status()["mem"]["rebuilt_because"]
+        assert origin(house) == "rebuilt" and "stale" in house.store.status()[MEMORY]["rebuilt_because"]
         check(house)
 
 
 def test_files_one_commit_behind_catch_up_with_what_that_commit_touched(house):
-    house.add(*some(8), *some(4, kind="ep"))
+    house.add(*some(8), *some(4, kind=EPISODE))
     changes = (
-        lambda: house.add(*some(3), *some(2, kind="ep")),
-        lambda: house.update(("mem", 2), POOL[5]),
-        lambda: house.delete(("mem", 4), ("ep", 1)),
-        lambda: house.update(("mem", 5), np.zeros(20, np.float32)),
+        lambda: house.add(*some(3), *some(2, kind=EPISODE)),
+        lambda: house.update((MEMORY, 2), POOL[5]),
+        lambda: house.delete((MEMORY, 4), (EPISODE, 1)),
+        lambda: house.update((MEMORY, 5), np.zeros(20, np.float32)),
         lambda: house.add(*some(2)),
     )
     for change in changes:
@@ -164,8 +165,8 @@ def test_files_one_commit_behind_catch_up_with_what_that_commit_touched(house):
             house.start()
             assert origin(house) == "file"
             check(house)
-            assert house.store.status()["mem"]["rows"] == sum(
-                kind == "mem" and bool(row.vector.any()) for (kind, _), row in house.rows.items()
+            assert house.store.status()[MEMORY]["rows"] == sum(
+                kind == MEMORY and bool(row.vector.any()) for (kind, _), row in house.rows.items()
             )
 
 
@@ -184,7 +185,7 @@ def test_a_matrix_and_a_journal_of_different_moments_are_noticed(house):
 def test_files_cut_anywhere_give_right_answers(house):
     for _ in range(8):
         house.add(*some(5))
-    house.add(*some(3, kind="ep"))
+    house.add(*some(3, kind=EPISODE))
     house.stop()
     contents = house.files()
     for path, data in contents.items():
@@ -199,8 +200,8 @@ def test_files_cut_anywhere_give_right_answers(house):
 def test_flipped_bytes_give_right_answers_and_a_fresh_index(house):
     for _ in range(6):
         house.add(*some(6))
-    house.add(*some(3, kind="ep"))
-    house.delete(("mem", 3))
+    house.add(*some(3, kind=EPISODE))
+    house.delete((MEMORY, 3))
     house.stop()
     contents = house.files()
     for path, data in contents.items():
@@ -226,7 +227,7 @@ def test_a_damaged_row_is_noticed_when_it_is_read_and_the_index_is_rebuilt(house
     assert origin(house) == "file"
     check(house)
     house.store.wait()
-    assert origin(house) == "rebuilt" and house.store.status()["mem"]["state"] == "ready"
+    assert origin(house) == "rebuilt" and house.store.status()[MEMORY]["state"] == "ready"
     check(house)
 
 
@@ -246,7 +247,7 @@ def test_zeroed_pages_after_a_power_loss_are_noticed(house, form, page):
 def test_an_index_built_before_the_first_commit_with_vectors_is_used_again(house):
     house.db.write_now(lambda tx: house._insert(tx, Row(POOL[0])) and tx.changes.clear())
     house.store.rebuild()
-    assert house.store.status()["mem"]["rows"] == 1 and house.store.status()["mem"]["generation"] == 0
+    assert house.store.status()[MEMORY]["rows"] == 1 and house.store.status()["mem"]["generation"] == 0
     house.restart()
     assert origin(house) == "file"
 
@@ -259,7 +260,7 @@ def test_the_index_of_another_database_is_not_used(tmp_path):
         house.stop()
     put_back(two, {path.replace("/one/", "/two/"): data for path, data in one.files().items()})
     two.start()
-    assert origin(two) == "rebuilt" and "another database" in two.store.status()["mem"]["rebuilt_because"]
+    assert origin(two) == "rebuilt" and "another database" in two.store.status()[MEMORY]["rebuilt_because"]
     check(two)
     two.stop()
 
@@ -276,7 +277,7 @@ def test_a_database_that_went_another_way_to_the_same_generation_is_noticed(hous
     with open(house.path, "wb") as file:
         file.write(earlier)
     house.start()
-    del house.rows["mem", row_id]
+    del house.rows[MEMORY, row_id]
     house.add(Row(POOL[2], 501))
     house.stop()
     put_back(house, contents)
@@ -289,14 +290,14 @@ def test_a_database_that_went_another_way_to_the_same_generation_is_noticed(hous
 @pytest.mark.parametrize(
     ("here", "there"),
     [
-        (lambda house: house.delete(("mem", 3)), lambda house: house.delete(("mem", 7))),
-        (lambda house: house.update(("mem", 3), POOL[1]), lambda house: house.update(("mem", 7), POOL[2])),
-        (lambda house: house.update(("mem", 5), POOL[1]), lambda house: house.update(("mem", 5), POOL[2])),
-        (lambda house: house.delete(("ep", 1)), lambda house: house.delete(("mem", 3))),
+        (lambda house: house.delete((MEMORY, 3)), lambda house: house.delete((MEMORY, 7))),
+        (lambda house: house.update((MEMORY, 3), POOL[1]), lambda house: house.update((MEMORY, 7), POOL[2])),
+        (lambda house: house.update((MEMORY, 5), POOL[1]), lambda house: house.update((MEMORY, 5), POOL[2])),
+        (lambda house: house.delete((EPISODE, 1)), lambda house: house.delete((MEMORY, 3))),
     ],
 )
 def test_the_index_of_a_copy_that_went_another_way_is_not_used(house, here, there, behind):
-    house.add(*some(12), *some(3, kind="ep"))
+    house.add(*some(12), *some(3, kind=EPISODE))
     house.stop()
     with open(house.path, "rb") as file:
         copied = file.read()
@@ -310,19 +311,19 @@ def test_the_index_of_a_copy_that_went_another_way_is_not_used(house, here, ther
     put_back(house, common)
     house.rows = rows
     house.start()
-    assert origin(house) == origin(house, "ep") == "file"
+    assert origin(house) == origin(house, EPISODE) == "file"
     there(house)
     for _ in range(behind):
-        house.update(("mem", 1), POOL[4])
+        house.update((MEMORY, 1), POOL[4])
     house.stop()
     put_back(house, ours)
     house.start()
     assert (
-        origin(house) == origin(house, "ep") == "rebuilt"
-        and "another copy" in house.store.status()["mem"]["rebuilt_because"]
+        origin(house) == origin(house, EPISODE) == "rebuilt"
+        and "another copy" in house.store.status()[MEMORY]["rebuilt_because"]
     )
     check(house)
-    assert house.store.status()["mem"]["rows"] == sum(kind == "mem" for kind, _ in house.rows)
+    assert house.store.status()[MEMORY]["rows"] == sum(kind == "mem" for kind, _ in house.rows)
 
 
 def test_a_database_of_the_schema_before_stamps_gets_one_and_its_index_is_built_anew(house):
@@ -341,7 +342,7 @@ def test_a_database_of_the_schema_before_stamps_gets_one_and_its_index_is_built_
     house.start()
     assert origin(house) == "rebuilt"
     check(house)
-    house.delete(("mem", 2))
+    house.delete((MEMORY, 2))
     house.restart()
     assert origin(house) == "file"
     check(house)
@@ -356,7 +357,7 @@ def test_a_database_that_does_not_say_what_its_last_commit_changed_still_has_its
     conn.close()
     house.start()
     assert origin(house) == "file"
-    house.update(("mem", 2), POOL[3])
+    house.update((MEMORY, 2), POOL[3])
     house.restart()
     assert origin(house) == "file"
     check(house)
@@ -383,21 +384,21 @@ def test_an_index_that_cannot_be_written_is_replaced_by_plain_scans_until_it_can
         patched.setattr(os, "pwrite", full)
         house.add(*some(5))
         house.store.wait()
-        assert house.store.status()["mem"]["state"] == "scanning"
+        assert house.store.status()[MEMORY]["state"] == "scanning"
         check(house)
         assert len(house.search(QUERY, k=100)) == 15
     house.store.rebuild()
-    assert house.store.status()["mem"]["state"] == "ready"
+    assert house.store.status()[MEMORY]["state"] == "ready"
     check(house)
 
 
 def test_after_many_deletes_the_files_shrink(house):
     ids = house.add(*some(2000))
     before = sum(map(len, house.files().values()))
-    house.delete(*(("mem", row_id) for row_id in ids[:1500]))
+    house.delete(*((MEMORY, row_id) for row_id in ids[:1500]))
     house.store.wait()
     assert sum(map(len, house.files().values())) < before / 2
-    assert house.store.status()["mem"]["dead"] == 0
+    assert house.store.status()[MEMORY]["dead"] == 0
     check(house)
     house.delete(*list(house.rows))
     house.restart()
@@ -409,7 +410,7 @@ def test_many_late_rows_are_put_in_order_by_a_rebuild(house, monkeypatch):
     house.add(*(Row(POOL[second % 30], 10_000 - second) for second in range(400)))
     check(house)
     house.store.wait()
-    assert house.store.status()["mem"]["late"] == 0
+    assert house.store.status()[MEMORY]["late"] == 0
     check(house)
 
 
@@ -430,15 +431,15 @@ def test_commits_during_a_rebuild_are_not_lost(house, monkeypatch):
     rebuilding = threading.Thread(target=house.store.rebuild)
     rebuilding.start()
     assert halfway.wait(60)
-    assert house.store.status()["mem"]["state"] == "rebuilding"
+    assert house.store.status()[MEMORY]["state"] == "rebuilding"
     house.add(*some(50))
     for row_id in (1, 600, 1199, 1210):
-        house.update(("mem", row_id), POOL[4])
-    house.delete(("mem", 2), ("mem", 700), ("mem", 1205))
+        house.update((MEMORY, row_id), POOL[4])
+    house.delete((MEMORY, 2), (MEMORY, 700), (MEMORY, 1205))
     check(house)
     go_on.set()
     rebuilding.join()
-    assert house.store.status()["mem"]["state"] == "ready"
+    assert house.store.status()[MEMORY]["state"] == "ready"
     check(house)
     house.restart()
     assert origin(house) == "file"
@@ -459,7 +460,7 @@ def test_a_rebuild_asked_for_while_one_runs_loses_no_commit_between_the_two(hous
     first, *others = [threading.Thread(target=house.store.rebuild) for _ in range(3)]
     first.start()
     assert halfway.wait(60)
-    house.update(("mem", 1), POOL[4])
+    house.update((MEMORY, 1), POOL[4])
     for other in others:
         other.start()
     while house.store.engine._worker._work_queue.qsize() < 2:
@@ -467,11 +468,11 @@ def test_a_rebuild_asked_for_while_one_runs_loses_no_commit_between_the_two(hous
     go_on.set()
     first.join()
     check(house)
-    house.update(("mem", 2), POOL[5])
+    house.update((MEMORY, 2), POOL[5])
     for other in others:
         other.join()
     house.store.wait()
-    assert (house.store.status()["mem"]["state"], house.store.status()["mem"]["generation"]) == ("ready", 3)
+    assert (house.store.status()[MEMORY]["state"], house.store.status()[MEMORY]["generation"]) == ("ready", 3)
     check(house)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from vector_kit import House, Row, created, unit
 
 from cpersona_daemon.model.instants import created_seconds
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage.vectors import created_column
 from cpersona_daemon.vectors.local.topk import exact, float32_scan, scored
@@ -89,26 +90,26 @@ def test_a_query_that_is_not_finite_or_is_zero_finds_nothing(house):
 def test_vectors_of_a_minority_width_are_searched_in_the_database(house):
     house.add(*(Row(at(0.5), second) for second in range(3)))
     narrow = house.add(Row(unit([1, 1]), 4))
-    assert house.store.status()["mem"]["width"] == 4
+    assert house.store.status()[MEMORY]["width"] == 4
     house.check(unit([1, 0]))
     assert [row_id for row_id, _ in house.search(unit([1, 0]))] == narrow
-    assert house.store.cosines(unit([1, 1]), [("mem", narrow[0])], "m") == pytest.approx({("mem", narrow[0]): 1.0})
+    assert house.store.cosines(unit([1, 1]), [(MEMORY, narrow[0])], "m") == pytest.approx({(MEMORY, narrow[0]): 1.0})
 
 
 def test_when_most_vectors_have_another_width_the_matrix_turns_to_it(house):
     house.add(*(Row(at(0.5), second) for second in range(3)))
     house.add(*(Row(unit([1, second]), second) for second in range(4)))
     house.store.wait()
-    assert house.store.status()["mem"]["width"] == 2
+    assert house.store.status()[MEMORY]["width"] == 2
     house.check(unit([1, 2]))
     house.check(E0)
 
 
 def test_episodes_and_memories_are_apart_and_a_source_hides_episodes_unless_a_channel_is_given(house):
-    house.add(Row(at(0.5), kind="ep", channel="c"), Row(at(0.25), source="user:1", channel="c"))
-    assert [score for _, score in house.search(E0, "ep")] == [0.5]
-    assert house.search(E0, "ep", Scope("a", source_id="user:1")) == []
-    assert [score for _, score in house.search(E0, "ep", Scope("a", channel="c", source_id="user:1"))] == [0.5]
+    house.add(Row(at(0.5), kind=EPISODE, channel="c"), Row(at(0.25), source="user:1", channel="c"))
+    assert [score for _, score in house.search(E0, EPISODE)] == [0.5]
+    assert house.search(E0, EPISODE, Scope("a", source_id="user:1")) == []
+    assert [score for _, score in house.search(E0, EPISODE, Scope("a", channel="c", source_id="user:1"))] == [0.5]
 
 
 def test_a_source_ending_in_punctuation_is_a_prefix(house):
@@ -121,10 +122,10 @@ def test_a_source_ending_in_punctuation_is_a_prefix(house):
 
 def test_cosines_of_given_rows_leave_out_what_cannot_be_compared(house):
     plain, other, gone = house.add(Row(at(0.5)), Row(at(0.5), model="x"), Row(at(0.5)))
-    house.delete(("mem", gone))
-    (episode,) = house.add(Row(at(0.75), kind="ep"))
-    asked = [("mem", plain), ("mem", other), ("mem", gone), ("mem", 10**12), ("ep", episode)]
-    assert house.store.cosines(E0, asked, "m") == {("mem", plain): 0.5, ("ep", episode): 0.75}
+    house.delete((MEMORY, gone))
+    (episode,) = house.add(Row(at(0.75), kind=EPISODE))
+    asked = [(MEMORY, plain), (MEMORY, other), (MEMORY, gone), (MEMORY, 10**12), (EPISODE, episode)]
+    assert house.store.cosines(E0, asked, "m") == {(MEMORY, plain): 0.5, (EPISODE, episode): 0.75}
 
 
 def test_near_equal_scores_below_float32_resolution_are_ordered_exactly(house):
@@ -204,7 +205,7 @@ rows = st.builds(
     st.sampled_from(["", "c", "d"]),
     st.sampled_from([None, "", "user:1", "user:10", "bot"]),
     st.sampled_from(["m", "m", "", "other"]),
-    st.sampled_from(["mem", "mem", "ep"]),
+    st.sampled_from([MEMORY, MEMORY, EPISODE]),
 )
 step = st.one_of(
     st.tuples(st.just("add"), st.lists(rows, min_size=1, max_size=12)),
@@ -222,7 +223,7 @@ scopes = st.builds(
 )
 asked = st.fixed_dictionaries(
     {
-        "kind": st.sampled_from(["mem", "ep"]),
+        "kind": st.sampled_from([MEMORY, EPISODE]),
         "scope": scopes,
         "start": st.sampled_from([0, 0, 1, 3]),
         "stop": st.sampled_from([1, 2, 5, 10_000]),
@@ -281,7 +282,7 @@ def test_a_large_store_with_gaps_equals_the_contract_too(house, monotone):
                 for row in range(first, first + 2500)
             )
         )
-    house.delete(*(("mem", int(row_id)) for row_id in rng.choice(np.arange(1, count + 1), 1500, replace=False)))
+    house.delete(*((MEMORY, int(row_id)) for row_id in rng.choice(np.arange(1, count + 1), 1500, replace=False)))
     for scope in (Scope("a"), Scope("a", "p"), Scope("a", "q"), Scope("a", "")):
         for start, stop in ((0, 100), (0, 10_000), (100, 200), (10_000, 200_000), (9_000, 9_001)):
             house.check(pool[3], scope=scope, start=start, stop=stop, k=60, floor=0.1)
@@ -292,11 +293,11 @@ def test_a_large_store_with_gaps_equals_the_contract_too(house, monotone):
 
 def test_the_vectors_of_given_rows_leave_out_what_cannot_be_compared(house):
     plain, other, gone = house.add(Row(at(0.5)), Row(at(0.5), model="x"), Row(at(0.25)))
-    house.delete(("mem", gone))
-    (episode,) = house.add(Row(at(0.75), kind="ep"))
-    asked = [("mem", plain), ("mem", other), ("mem", gone), ("ep", episode)]
+    house.delete((MEMORY, gone))
+    (episode,) = house.add(Row(at(0.75), kind=EPISODE))
+    asked = [(MEMORY, plain), (MEMORY, other), (MEMORY, gone), (EPISODE, episode)]
     rids, block = house.store.rows_of(asked, len(E0), "m")
-    assert rids == [("mem", plain), ("ep", episode)] and block.tolist() == [at(0.5).tolist(), at(0.75).tolist()]
+    assert rids == [(MEMORY, plain), (EPISODE, episode)] and block.tolist() == [at(0.5).tolist(), at(0.75).tolist()]
     assert house.store.rows_of(asked, len(E0) + 1, "m")[0] == []
 
 
@@ -318,14 +319,14 @@ def test_the_background_follows_every_commit(house):
     assert house.store.background(Scope("a"), 100, len(E0), "m")[:2] == (1, 1)
     (late,) = house.add(Row(at(0.25)))
     assert house.store.background(Scope("a"), 100, len(E0), "m")[:2] == (2, 2)
-    house.delete(("mem", late))
+    house.delete((MEMORY, late))
     assert house.store.background(Scope("a"), 100, len(E0), "m")[2][0] == 0.5
 
 
 def test_without_an_index_vectors_and_background_are_read_from_the_database(house):
     rng = np.random.default_rng(3)
     ids = house.add(*(Row(unit(rng.normal(size=len(E0))), second // 3) for second in range(40)))
-    asked = [("mem", i) for i in ids[::7]]
+    asked = [(MEMORY, i) for i in ids[::7]]
     whole = house.store.rows_of(asked, len(E0), "m"), house.store.background(Scope("a"), 30, len(E0), "m", 7)
     part = house.store.engine._parts["mem"]
     index, part.index = part.index, None

@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as hnp
 from vector_kit import House, Row, created, following, unit
 
 from cpersona_daemon.model.changes import VectorPut
+from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.storage.generations import NOTHING
 from cpersona_daemon.vectors.local import names, simd
 from cpersona_daemon.vectors.local.files import MatrixFile
@@ -90,13 +91,13 @@ def simd_pass():
 
 @pytest.fixture
 def index(tmp_path):
-    return Index("mem", str(tmp_path / "x.vec"), b"s" * 16, NOTHING)
+    return Index(MEMORY, str(tmp_path / "x.vec"), b"s" * 16, NOTHING)
 
 
 def fill(index, rows, seconds):
     index.apply(
         [
-            VectorPut("mem", number + 1, created(second), "a", "", "", None, "m", row)
+            VectorPut(MEMORY, number + 1, created(second), "a", "", "", None, "m", row)
             for number, (row, second) in enumerate(zip(rows, seconds, strict=True))
         ],
         (),
@@ -151,7 +152,7 @@ def test_every_first_pass_gives_the_answer_of_the_plain_scan(first_pass, seed, w
     rows, base = crowd(rng, width, count)
     with tempfile.TemporaryDirectory() as directory:
         view = fill(
-            Index("mem", directory + "/x.vec", b"s" * 16, NOTHING),
+            Index(MEMORY, directory + "/x.vec", b"s" * 16, NOTHING),
             rows,
             np.sort(rng.integers(0, max(2, count // 3), count)),
         )

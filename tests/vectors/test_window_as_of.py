@@ -6,6 +6,7 @@ import numpy as np
 from vector_kit import following
 
 from cpersona_daemon.model.changes import VectorPut
+from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage.generations import NOTHING
 from cpersona_daemon.vectors.local import window as window_module
@@ -14,10 +15,10 @@ from cpersona_daemon.vectors.local.window import window
 
 
 def test_the_window_begins_at_the_instant_and_late_rows_obey_it_too(tmp_path):
-    index = Index("mem", str(tmp_path / "m.vec"), b"s" * 16, NOTHING)
+    index = Index(MEMORY, str(tmp_path / "m.vec"), b"s" * 16, NOTHING)
     days = [1, 2, 3, 5, 6, 4]  # the last one comes late
     puts = [
-        VectorPut("mem", n, f"2026-01-{day:02d} 00:00:00", "a", "", "", None, "", np.ones(4, np.float32))
+        VectorPut(MEMORY, n, f"2026-01-{day:02d} 00:00:00", "a", "", "", None, "", np.ones(4, np.float32))
         for n, day in enumerate(days, 1)
     ]
     index.apply(puts, [], following(NOTHING))
@@ -36,7 +37,7 @@ def test_any_window_over_rows_that_mostly_came_late_is_the_newest_by_created_and
     monkeypatch.setattr(window_module, "_MIN_BLOCK", 4)
     monkeypatch.setattr(window_module, "_MAX_BLOCK", 16)
     pick = random.Random(3)
-    index, rows = Index("mem", str(tmp_path / "m.vec"), b"s" * 16, NOTHING), {}
+    index, rows = Index(MEMORY, str(tmp_path / "m.vec"), b"s" * 16, NOTHING), {}
     reached = NOTHING
     for generation in range(1, 41):
         # Every stretch is younger than the one before, and within it rows come in any order; some seconds are shared.
@@ -48,7 +49,7 @@ def test_any_window_over_rows_that_mostly_came_late_is_the_newest_by_created_and
         dead = [row_id for row_id in pick.sample(sorted(rows), 1) if row_id not in {new for new, _, _ in fresh}]
         puts = [
             VectorPut(
-                "mem",
+                MEMORY,
                 row_id,
                 f"2026-01-01 00:{second // 60:02d}:{second % 60:02d}",
                 agent,

@@ -9,7 +9,7 @@ import numpy as np
 
 from cpersona_daemon.model.changes import VectorDrop, VectorPut
 from cpersona_daemon.model.clock import SystemClock
-from cpersona_daemon.model.kinds import MEMORY
+from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.generations import Generation
@@ -18,8 +18,6 @@ from cpersona_daemon.vectors.backend import QueryVectors, Window
 from cpersona_daemon.vectors.fallback import WithFallback
 from cpersona_daemon.vectors.local.engine import LocalEngine
 from cpersona_daemon.vectors.local.names import SUFFIXES
-
-TABLES = {"mem": ("memories", "memory_vectors"), "ep": ("episodes", "episode_vectors")}
 
 
 def unit(values) -> np.ndarray:
@@ -116,7 +114,7 @@ class House:
 
     def _put(self, tx, row: Row, row_id: int) -> None:
         tx.execute(
-            f"INSERT OR REPLACE INTO {TABLES[row.kind][1]} VALUES (?, ?, ?)",
+            f"INSERT OR REPLACE INTO {row.kind.vectors} VALUES (?, ?, ?)",
             (row_id, row.model, row.vector.astype("<f4").tobytes()),
         )
         source = row.source if row.kind == MEMORY else None
@@ -143,7 +141,7 @@ class House:
     def delete(self, *rids):
         def job(tx):
             for kind, row_id in rids:
-                tx.execute(f"DELETE FROM {TABLES[kind][0]} WHERE id = ?", (row_id,))
+                tx.execute(f"DELETE FROM {kind.table} WHERE id = ?", (row_id,))
                 tx.changes.append(VectorDrop(kind, row_id))
 
         self.db.write_now(job)
@@ -184,7 +182,7 @@ class House:
 
 def reference(rows, query, kind, scope, start, stop, floor, k, model):
     """The contract read aloud, row by row."""
-    if kind == "ep" and scope.source_id and not scope.channel:
+    if kind == EPISODE and scope.source_id and not scope.channel:
         return []
     seen = []
     for (row_kind, row_id), row in rows.items():

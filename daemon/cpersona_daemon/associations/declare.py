@@ -9,6 +9,7 @@ from typing import Any
 
 from ..model.kinds import parse_ref
 from ..storage import associations as table
+from ..storage import records
 from ..storage.associations import ENTITY, Node
 from ..storage.transaction import Transaction
 from ..text.folding import as_name
@@ -216,7 +217,7 @@ class _Declaration:
         rid = parse_ref(ref)
         if rid is None:
             raise _Bad(f"{shortened(str(ref))!r} is not a ref like mem:12 or ep:3")
-        if not table.owns_record(self.tx.conn, self.agent_id, rid):
+        if not records.owns(self.tx.conn, self.agent_id, rid):
             raise _Bad(f"there is no {ref} of this agent")
         return rid
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 
+from ..model.kinds import ref_of
 from ..model.scope import Scope
 from ..storage import associations as table
 from .traverse import MENTIONS_SHOWN, relation_entry
@@ -40,7 +41,7 @@ def list_associations(conn: apsw.Connection, scope: Scope, limit: int, after: in
             "created_at": entity.created_at,
         }
         rids, total = mentions.get(entity.id, ([], 0))
-        entry["mentions"] = [f"{kind}:{i}" for kind, i in rids]
+        entry["mentions"] = [ref_of(rid) for rid in rids]
         if total > len(rids):
             entry["mentions_omitted"] = total - len(rids)
         shown.append(entry)

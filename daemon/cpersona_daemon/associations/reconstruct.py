@@ -12,6 +12,7 @@ import apsw
 
 from ..context import Context
 from ..embedding.values import Advice
+from ..model.kinds import ref_of
 from ..model.scope import Scope
 from ..recall.pipeline import recall
 from ..recall.types import Query, Result
@@ -162,9 +163,6 @@ def _trace(
     laid: layout.Layout,
     budget: int,
 ) -> dict:
-    def ref(rid: tuple[str, int]) -> str:
-        return f"{rid[0]}:{rid[1]}"
-
     return {
         "recall": result.trace,
         "names": [{"entity": name.entity_id, "name": name.written} for name in found],
@@ -172,11 +170,11 @@ def _trace(
         "bundles": [
             {
                 "refs": [record.ref for record in item.records],
-                "links": [{"from": ref(k.first), "to": ref(k.second), "why": k.why} for k in item.links],
+                "links": [{"from": ref_of(k.first), "to": ref_of(k.second), "why": k.why} for k in item.links],
             }
             for item in items
         ],
-        "evidence": [[{"ref": ref(e.rid), "why": e.why, "hops": e.hops} for e in item] for item in walked.items],
+        "evidence": [[{"ref": ref_of(e.rid), "why": e.why, "hops": e.hops} for e in item] for item in walked.items],
         "budget": {
             "characters": budget,
             "used": laid.used,

@@ -87,4 +87,4 @@ def relation_entry(relation: Relation) -> dict:
 
 
 def _end(node: table.Node) -> int | str:
-    return node[1] if node[0] == table.ENTITY else f"{node[0]}:{node[1]}"
+    return node[1] if node[0] == table.ENTITY else ref_of(node)

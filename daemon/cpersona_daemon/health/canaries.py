@@ -24,6 +24,7 @@ from ..recall.pipeline import recall
 from ..recall.types import Query, Result
 from ..shared.settings import Settings
 from ..storage import canaries as rows
+from ..storage import records
 from ..storage.canaries import FOUND, GONE, LOST, Canary
 
 log = logging.getLogger("cpersona.canaries")
@@ -61,7 +62,7 @@ async def run(ctx: Context, settings: Settings, agent_id: str = "") -> list[tupl
         if canary.ref in refs:
             outcomes.append((canary, FOUND, refs.index(canary.ref) + 1))
         else:
-            there = await ctx.db.read(rows.exists, canary.agent_id, canary.kind, canary.record_id)
+            there = await ctx.db.read(records.owns, canary.agent_id, (canary.kind, canary.record_id))
             outcomes.append((canary, LOST if there else GONE, None))
     await ctx.db.write(lambda tx: rows.record(tx, [(canary.id, state, rank) for canary, state, rank in outcomes]))
     return outcomes

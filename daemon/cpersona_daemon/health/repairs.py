@@ -14,7 +14,7 @@ from functools import partial
 
 from ..calibration.run import recalibrate_if_stale
 from ..context import Context
-from ..model.kinds import MEMORY
+from ..model.kinds import MEMORY, Kind
 from ..storage import backlog, health, memories
 from ..storage.transaction import Transaction
 from .files import open_to_others
@@ -34,7 +34,7 @@ async def schema(ctx: Context, agent_id: str) -> list[str]:
 
 async def lexical_index(ctx: Context, agent_id: str) -> list[str]:
     done = []
-    for kind, name in KINDS:
+    for kind in Kind:
         if await ctx.db.read(health.postings_damage, kind) is not None:
             await ctx.db.write(partial(health.clear_postings, kind=kind))
         surplus = await ctx.db.read(health.postings_without_row, kind)
@@ -44,7 +44,7 @@ async def lexical_index(ctx: Context, agent_id: str) -> list[str]:
         for part in chunks(missing):
             await ctx.db.write(partial(health.put_postings, kind=kind, ids=part))
         if missing or surplus:
-            done.append(f"the word index of the {name}: {len(missing)} rows added, {len(surplus)} removed")
+            done.append(f"the word index of the {kind.table}: {len(missing)} rows added, {len(surplus)} removed")
     return done
 
 
@@ -69,7 +69,7 @@ async def enqueue_foreign(ctx: Context, agent_id: str = "") -> int:
     if dimension is None:
         return 0
     count = await ctx.db.write(
-        lambda tx: sum(health.enqueue_foreign(tx, kind, model, dimension, agent_id) for kind, _ in KINDS)
+        lambda tx: sum(health.enqueue_foreign(tx, kind, model, dimension, agent_id) for kind in Kind)
     )
     ctx.backlog.wake()
     return count
@@ -77,7 +77,7 @@ async def enqueue_foreign(ctx: Context, agent_id: str = "") -> int:
 
 async def damaged_vectors(ctx: Context, agent_id: str) -> list[str]:
     embeds, removed = ctx.embedding.enabled, 0
-    for kind, _ in KINDS:
+    for kind in Kind:
         found = await ctx.db.read(damaged, kind, True, agent_id)
 
         def job(tx: Transaction, kind: str = kind, found: list[int] = found) -> None:

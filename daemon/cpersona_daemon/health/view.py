@@ -14,11 +14,11 @@ from typing import Any
 import apsw
 
 from ..context import Context
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import Kind
 
 CRITICAL, WARN, INFO = "critical", "warn", "info"
 SEVERITIES = (CRITICAL, WARN, INFO)
-KINDS = ((MEMORY, "memories"), (EPISODE, "episodes"))  # with the word that an issue names them by
+KINDS = tuple((kind, kind.table) for kind in Kind)  # with the word that an issue names them by
 MOST_MESSAGES = 20
 
 Issue = dict[str, Any]

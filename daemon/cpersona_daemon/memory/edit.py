@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..context import Context
 from ..errors import Refused
-from ..model.kinds import MEMORY
+from ..model.kinds import EPISODE, MEMORY
 from ..shared import fields
 from ..shared.settings import Settings
 from ..storage import backlog, episodes, memories
@@ -21,7 +21,7 @@ from .store import check_unlocked, held_by
 def _owned(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existing:
     row = memories.find(tx.conn, memory_id)
     if row is None or (agent_id and row.agent_id != agent_id):
-        raise Refused(fields.NOT_OWNED.format(ref=f"mem:{memory_id}"))
+        raise Refused(fields.NOT_OWNED.format(ref=MEMORY.ref(memory_id)))
     return row
 
 
@@ -32,10 +32,10 @@ def _editable(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existi
     row = memories.find(tx.conn, memory_id)
     if agent_id:
         if row is None or row.agent_id != agent_id or row.locked:
-            raise Refused(fields.NOT_EDITABLE.format(ref=f"mem:{memory_id}"))
+            raise Refused(fields.NOT_EDITABLE.format(ref=MEMORY.ref(memory_id)))
         return row
     if row is None:
-        raise Refused(f"mem:{memory_id} does not exist")
+        raise Refused(f"{MEMORY.ref(memory_id)} does not exist")
     check_unlocked(row)
     return row
 
@@ -93,6 +93,6 @@ def delete_episode(tx: Transaction, episode_id: int, agent_id: str) -> dict:
     """Remove an episode. Raises Refused for a missing or foreign one."""
     owner = episodes.owner(tx.conn, episode_id)
     if owner is None or (agent_id and owner != agent_id):
-        raise Refused(fields.NOT_OWNED.format(ref=f"ep:{episode_id}"))
+        raise Refused(fields.NOT_OWNED.format(ref=EPISODE.ref(episode_id)))
     episodes.delete(tx, episode_id)
     return {"ok": True, "deleted_id": episode_id}

@@ -46,7 +46,7 @@ async def replace(ctx: Context, agent_id: str, project_id: str, notes: list[Note
             for old in note.replaces:
                 row = None if old in coming else memories.find_msg_id_in_project(tx.conn, agent_id, project_id, old)
                 if row is not None and row.locked:
-                    kept.append(f"mem:{row.id}")
+                    kept.append(MEMORY.ref(row.id))
                 elif row is not None:
                     memories.delete(tx, row.id)
                     deleted += 1

@@ -244,7 +244,7 @@ def _write(
             draft.memory.project_id,
             draft.memory.channel,
             associations,
-            anchor_ref=f"mem:{memory_id}",
+            anchor_ref=MEMORY.ref(memory_id),
             declared_by=declared_by,
         )
     return answer
@@ -265,9 +265,9 @@ def _update_existing(
 def check_unlocked(row: memories.Existing) -> None:
     """Raise Refused for a row that is locked."""
     if row.locked:
-        raise Refused(f"mem:{row.id} is locked; `cpersona unlock mem:{row.id}` frees it")
+        raise Refused(f"{MEMORY.ref(row.id)} is locked; `cpersona unlock {MEMORY.ref(row.id)}` frees it")
 
 
 def held_by(other: memories.Existing) -> str:
     """Return what a caller is told whose text another row of the bucket has."""
-    return f"mem:{other.id} has this content already; `cpersona get mem:{other.id}` shows it"
+    return f"{MEMORY.ref(other.id)} has this content already; `cpersona get {MEMORY.ref(other.id)}` shows it"

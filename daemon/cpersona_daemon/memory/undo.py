@@ -11,6 +11,7 @@ import apsw
 
 from ..context import Context
 from ..errors import Refused
+from ..model.kinds import EPISODE, MEMORY, Kind
 from ..storage import batches, episodes, memories
 from ..storage.transaction import Transaction
 from .cleaning import check_text
@@ -42,7 +43,7 @@ async def undo(
     """
     name = _named(batch)
     whole = await ctx.db.read(batches.total, name, agent_id)
-    counts = {"mem": 0, "ep": 0}
+    counts = dict.fromkeys(Kind, 0)
 
     def step(tx: Transaction) -> tuple[int, int]:
         doomed = batches.unlocked_memories(tx.conn, name, agent_id, ROWS_A_TRANSACTION)
@@ -55,13 +56,13 @@ async def undo(
 
     while True:
         doomed, gone = await ctx.db.write(step)
-        counts["mem"] += doomed
-        counts["ep"] += gone
+        counts[MEMORY] += doomed
+        counts[EPISODE] += gone
         if doomed + gone < ROWS_A_TRANSACTION:
             break
         if progress is not None:
             progress({"done": sum(counts.values()), "total": whole})
-    return await ctx.db.read(_answer, name, agent_id, counts["mem"], counts["ep"], 0, sees_others)
+    return await ctx.db.read(_answer, name, agent_id, counts[MEMORY], counts[EPISODE], 0, sees_others)
 
 
 def count(conn: apsw.Connection, batch: str, agent_id: str, sees_others: bool) -> dict:
@@ -79,7 +80,7 @@ def _answer(
     kept, shown = batches.locked_memories(conn, name, agent_id, REFS_SHOWN)
     answer = {"ok": True, "batch": name, "deleted_memories": doomed, "deleted_episodes": gone, "kept_locked": kept}
     if kept:
-        answer["kept"] = [f"mem:{i}" for i in shown]
+        answer["kept"] = [MEMORY.ref(i) for i in shown]
     if sees_others and (left := batches.total(conn, name, "")) > kept + still:
         answer["other_agents"] = left - kept - still
     return answer

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .kinds import Kind
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 class VectorPut:
     """A row now has this vector; any earlier one of the same rid is gone. ``vector`` is float32, unit length."""
 
-    kind: str
+    kind: Kind
     id: int
     created_at: str
     agent_id: str
@@ -29,7 +31,7 @@ class VectorPut:
 class VectorDrop:
     """A row, or its vector, is gone."""
 
-    kind: str
+    kind: Kind
     id: int
 
 
@@ -74,7 +76,7 @@ class VectorRows:
 class Hidden:
     """From now on exactly these rows of a kind are there and seen by nobody. ``ids`` ascend, int64."""
 
-    kind: str
+    kind: Kind
     ids: np.ndarray
 
 

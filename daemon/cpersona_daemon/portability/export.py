@@ -18,7 +18,7 @@ import msgspec
 
 from ..errors import Refused, of_file
 from ..model.instants import iso_now
-from ..model.kinds import EPISODE, MEMORY, parse_ref
+from ..model.kinds import EPISODE, MEMORY, parse_ref, ref_of
 from ..recall.display import left_out
 from ..shared import fields, files
 from ..storage import transfer
@@ -230,7 +230,7 @@ def _lines(
         yield {
             "_type": "mention",
             "entity": entity,
-            "ref": f"{kind}:{record_id}",
+            "ref": ref_of((kind, record_id)),
             "declared_by": declared_by,
             "created_at": created_at,
         }

@@ -12,7 +12,7 @@ import numpy as np
 from ..context import Context
 from ..errors import Refused
 from ..model.changes import Hidden
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import Kind
 from ..storage import canaries, hidden, history, transfer
 from ..storage.idempotency import Key
 from ..storage.transaction import Transaction
@@ -45,10 +45,7 @@ def _hide(tx: Transaction, agent_id: str) -> dict:
     declared = transfer.counts(tx.conn, agent_id)
     for table in hidden.TABLES:
         hidden.hide_agent(tx, table, agent_id)
-    tx.changes += [
-        Hidden(kind, np.array(hidden.ids(tx.conn, table), np.int64))
-        for kind, table in ((MEMORY, "memories"), (EPISODE, "episodes"))
-    ]
+    tx.changes += [Hidden(kind, np.array(hidden.ids(tx.conn, kind.table), np.int64)) for kind in Kind]
     canaries.remove_agent(tx, agent_id)
     history.forget(tx, agent_id)
     answer = {

@@ -5,6 +5,7 @@ Contract: rows.text, answer.rows.
 
 from __future__ import annotations
 
+from ..model.kinds import ref_of
 from ..storage.damaged import Unreadable
 from ..storage.episodes import Episode
 from ..storage.memories import Memory, load_source
@@ -15,7 +16,7 @@ PROFILE_SOURCE = {"System": "profile"}
 
 def left_out(kind: str, row: Unreadable) -> dict:
     """Return how an answer names a row that it leaves out: `{ref, reason}`."""
-    return {"ref": f"{kind}:{row.id}", "reason": row.reason}
+    return {"ref": ref_of((kind, row.id)), "reason": row.reason}
 
 
 def episode_text(episode: Episode) -> str:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import apsw
 
 from ..model.instants import created_text
-from ..model.kinds import MEMORY, Rid
+from ..model.kinds import Rid
 from ..model.scope import Scope
 from ..text.names import Name
-from . import hidden
+from . import hidden, tables
 from .damaged import texts
 from .hidden import seen
 from .scope import axes_sql, memory_sql
@@ -56,9 +56,6 @@ class Relation:
     def recency(self) -> tuple[str, int]:
         """The larger, the newer declared."""
         return self.declared_at, self.id
-
-    def other_end(self, node: Node) -> Node:
-        return self.object if node == self.subject else self.subject
 
 
 _ENTITY = "id, project_id, channel, name, declared_by, created_at"
@@ -123,23 +120,7 @@ def bearer_in_bucket(conn: apsw.Connection, entity_id: int, normalized: str) -> 
 
 def owns_entity(conn: apsw.Connection, agent_id: str, entity_id: int) -> bool:
     """Tell whether the agent has an entity with this id."""
-    return (
-        conn.execute(
-            f"SELECT 1 FROM entities WHERE id = ? AND agent_id = ? AND {seen('entities')}", (entity_id, agent_id)
-        ).fetchone()
-        is not None
-    )
-
-
-def owns_record(conn: apsw.Connection, agent_id: str, rid: Rid) -> bool:
-    """Tell whether the agent has this memory or episode."""
-    table = "memories" if rid[0] == MEMORY else "episodes"
-    return (
-        conn.execute(
-            f"SELECT 1 FROM {table} WHERE id = ? AND agent_id = ? AND {seen(table)}", (rid[1], agent_id)
-        ).fetchone()
-        is not None
-    )
+    return tables.owns(conn, "entities", agent_id, entity_id)
 
 
 def insert_mention(tx: Transaction, entity_id: int, rid: Rid, declared_by: str) -> None:

@@ -16,6 +16,7 @@ import apsw
 import numpy as np
 
 from ..model.identity import VectorModel
+from ..model.kinds import MEMORY
 from . import damaged, tables
 from .hidden import seen
 
@@ -48,7 +49,7 @@ def memory_ids(conn: apsw.Connection, agent_id: str) -> np.ndarray:
 
 def agents(conn: apsw.Connection) -> list[str]:
     """Return every agent that has memories."""
-    return tables.agents(conn, "memories")
+    return tables.agents(conn, MEMORY.table)
 
 
 def shuffled(ids: np.ndarray, *seed: object) -> np.ndarray:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import apsw
 
 from ..model.instants import created_text
-from ..model.kinds import MEMORY
+from ..model.kinds import Kind
 from . import damaged
-from .hidden import seen
 from .transaction import Transaction
 
 FOUND, LOST, GONE = "found", "lost", "gone"
@@ -37,7 +36,7 @@ class Canary:
 
     @property
     def ref(self) -> str:
-        return f"{self.kind}:{self.record_id}"
+        return Kind(self.kind).ref(self.record_id)
 
 
 _COLUMNS = "id, agent_id, project_id, channel, query, kind, record_id, created_at, ran_at, state, rank"
@@ -101,17 +100,6 @@ def record(tx: Transaction, outcomes: list[tuple[int, str, int | None]]) -> None
             "UPDATE canaries SET ran_at = ?, state = ?, rank = ? WHERE id = ?",
             (created_text(tx.now), state, rank, canary_id),
         )
-
-
-def exists(conn: apsw.Connection, agent_id: str, kind: str, record_id: int) -> bool:
-    """Tell whether an agent has this row."""
-    table = "memories" if kind == MEMORY else "episodes"
-    return (
-        conn.execute(
-            f"SELECT 1 FROM {table} WHERE id = ? AND agent_id = ? AND {seen(table)}", (record_id, agent_id)
-        ).fetchone()
-        is not None
-    )
 
 
 def ran_with(conn: apsw.Connection) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import MEMORY, Kind
 from . import episodes, memories
 from .damaged import Unreadable, rows, unfit
 from .hidden import seen
@@ -43,7 +43,7 @@ _EPISODES = (
 )
 
 
-def read(conn: apsw.Connection, kind: str, ids: list[int], source: str, target: str) -> list[Copyable | Unreadable]:
+def read(conn: apsw.Connection, kind: Kind, ids: list[int], source: str, target: str) -> list[Copyable | Unreadable]:
     """Return those of the source's rows that are there, in the order of ``ids``, as rows of the target: with age, lock and counters.
 
     A row that no answer can carry is an Unreadable: it is not to be there twice.
@@ -84,19 +84,19 @@ def watch(tx: Transaction, source: str, target: str) -> None:
     )
     tx.execute("INSERT INTO temp.merge_source VALUES (?)", (source,))
     tx.execute("INSERT INTO temp.merge_agents VALUES (?), (?)", (source, target))
-    for kind, table in ((MEMORY, "memories"), (EPISODE, "episodes")):
+    for kind in Kind:
         for event, agents in (("UPDATE", "merge_source"), ("DELETE", "merge_agents")):
             tx.execute(
-                f"CREATE TEMP TRIGGER merge_{event}_{table} AFTER {event} ON main.{table} WHEN old.agent_id IN {agents} BEGIN"
+                f"CREATE TEMP TRIGGER merge_{event}_{kind.table} AFTER {event} ON main.{kind.table} WHEN old.agent_id IN {agents} BEGIN"
                 f" INSERT OR IGNORE INTO merge_changed VALUES ('{kind}', old.id); END"
             )
 
 
 def unwatch(tx: Transaction) -> None:
     """Note nothing any more, and forget what was noted."""
-    for table in ("memories", "episodes"):
+    for kind in Kind:
         for event in ("UPDATE", "DELETE"):
-            tx.execute(f"DROP TRIGGER IF EXISTS temp.merge_{event}_{table}")
+            tx.execute(f"DROP TRIGGER IF EXISTS temp.merge_{event}_{kind.table}")
     tx.execute(
         "DROP TABLE IF EXISTS temp.merge_source; DROP TABLE IF EXISTS temp.merge_agents; DROP TABLE IF EXISTS temp.merge_changed"
     )
@@ -107,9 +107,12 @@ def count_changed(conn: apsw.Connection) -> int:
     return conn.execute("SELECT count(*) FROM temp.merge_changed").fetchone()[0]
 
 
-def take_changed(tx: Transaction, at_most: int = -1) -> list[tuple[str, int]]:
+def take_changed(tx: Transaction, at_most: int = -1) -> list[tuple[Kind, int]]:
     """Return (kind, id) of rows noted since, and take them off the list."""
-    noted = tx.execute("SELECT kind, id FROM temp.merge_changed LIMIT ?", (at_most,)).fetchall()
+    noted = [
+        (Kind(kind), row_id)
+        for kind, row_id in tx.execute("SELECT kind, id FROM temp.merge_changed LIMIT ?", (at_most,)).fetchall()
+    ]
     for kind, row_id in noted:
         tx.execute("DELETE FROM temp.merge_changed WHERE kind = ? AND id = ?", (kind, row_id))
     return noted
@@ -118,9 +121,7 @@ def take_changed(tx: Transaction, at_most: int = -1) -> list[tuple[str, int]]:
 def hide_relations_of_hidden(tx: Transaction, agent_id: str) -> None:
     """Let nobody see the agent's relations that name a hidden record."""
     ends = " OR ".join(
-        f"{end}_kind = '{kind}' AND {end}_id IN hidden_{table}"
-        for end in ("subject", "object")
-        for kind, table in ((MEMORY, "memories"), (EPISODE, "episodes"))
+        f"{end}_kind = '{kind}' AND {end}_id IN hidden_{kind.table}" for end in ("subject", "object") for kind in Kind
     )
     tx.execute(
         f"INSERT OR IGNORE INTO hidden_relations SELECT id FROM relations WHERE agent_id = ? AND ({ends})", (agent_id,)

@@ -121,31 +121,31 @@ def by_ids(
     conn: apsw.Connection, ids: list[int], scope: Scope | None = None, agent_id: str | None = None
 ) -> dict[int, Episode | Unreadable]:
     """Return the episodes with these ids that are visible in the scope (or owned by the agent), by id."""
-    seen = None if scope is None else row_sql(scope, "episodes")
-    return {row.id: row for row in map(_read, tables.by_ids(conn, "episodes", _FULL, ids, seen, agent_id))}
+    seen = None if scope is None else row_sql(scope, EPISODE.table)
+    return {row.id: row for row in map(_read, tables.by_ids(conn, EPISODE.table, _FULL, ids, seen, agent_id))}
 
 
 def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
     """Return those of the ids that have no stored vector."""
-    return tables.without_vector(conn, "episode_vectors", ids)
+    return tables.without_vector(conn, EPISODE.vectors, ids)
 
 
 def newest(
     conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, channel: str = ""
 ) -> list[Episode | Unreadable]:
     """Return episodes created_at DESC, id DESC; agent '' lists all agents."""
-    found = map(_read, tables.newest(conn, "episodes", _FULL, agent_id, project_id, limit, channel=channel))
+    found = map(_read, tables.newest(conn, EPISODE.table, _FULL, agent_id, project_id, limit, channel=channel))
     return tables.within_a_frame(found, lambda episode: len(episode.summary) + len(episode.keywords))
 
 
 def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
     """Count episodes in the agent, project and channel scope, stopping at ``at_most``."""
-    return tables.count_in_scope(conn, "episodes", scope, at_most)
+    return tables.count_in_scope(conn, EPISODE.table, scope, at_most)
 
 
 def boundary(conn: apsw.Connection, scope: Scope) -> str | None:
     """Return the created_at of the newest episode in the axes of a scope, or None without episodes."""
-    condition, params = row_sql(scope, "episodes")
+    condition, params = row_sql(scope, EPISODE.table)
     row = conn.execute(
         f"SELECT created_at FROM episodes WHERE {condition} ORDER BY created_at DESC LIMIT 1", tuple(params)
     ).fetchone()

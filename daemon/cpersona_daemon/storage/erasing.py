@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 
 from ..model.changes import VectorDrop
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import EPISODE, MEMORY, Kind
 from . import lexical
 from .associations import ENTITY
 from .transaction import Transaction
 
 
-def _records(tx: Transaction, kind: str, table: str, vectors: str, ids: list[int]) -> None:
+def records(tx: Transaction, ids: list[int], kind: Kind) -> None:
     """Delete rows with their postings, vectors, backlog entries, mentions and relations; that they went is not noted."""
     named = json.dumps(ids)
     lexical.drop_rows(tx.conn, kind, ids)
-    tx.execute(f"DELETE FROM {vectors} WHERE id IN (SELECT value FROM json_each(?))", (named,))
+    tx.execute(f"DELETE FROM {kind.vectors} WHERE id IN (SELECT value FROM json_each(?))", (named,))
     tx.changes += [VectorDrop(kind, row_id) for row_id in ids]
     tx.execute("DELETE FROM embedding_backlog WHERE kind = ? AND id IN (SELECT value FROM json_each(?))", (kind, named))
     tx.execute(
         "DELETE FROM entity_mentions WHERE kind = ? AND record_id IN (SELECT value FROM json_each(?))", (kind, named)
     )
     _relations_of(tx, kind, named)
-    tx.execute(f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))", (named,))
+    tx.execute(f"DELETE FROM {kind.table} WHERE id IN (SELECT value FROM json_each(?))", (named,))
 
 
 def _relations_of(tx: Transaction, kind: str, named: str) -> None:
@@ -31,14 +33,6 @@ def _relations_of(tx: Transaction, kind: str, named: str) -> None:
             f"DELETE FROM relations WHERE {end}_kind = ? AND {end}_id IN (SELECT value FROM json_each(?))",
             (kind, named),
         )
-
-
-def memories(tx: Transaction, ids: list[int]) -> None:
-    _records(tx, MEMORY, "memories", "memory_vectors", ids)
-
-
-def episodes(tx: Transaction, ids: list[int]) -> None:
-    _records(tx, EPISODE, "episodes", "episode_vectors", ids)
 
 
 def entities(tx: Transaction, ids: list[int]) -> None:
@@ -52,4 +46,8 @@ def relations(tx: Transaction, ids: list[int]) -> None:
     tx.execute("DELETE FROM relations WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
 
 
-BY_TABLE = {"relations": relations, "entities": entities, "episodes": episodes, "memories": memories}
+BY_TABLE: dict[str, Callable[[Transaction, list[int]], None]] = {
+    "relations": relations,
+    "entities": entities,
+    **{kind.table: partial(records, kind=kind) for kind in (EPISODE, MEMORY)},
+}

@@ -23,10 +23,7 @@ LOOKED_THROUGH = (
     1_000  # the agent's newest rows with a term, of which one in scope is sought; a term in more rows is taken for held
 )
 
-_TABLES = {
-    MEMORY: ("memory_fts", "memories", "m.content"),
-    EPISODE: ("episode_fts", "episodes", "m.summary || ' ' || m.keywords"),
-}
+_BODY = {MEMORY: "m.content", EPISODE: "m.summary || ' ' || m.keywords"}
 
 
 def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) -> tuple[Rid, bool] | None:
@@ -40,7 +37,7 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
     both = former.present(conn)
     by_words: tuple[Rid, bool] | None = None
     for kind in scope.kinds:
-        fts, table, body = _TABLES[kind]
+        fts, table, body = kind.index, kind.table, _BODY[kind]
         axes, params = kind_sql(scope, kind, "m.")
         rows = texts(
             conn,
@@ -65,7 +62,7 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
 def holds(conn: apsw.Connection, term: Term, scope: Scope) -> bool:
     """Tell whether a row in scope holds a term in any of its forms."""
     for kind in scope.kinds:
-        fts, table, _ = _TABLES[kind]
+        fts, table = kind.index, kind.table
         axes, params = kind_sql(scope, kind, "m.")
         newest = f"SELECT rowid FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT ?"
         ((inside, looked_through),) = conn.execute(

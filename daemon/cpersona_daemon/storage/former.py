@@ -11,21 +11,22 @@ from collections.abc import Sequence
 
 import apsw
 
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import EPISODE, MEMORY, Kind
 from ..model.scope import Scope
 from ..text.terms import Term, index_text, quoted
 from . import damaged
 from .frequencies import owner, rewritten
 from .scope import kind_sql
 
-_TABLES = {
-    MEMORY: ("memory_fts_former", "memory_fts", "memories", "content"),
-    EPISODE: ("episode_fts_former", "episode_fts", "episodes", "summary, keywords"),
-}
+_TEXT = {MEMORY: "content", EPISODE: "summary, keywords"}
 _WRITE = {
     MEMORY: "INSERT INTO memory_fts (rowid, body, owner) VALUES (?, ?, ?)",
     EPISODE: "INSERT INTO episode_fts (rowid, summary, keywords, owner) VALUES (?, ?, ?, ?)",
 }
+
+
+def _index_of(kind: Kind) -> str:
+    return f"{kind.index}_former"
 
 
 def present(conn: apsw.Connection) -> bool:
@@ -47,12 +48,12 @@ def any_form(term: Term) -> str:
 
 
 def search(
-    conn: apsw.Connection, kind: str, terms: Sequence[Term], scope: Scope, depth: int
+    conn: apsw.Connection, kind: Kind, terms: Sequence[Term], scope: Scope, depth: int
 ) -> list[tuple[int, float]]:
     """Return the best ``depth`` rows in scope that wait for new postings as (id, bm25), best first."""
     if not terms:
         return []
-    fts, today, table, _ = _TABLES[kind]
+    fts, today, table = _index_of(kind), kind.index, kind.table
     axes, params = kind_sql(scope, kind, "m.")
     return conn.execute(
         f"SELECT f.rowid, bm25({fts}) AS score FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
@@ -61,9 +62,9 @@ def search(
     ).fetchall()
 
 
-def holders(conn: apsw.Connection, kind: str, terms: Sequence[Term], scope: Scope, most: int) -> list[int]:
+def holders(conn: apsw.Connection, kind: Kind, terms: Sequence[Term], scope: Scope, most: int) -> list[int]:
     """Return the newest ``most`` rows in scope that wait for new postings and hold every term."""
-    fts, today, table, _ = _TABLES[kind]
+    fts, today, table = _index_of(kind), kind.index, kind.table
     axes, params = kind_sql(scope, kind, "m.")
     return [
         i
@@ -79,11 +80,11 @@ def write_anew(conn: apsw.Connection, most: int) -> bool:
     """Give the newest ``most`` rows that wait their new postings, and tell whether any are left; after the last the former index goes."""
     if not present(conn):
         return False
-    for kind, (_, today, table, text) in _TABLES.items():
+    for kind in Kind:
         rows = damaged.texts(
             conn,
-            f"SELECT id, agent_id, {text} FROM {table} WHERE id < coalesce((SELECT value FROM meta WHERE key = ?), 9e18)"
-            f" AND id NOT IN (SELECT id FROM {today}_docsize) ORDER BY id DESC LIMIT ?",
+            f"SELECT id, agent_id, {_TEXT[kind]} FROM {kind.table} WHERE id < coalesce((SELECT value FROM meta WHERE key = ?), 9e18)"
+            f" AND id NOT IN (SELECT id FROM {kind.index}_docsize) ORDER BY id DESC LIMIT ?",
             (f"former_{kind}", most),
         )
         for row_id, agent_id, *body in reversed(rows):  # FTS5 writes out what it gathered before a row with a lower id
@@ -98,6 +99,6 @@ def write_anew(conn: apsw.Connection, most: int) -> bool:
 
 def forget(conn: apsw.Connection) -> None:
     """Remove the former index."""
-    for fts, *_ in _TABLES.values():
-        conn.execute(f"DROP TABLE IF EXISTS {fts}")
+    for kind in Kind:
+        conn.execute(f"DROP TABLE IF EXISTS {_index_of(kind)}")
     conn.execute("DELETE FROM meta WHERE key IN ('former_words', 'former_mem', 'former_ep')")

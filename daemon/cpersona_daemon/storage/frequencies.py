@@ -20,11 +20,10 @@ from functools import lru_cache
 
 import apsw
 
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import Kind
 from ..model.scope import Scope
 from ..text.terms import OWNER, quoted
 
-TABLES = {MEMORY: ("memory_fts", "memory_terms", "memories"), EPISODE: ("episode_fts", "episode_terms", "episodes")}
 PRUNED_FROM = (
     1_000  # from this size of the table on, looking at words one by one costs less than ranking all rows of all of them
 )
@@ -40,7 +39,7 @@ _AGENTS_KEPT = 4_096
 _ADDED_AT_MOST = 50_000  # so many new rows are counted one by one; after more, everything is counted anew
 
 
-def rewritten(conn: apsw.Connection, kind: str) -> None:
+def rewritten(conn: apsw.Connection, kind: Kind) -> None:
     """Note that postings of rows that had some change or go: what was counted before is no longer true."""
     conn.execute(
         "INSERT INTO meta VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET value = value + 1", (f"rewritten_{kind}",)
@@ -80,7 +79,7 @@ class Known:
         self._tables: dict[str, _Table] = {}
         self._lock = threading.Lock()
 
-    def table(self, conn: apsw.Connection, kind: str, rewrites: int, rows: int, highest: int) -> _Table:
+    def table(self, conn: apsw.Connection, kind: Kind, rewrites: int, rows: int, highest: int) -> _Table:
         """Return what is known of a table that a snapshot shows so far: all of it, where rows were only added since."""
         with self._lock:
             have = self._tables.get(kind)
@@ -99,12 +98,12 @@ class Known:
             return have
 
     @staticmethod
-    def _only_added(conn: apsw.Connection, kind: str, have: _Table, rows: int, highest: int) -> bool:
+    def _only_added(conn: apsw.Connection, kind: Kind, have: _Table, rows: int, highest: int) -> bool:
         if highest == have.highest:
             return rows == have.rows
         if highest - have.highest > _ADDED_AT_MOST:
             return False
-        ((added,),) = conn.execute(f"SELECT count(*) FROM {TABLES[kind][2]} WHERE id > ?", (have.highest,)).fetchall()
+        ((added,),) = conn.execute(f"SELECT count(*) FROM {kind.table} WHERE id > ?", (have.highest,)).fetchall()
         return added == rows - have.rows
 
 
@@ -123,11 +122,11 @@ class Frequencies:
     ``limit`` rows of the expression take. Same database, same numbers, whatever was counted before.
     """
 
-    def __init__(self, conn: apsw.Connection, kind: str, limit: int):
+    def __init__(self, conn: apsw.Connection, kind: Kind, limit: int):
         self.conn, self.kind, self.limit = conn, kind, limit
-        self.fts, self._vocabulary, table = TABLES[kind]
+        self.fts = kind.index
         ((totals, highest, rewrites),) = conn.execute(
-            f"SELECT (SELECT block FROM {self.fts}_data WHERE id = 1), (SELECT max(id) FROM {table}), (SELECT value FROM meta WHERE key = ?)",
+            f"SELECT (SELECT block FROM {self.fts}_data WHERE id = 1), (SELECT max(id) FROM {kind.table}), (SELECT value FROM meta WHERE key = ?)",
             (f"rewritten_{kind}",),
         ).fetchall()
         self.rows, self._highest = _first_number(totals), highest or 0
@@ -207,7 +206,7 @@ class Frequencies:
         if at == self._highest:
             return known
         ((postings,),) = self.conn.execute(
-            f"SELECT coalesce(sum(doc), 0) FROM (SELECT doc FROM {self._vocabulary} WHERE term >= ? AND term < ? LIMIT ?)",
+            f"SELECT coalesce(sum(doc), 0) FROM (SELECT doc FROM {self.kind.terms} WHERE term >= ? AND term < ? LIMIT ?)",
             (prefix, prefix + "\U0010ffff", self.limit + 1),
         ).fetchall()
         return keep(self._values, place, self._highest, postings)
@@ -234,7 +233,7 @@ class Own:
             return known
         if 0 <= at < self._table.highest <= at + _FEW_ADDED:
             ((newest,),) = self._table.conn.execute(
-                f"SELECT max(id) FROM {TABLES[self._table.kind][2]} WHERE id > ? AND +agent_id = ?", (at, self._agent)
+                f"SELECT max(id) FROM {self._table.kind.table} WHERE id > ? AND +agent_id = ?", (at, self._agent)
             ).fetchall()
             return keep(self._table.values, place, self._table.highest, newest or known)
         fts = self._table.fts

@@ -8,14 +8,13 @@ from __future__ import annotations
 import apsw
 
 from ..model.changes import VectorDrop
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import MEMORY, Kind
 from . import connection, damaged, former, lexical, migrations
 from .damaged import Unreadable
 from .frequencies import rewritten
 from .memories import key_of_bytes
 from .transaction import Transaction
 
-TABLES = {MEMORY: ("memories", "memory_vectors", "memory_fts"), EPISODE: ("episodes", "episode_vectors", "episode_fts")}
 _MERGE_PAGES = 256
 
 
@@ -74,15 +73,15 @@ def schema_versions(conn: apsw.Connection) -> tuple[list[int], list[int]]:
 # -- postings
 
 
-def postings_damage(conn: apsw.Connection, kind: str) -> str | None:
+def postings_damage(conn: apsw.Connection, kind: Kind) -> str | None:
     """Return what is wrong inside a kind's full-text index, None when it is sound."""
-    found = _pragma_check(conn, f"PRAGMA quick_check('{TABLES[kind][2]}')")
+    found = _pragma_check(conn, f"PRAGMA quick_check('{kind.index}')")
     return found[0] if found else None
 
 
-def rows_without_postings(conn: apsw.Connection, kind: str) -> list[int]:
+def rows_without_postings(conn: apsw.Connection, kind: Kind) -> list[int]:
     """Return the ids of rows that the words cannot find."""
-    rows, _, fts = TABLES[kind]
+    rows, fts = kind.table, kind.index
     waiting = f" AND id NOT IN (SELECT id FROM {fts}_former_docsize)" if former.present(conn) else ""
     return [
         i
@@ -92,20 +91,20 @@ def rows_without_postings(conn: apsw.Connection, kind: str) -> list[int]:
     ]
 
 
-def postings_without_row(conn: apsw.Connection, kind: str) -> list[int]:
+def postings_without_row(conn: apsw.Connection, kind: Kind) -> list[int]:
     """Return the ids of postings whose row is gone."""
-    rows, _, fts = TABLES[kind]
+    rows, fts = kind.table, kind.index
     return [
         i for (i,) in conn.execute(f"SELECT id FROM {fts}_docsize WHERE id NOT IN (SELECT id FROM {rows}) ORDER BY id")
     ]
 
 
-def highest_id(conn: apsw.Connection, kind: str) -> int:
+def highest_id(conn: apsw.Connection, kind: Kind) -> int:
     """Return the highest id of a kind, 0 without rows."""
-    return _one(conn, f"SELECT coalesce(max(id), 0) FROM {TABLES[kind][0]}")
+    return _one(conn, f"SELECT coalesce(max(id), 0) FROM {kind.table}")
 
 
-def put_postings(tx: Transaction, kind: str, ids: list[int]) -> int:
+def put_postings(tx: Transaction, kind: Kind, ids: list[int]) -> int:
     """Write the postings of these rows anew and return how many rows that were; rows that are gone are passed over."""
     done = 0
     for row_id in ids:
@@ -121,7 +120,7 @@ def put_postings(tx: Transaction, kind: str, ids: list[int]) -> int:
     return done
 
 
-def drop_postings(tx: Transaction, kind: str, ids: list[int]) -> int:
+def drop_postings(tx: Transaction, kind: Kind, ids: list[int]) -> int:
     """Remove the postings of these ids."""
     drop = lexical.drop_memory if kind == MEMORY else lexical.drop_episode
     for row_id in ids:
@@ -129,42 +128,40 @@ def drop_postings(tx: Transaction, kind: str, ids: list[int]) -> int:
     return len(ids)
 
 
-def clear_postings(tx: Transaction, kind: str) -> None:
+def clear_postings(tx: Transaction, kind: Kind) -> None:
     """Empty a full-text index, damaged or not; its rows must be written again."""
-    fts = TABLES[kind][2]
+    fts = kind.index
     tx.execute(f"INSERT INTO {fts} ({fts}) VALUES ('delete-all')")
     rewritten(tx.conn, kind)
 
 
-def merge_postings(tx: Transaction, kind: str, begin: bool) -> bool:
+def merge_postings(tx: Transaction, kind: Kind, begin: bool) -> bool:
     """Do a piece of the work that makes an index compact, and tell whether more is left."""
     return lexical.tidy(tx, kind, _MERGE_PAGES, begin)
 
 
-def ids_after(conn: apsw.Connection, kind: str, after: int, most: int) -> list[int]:
+def ids_after(conn: apsw.Connection, kind: Kind, after: int, most: int) -> list[int]:
     """Return the next ids of a kind, ascending."""
-    return [
-        i for (i,) in conn.execute(f"SELECT id FROM {TABLES[kind][0]} WHERE id > ? ORDER BY id LIMIT ?", (after, most))
-    ]
+    return [i for (i,) in conn.execute(f"SELECT id FROM {kind.table} WHERE id > ? ORDER BY id LIMIT ?", (after, most))]
 
 
 # -- vectors
 
 
-def count_rows(conn: apsw.Connection, kind: str, agent_id: str = "") -> int:
+def count_rows(conn: apsw.Connection, kind: Kind, agent_id: str = "") -> int:
     """Count the rows of a kind."""
     where, params = _of(agent_id)
-    return _one(conn, f"SELECT count(*) FROM {TABLES[kind][0]} m WHERE {where}", params)
+    return _one(conn, f"SELECT count(*) FROM {kind.table} m WHERE {where}", params)
 
 
-def usable_vectors(conn: apsw.Connection, kind: str) -> int:
+def usable_vectors(conn: apsw.Connection, kind: Kind) -> int:
     """Count the stored vectors that are at least a whole number of float32 values."""
-    return _one(conn, f"SELECT count(*) FROM {TABLES[kind][1]} WHERE length(vector) > 0 AND length(vector) % 4 = 0")
+    return _one(conn, f"SELECT count(*) FROM {kind.vectors} WHERE length(vector) > 0 AND length(vector) % 4 = 0")
 
 
-def broken_vectors(conn: apsw.Connection, kind: str, agent_id: str = "") -> list[int]:
+def broken_vectors(conn: apsw.Connection, kind: Kind, agent_id: str = "") -> list[int]:
     """Return the ids of stored vectors that are no whole number of float32 values."""
-    rows, vectors, _ = TABLES[kind]
+    rows, vectors = kind.table, kind.vectors
     where, params = _of(agent_id)
     return [
         i
@@ -175,18 +172,18 @@ def broken_vectors(conn: apsw.Connection, kind: str, agent_id: str = "") -> list
     ]
 
 
-def vectors_of(conn: apsw.Connection, kind: str, agent_id: str = ""):
+def vectors_of(conn: apsw.Connection, kind: Kind, agent_id: str = ""):
     """Yield (id, bytes) of every stored vector."""
-    rows, vectors, _ = TABLES[kind]
+    rows, vectors = kind.table, kind.vectors
     where, params = _of(agent_id)
     return conn.execute(
         f"SELECT v.id, v.vector FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE {where} ORDER BY v.id", params
     )
 
 
-def without_vector(conn: apsw.Connection, kind: str, agent_id: str = "") -> tuple[int, int]:
+def without_vector(conn: apsw.Connection, kind: Kind, agent_id: str = "") -> tuple[int, int]:
     """Count the rows without a vector: those listed for embedding, and those that nobody will embed."""
-    rows, vectors, _ = TABLES[kind]
+    rows, vectors = kind.table, kind.vectors
     where, params = _of(agent_id)
     listed, forgotten = conn.execute(
         f"SELECT count(b.id), count(*) - count(b.id) FROM {rows} m LEFT JOIN embedding_backlog b ON b.kind = ? AND b.id = m.id"
@@ -196,9 +193,9 @@ def without_vector(conn: apsw.Connection, kind: str, agent_id: str = "") -> tupl
     return listed, forgotten
 
 
-def drop_vector(tx: Transaction, kind: str, row_id: int) -> None:
+def drop_vector(tx: Transaction, kind: Kind, row_id: int) -> None:
     """Remove a row's vector."""
-    tx.execute(f"DELETE FROM {TABLES[kind][1]} WHERE id = ?", (row_id,))
+    tx.execute(f"DELETE FROM {kind.vectors} WHERE id = ?", (row_id,))
     tx.changes.append(VectorDrop(kind, row_id))
 
 
@@ -206,10 +203,10 @@ _FOREIGN = "(length(v.vector) <> ? OR (? <> '' AND v.model <> '' AND v.model <> 
 
 
 def foreign_vectors(
-    conn: apsw.Connection, kind: str, model: str, dimension: int, agent_id: str = ""
+    conn: apsw.Connection, kind: Kind, model: str, dimension: int, agent_id: str = ""
 ) -> tuple[int, int]:
     """Count the vectors of another width or known model: those whose row is listed for embedding, and the others."""
-    rows, vectors, _ = TABLES[kind]
+    rows, vectors = kind.table, kind.vectors
     where, params = _of(agent_id)
     listed, others = conn.execute(
         f"SELECT count(b.id), count(*) - count(b.id) FROM {vectors} v JOIN {rows} m ON m.id = v.id"
@@ -219,9 +216,9 @@ def foreign_vectors(
     return listed, others
 
 
-def enqueue_missing(tx: Transaction, kind: str, agent_id: str = "") -> int:
+def enqueue_missing(tx: Transaction, kind: Kind, agent_id: str = "") -> int:
     """List every row without a vector for embedding and return how many were not listed before."""
-    rows, vectors, _ = TABLES[kind]
+    rows, vectors = kind.table, kind.vectors
     where, params = _of(agent_id)
     tx.execute(
         f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, m.id FROM {rows} m WHERE m.id NOT IN (SELECT id FROM {vectors}) AND {where}",
@@ -230,9 +227,9 @@ def enqueue_missing(tx: Transaction, kind: str, agent_id: str = "") -> int:
     return tx.conn.changes()
 
 
-def enqueue_foreign(tx: Transaction, kind: str, model: str, dimension: int, agent_id: str = "") -> int:
+def enqueue_foreign(tx: Transaction, kind: Kind, model: str, dimension: int, agent_id: str = "") -> int:
     """List every row whose vector is of another width or known model, and return how many were not listed before."""
-    rows, vectors, _ = TABLES[kind]
+    rows, vectors = kind.table, kind.vectors
     where, params = _of(agent_id)
     tx.execute(
         f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, v.id FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE {_FOREIGN} AND {where}",
@@ -294,10 +291,7 @@ def odd_created(conn: apsw.Connection, agent_id: str = "") -> int:
     """Count the rows whose created_at has another form than the one that the order of the window relies on."""
     form = "created_at NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]'"
     where, params = _of(agent_id)
-    return sum(
-        _one(conn, f"SELECT count(*) FROM {table} m WHERE {form} AND {where}", params)
-        for table in ("memories", "episodes")
-    )
+    return sum(_one(conn, f"SELECT count(*) FROM {kind.table} m WHERE {form} AND {where}", params) for kind in Kind)
 
 
 def timestamps(conn: apsw.Connection, agent_id: str = ""):
@@ -308,7 +302,7 @@ def timestamps(conn: apsw.Connection, agent_id: str = ""):
 
 
 def not_what_was_stored(
-    conn: apsw.Connection, kind: str, agent_id: str = ""
+    conn: apsw.Connection, kind: Kind, agent_id: str = ""
 ) -> tuple[list[int], list[int], list[tuple[int, str]]]:
     """Read every text of a kind and return the ids whose text is no valid UTF-8, those whose content is not what its key was
     made of (memories alone have one), and (id, reason) of rows that no answer carries.
@@ -327,7 +321,7 @@ def not_what_was_stored(
     blobs = ", ".join(f"CAST({text} AS BLOB)" for text in texts.split(", ", 3))
     unreadable, changed, uncarried = [], [], []
     for row_id, content, source, metadata, beside, made_of in conn.execute(
-        f"SELECT id, {blobs}, {key} FROM {TABLES[kind][0]} m WHERE {where} ORDER BY id", params
+        f"SELECT id, {blobs}, {key} FROM {kind.table} m WHERE {where} ORDER BY id", params
     ):
         if made_of is not None and key_of_bytes(content) != made_of:
             changed.append(row_id)
@@ -350,7 +344,7 @@ _GONE = "(kind = 'mem' AND record_id NOT IN (SELECT id FROM memories) OR kind = 
 _ENDS = " OR ".join(
     f"{end}_kind = '{kind}' AND {end}_id NOT IN (SELECT id FROM {table})"
     for end in ("subject", "object")
-    for kind, table in (("mem", "memories"), ("ep", "episodes"), ("entity", "entities"))
+    for kind, table in (*((kind, kind.table) for kind in Kind), ("entity", "entities"))
 )
 
 

@@ -15,9 +15,10 @@ from collections.abc import Iterable
 
 import apsw
 
+from ..model.kinds import Kind
 from .transaction import Transaction
 
-TABLES = ("memories", "episodes", "entities", "relations")
+TABLES = (*(kind.table for kind in Kind), "entities", "relations")
 
 
 def seen(table: str, column: str = "id") -> str:

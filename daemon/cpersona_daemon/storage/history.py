@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import apsw
 
 from ..model.instants import created_text
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import MEMORY, Kind
 from ..model.scope import Scope
 from .scope import memory_sql, row_sql, stored_sql
 from .transaction import Transaction
@@ -24,8 +24,6 @@ DELETIONS_KEPT = 100_000
 DROPPED_TOGETHER = 1_000
 COUNTED = 10_000  # rows of a sort that are counted at most
 EVERYONE = ""  # the agent_id of what holds for every agent of the store
-
-_TABLES = {MEMORY: "memories", EPISODE: "episodes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +38,11 @@ class Unknown:
     recorded_since: str
 
 
-def note_deletion(tx: Transaction, kind: str, row_id: int) -> None:
+def note_deletion(tx: Transaction, kind: Kind, row_id: int) -> None:
     """Keep that a row, which is there still, is deleted now; now and then the oldest notes above DELETIONS_KEPT go."""
     tx.execute(
         "INSERT INTO deletions (kind, agent_id, project_id, channel, created_at, deleted_at)"
-        f" SELECT ?, agent_id, project_id, channel, created_at, ? FROM {_TABLES[kind]} WHERE id = ?",
+        f" SELECT ?, agent_id, project_id, channel, created_at, ? FROM {kind.table} WHERE id = ?",
         (kind, created_text(tx.now), row_id),
     )
     note = tx.conn.last_insert_rowid() if tx.conn.changes() else 0
@@ -52,12 +50,12 @@ def note_deletion(tx: Transaction, kind: str, row_id: int) -> None:
         _drop_oldest(tx, note)
 
 
-def note_deletions(tx: Transaction, kind: str, row_ids: list[int]) -> None:
+def note_deletions(tx: Transaction, kind: Kind, row_ids: list[int]) -> None:
     """The same of many rows at once."""
     if row_ids:
         tx.execute(
             "INSERT INTO deletions (kind, agent_id, project_id, channel, created_at, deleted_at) SELECT ?, agent_id, project_id, channel, created_at, ?"
-            f" FROM {_TABLES[kind]} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+            f" FROM {kind.table} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
             (kind, created_text(tx.now), json.dumps(row_ids)),
         )
         _drop_oldest(tx, tx.conn.last_insert_rowid())
@@ -93,7 +91,7 @@ def forget(tx: Transaction, agent_id: str) -> None:
 def unknown(
     conn: apsw.Connection,
     scope: Scope,
-    kinds: tuple[str, ...],
+    kinds: tuple[Kind, ...],
     stored: tuple[str, str] = ("", ""),
     everyone: bool = False,
 ) -> Unknown:
@@ -103,7 +101,7 @@ def unknown(
     deleted row is not kept: where the scope names one, rows of any source are counted as deleted.
     """
     axes = stored_sql(scope, everyone=everyone)
-    rows = row_sql(scope, "memories", everyone=True) if everyone else memory_sql(scope)
+    rows = row_sql(scope, MEMORY.table, everyone=True) if everyone else memory_sql(scope)
     changed = (
         _count(conn, "memories INDEXED BY memories_changed WHERE changed_at > ?", [scope.as_of], rows, stored)
         if MEMORY in kinds

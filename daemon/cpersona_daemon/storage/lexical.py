@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import apsw
 
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import EPISODE, MEMORY, Kind
 from ..model.scope import Scope
 from ..text.terms import LexicalQuery, Term, index_text, quoted
 from . import former
-from .frequencies import TABLES, Bounded, Frequencies, Own, owner, rewritten
+from .frequencies import Bounded, Frequencies, Own, owner, rewritten
 from .scope import kind_sql, memory_sql
 from .transaction import Transaction
 
@@ -82,45 +82,45 @@ def drop_episode(conn: apsw.Connection, id: int) -> None:
     rewritten(conn, EPISODE)
 
 
-def drop_rows(conn: apsw.Connection, kind: str, ids: Sequence[int]) -> None:
+def drop_rows(conn: apsw.Connection, kind: Kind, ids: Sequence[int]) -> None:
     """Remove the postings of many rows of a kind."""
-    conn.execute(f"DELETE FROM {TABLES[kind][0]} WHERE rowid IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
+    conn.execute(f"DELETE FROM {kind.index} WHERE rowid IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
     rewritten(conn, kind)
 
 
 # FTS5 merges a segment of the index anew as soon as a tenth of its rows is deleted, in the very commit that deletes them:
 # in a large index that takes seconds. While many rows go, it is told not to; afterwards the merge is done a piece at a time.
+_INDEXES = tuple(kind.index for kind in Kind)
 _MERGE_SHARE = 10  # per cent, its own default
 
 
 def pause_tidying(tx: Transaction) -> None:
     """Let deletions leave the index untidy until ``tidy`` says that it is done. Kept in the database, so that a restart knows."""
-    for fts, _, _ in TABLES.values():
+    for fts in _INDEXES:
         tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('deletemerge', 0)")
 
 
 def tidying_is_paused(conn: apsw.Connection) -> bool:
     return any(
-        conn.execute(f"SELECT 1 FROM {fts}_config WHERE k = 'deletemerge' AND v = 0").fetchone()
-        for fts, _, _ in TABLES.values()
+        conn.execute(f"SELECT 1 FROM {fts}_config WHERE k = 'deletemerge' AND v = 0").fetchone() for fts in _INDEXES
     )
 
 
-def tidy(tx: Transaction, kind: str, pages: int, begin: bool) -> bool:
+def tidy(tx: Transaction, kind: Kind, pages: int, begin: bool) -> bool:
     """Merge a piece of the index of a kind, about so many pages; ``begin`` takes in all of it as it is now. Tell whether there was something to do."""
-    fts, before = TABLES[kind][0], tx.conn.total_changes()
+    fts, before = kind.index, tx.conn.total_changes()
     tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('merge', ?)", (-pages if begin else pages,))
     return tx.conn.total_changes() - before > 1
 
 
 def resume_tidying(tx: Transaction) -> None:
     """Let deletions keep the index tidy by themselves again."""
-    for fts, _, _ in TABLES.values():
+    for fts in _INDEXES:
         tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('deletemerge', {_MERGE_SHARE})")
 
 
-def _owner_of(conn: apsw.Connection, kind: str, id: int) -> str:
-    ((agent_id,),) = conn.execute(f"SELECT agent_id FROM {TABLES[kind][2]} WHERE id = ?", (id,)).fetchall()
+def _owner_of(conn: apsw.Connection, kind: Kind, id: int) -> str:
+    ((agent_id,),) = conn.execute(f"SELECT agent_id FROM {kind.table} WHERE id = ?", (id,)).fetchall()
     return owner(agent_id)
 
 
@@ -129,7 +129,7 @@ def _owner_of(conn: apsw.Connection, kind: str, id: int) -> str:
 
 def search(
     conn: apsw.Connection,
-    kind: str,
+    kind: Kind,
     query: LexicalQuery,
     scope: Scope,
     depth: int,
@@ -238,7 +238,7 @@ def _ranked(view: _View, expression: str, lowest: int) -> list[tuple[int, float]
     Where the agent has a good part of the table, the rows are ranked first, and only the best are looked up in the scope.
     """
     conn, own, kind = view.conn, view.own, view.table.kind
-    fts, _, table = TABLES[kind]
+    fts, table = kind.index, kind.table
     axes, params = kind_sql(view.scope, kind, "m.")
     if not view.close and not own.is_narrow(view.scope):
         enough = 4 * view.depth + 40
@@ -382,7 +382,12 @@ class Counted:
 
 
 def counted(
-    conn: apsw.Connection, agent_id: str, kinds: Sequence[str], terms: Sequence[Term], *, common_rows: int = COMMON_ROWS
+    conn: apsw.Connection,
+    agent_id: str,
+    kinds: Sequence[Kind],
+    terms: Sequence[Term],
+    *,
+    common_rows: int = COMMON_ROWS,
 ) -> Counted:
     """Count the terms of a question in the agent's newest rows of ``kinds``; what others store is none of it."""
     tables = [(table, Own(table, agent_id)) for table in (Frequencies(conn, kind, common_rows) for kind in kinds)]

@@ -17,7 +17,7 @@ import apsw
 
 from ..model.changes import VectorDrop
 from ..model.instants import created_text, parse_instant
-from ..model.kinds import MEMORY
+from ..model.kinds import MEMORY, Kind
 from ..model.scope import Scope
 from . import backlog, damaged, hidden, history, lexical, tables
 from .damaged import Unreadable
@@ -266,7 +266,7 @@ def insert_new(tx: Transaction, rows: list[Prepared]) -> list[int | None]:
 def _insert(tx: Transaction, rows: list[Prepared]) -> int:
     """Write all of the rows, or none, and return the last one's id."""
     created = created_text(tx.now)
-    if hidden.some(tx.conn, "memories"):
+    if hidden.some(tx.conn, MEMORY.table):
         for row in rows:
             _make_way(tx, row.new, row.key)
     tx.execute(
@@ -294,7 +294,7 @@ def _make_way(tx: Transaction, new: NewMemory, key: bytes) -> None:
 def replace_content(tx: Transaction, memory_id: int, content: str, whole: Whole | None = None) -> None:
     """Give a row another text (``whole``: what it was before it was cut) with its postings, and take away the vector of the old one."""
     key = content_key(content) if whole is None else whole.key
-    if hidden.some(tx.conn, "memories"):
+    if hidden.some(tx.conn, MEMORY.table):
         for axes in tx.execute(
             "SELECT agent_id, project_id, channel FROM memories WHERE id = ?", (memory_id,)
         ).fetchall():
@@ -325,7 +325,7 @@ def delete(tx: Transaction, memory_id: int, noted: bool = True) -> None:
     tx.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
 
 
-def forget_associations(tx: Transaction, kind: str, record_id: int) -> None:
+def forget_associations(tx: Transaction, kind: Kind, record_id: int) -> None:
     """Remove the mentions of a record and every relation that names it."""
     tx.execute("DELETE FROM entity_mentions WHERE kind = ? AND record_id = ?", (kind, record_id))
     tx.execute("DELETE FROM relations WHERE subject_kind = ? AND subject_id = ?", (kind, record_id))
@@ -425,12 +425,12 @@ def by_ids(
 ) -> dict[int, Memory | Unreadable]:
     """Return the rows with these ids that are visible in the scope (or owned by the agent), by id."""
     seen = None if scope is None else memory_sql(scope)
-    return {row.id: row for row in map(_read, tables.by_ids(conn, "memories", _FULL, ids, seen, agent_id))}
+    return {row.id: row for row in map(_read, tables.by_ids(conn, MEMORY.table, _FULL, ids, seen, agent_id))}
 
 
 def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
     """Return those of the ids that have no stored vector."""
-    return tables.without_vector(conn, "memory_vectors", ids)
+    return tables.without_vector(conn, MEMORY.vectors, ids)
 
 
 def newest(
@@ -443,18 +443,18 @@ def newest(
     channel: str = "",
 ) -> list[Memory | Unreadable]:
     """Return rows created_at DESC, id DESC; agent '' lists all agents. ``since`` and ``until``, in created_at's form, are inclusive; '' = open."""
-    found = map(_read, tables.newest(conn, "memories", _FULL, agent_id, project_id, limit, since, until, channel))
+    found = map(_read, tables.newest(conn, MEMORY.table, _FULL, agent_id, project_id, limit, since, until, channel))
     return tables.within_a_frame(found, lambda memory: len(memory.content) + len(memory.source) + len(memory.metadata))
 
 
 def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
     """Count memories in the agent, project and channel scope, stopping at ``at_most``."""
-    return tables.count_in_scope(conn, "memories", scope, at_most)
+    return tables.count_in_scope(conn, MEMORY.table, scope, at_most)
 
 
 def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
     """Return the oldest and the newest instant among dated memories in the axes of a scope, or None without any."""
-    condition, params = row_sql(scope, "memories")
+    condition, params = row_sql(scope, MEMORY.table)
     low = conn.execute(
         f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY instant LIMIT 1",
         tuple(params),

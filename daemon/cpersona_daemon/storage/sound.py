@@ -12,7 +12,7 @@ from functools import cache
 
 import apsw
 
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import Kind
 from ..shared.header import APPLICATION_ID
 from . import former, schema
 from .damaged import NOT_UTF8
@@ -21,7 +21,7 @@ from .migrations import FORMER_WORDS, SCHEMA_VERSION
 
 LARGEST_ID = 2**53
 MOST_NAMED = 100
-_ROWS = ("memories", "episodes", "profiles")
+_ROWS = (*(kind.table for kind in Kind), "profiles")
 _ANALYSIS = {"sqlite_stat1", "sqlite_stat4"}  # what ANALYZE leaves; SQLite reads it with care
 _TYPES = {"TEXT": "text", "INTEGER": "integer", "REAL": "real", "BLOB": "blob"}
 _META = {
@@ -167,7 +167,7 @@ def _check_values(conn: apsw.Connection, version: int) -> None:
     """Raise Unsound for a value of a kind, or an id, that cpersona never writes: SQLite keeps any value in any column."""
     shadows = tuple(
         f"{table}_{part}"
-        for table in ("memory_fts", "episode_fts")
+        for table in (kind.index for kind in Kind)
         for part in ("data", "idx", "content", "docsize", "config")
     )
     with _model(version) as model:
@@ -211,8 +211,8 @@ def _check_values(conn: apsw.Connection, version: int) -> None:
 def _unfit(conn: apsw.Connection) -> list[dict]:
     """Return the rows that no answer carries, as {ref, reason}: they come back like every other, and are left out of answers."""
     out = []
-    for kind in (MEMORY, EPISODE):
+    for kind in Kind:
         unreadable, _, uncarried = not_what_was_stored(conn, kind)
         named = sorted([*((row_id, NOT_UTF8) for row_id in unreadable), *uncarried])
-        out += [{"ref": f"{kind}:{row_id}", "reason": reason} for row_id, reason in named]
+        out += [{"ref": kind.ref(row_id), "reason": reason} for row_id, reason in named]
     return out[:MOST_NAMED]

@@ -51,6 +51,16 @@ def agents(conn: apsw.Connection, table: str, at_most: int = -1) -> list[str]:
     return [agent for (agent,) in rows]
 
 
+def owns(conn: apsw.Connection, table: str, agent_id: str, row_id: int) -> bool:
+    """Tell whether the agent has the row of ``table`` with this id, and it is seen."""
+    return (
+        conn.execute(
+            f"SELECT 1 FROM {table} WHERE id = ? AND agent_id = ? AND {hidden.seen(table)}", (row_id, agent_id)
+        ).fetchone()
+        is not None
+    )
+
+
 def without_vector(conn: apsw.Connection, vectors: str, ids: list[int]) -> set[int]:
     """Return those of the ids that have no row in the table of vectors."""
     rows = conn.execute(

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..model.changes import VectorPut
 from ..model.instants import created_text
-from ..model.kinds import MEMORY
+from ..model.kinds import EPISODE, MEMORY, Kind
 from . import associations, episodes, memories
 from .damaged import Unreadable, rows
 from .hidden import seen, some
@@ -35,8 +35,8 @@ def counts(conn: apsw.Connection, agent_id: str) -> dict[str, int]:
     where, params = ("agent_id = ?", (agent_id,)) if agent_id else ("1", ())
     out = {}
     for name, table in (
-        ("memory", "memories"),
-        ("episode", "episodes"),
+        ("memory", MEMORY.table),
+        ("episode", EPISODE.table),
         ("profile", "profiles"),
         ("entity", "entities"),
         ("relation", "relations"),
@@ -134,15 +134,16 @@ def find_memory(conn: apsw.Connection, new: memories.NewMemory) -> int | None:
 
 def put_vectors(
     tx: Transaction,
-    kind: str,
+    kind: Kind,
     rows: list[tuple[int, memories.NewMemory | episodes.NewEpisode, str | None, str, np.ndarray]],
 ) -> None:
     """Give rows that this transaction wrote their vectors: (id, row, its source's id, model, unit vector) each."""
     if not rows:
         return
-    table = "memory_vectors" if kind == MEMORY else "episode_vectors"
     values = [value for row_id, _, _, model, vector in rows for value in (row_id, model, vector)]
-    tx.execute(f"INSERT INTO {table} (id, model, vector) VALUES {','.join(['(?,?,?)'] * len(rows))}", tuple(values))
+    tx.execute(
+        f"INSERT INTO {kind.vectors} (id, model, vector) VALUES {','.join(['(?,?,?)'] * len(rows))}", tuple(values)
+    )
     now = created_text(tx.now)
     tx.changes.extend(
         VectorPut(kind, row_id, new.created_at or now, new.agent_id, new.project_id, new.channel, source, model, vector)

@@ -18,20 +18,15 @@ import numpy as np
 from ..errors import translate
 from ..model.changes import VectorPut, VectorRows
 from ..model.instants import created_seconds
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import EPISODE, MEMORY, Kind
 from ..model.scope import Scope
 from . import connection
 from .damaged import texts
 from .scope import kind_sql
 
 CHUNK = 512
-_TABLES = {MEMORY: ("memories", "memory_vectors", "m.source_id"), EPISODE: ("episodes", "episode_vectors", "NULL")}
+_SOURCE = {MEMORY: "m.source_id", EPISODE: "NULL"}
 _IDENTITY = "vector_store"
-
-
-def table_of(kind: str) -> str:
-    """Return the table that holds the rows of a kind."""
-    return _TABLES[kind][0]
 
 
 @contextmanager
@@ -59,9 +54,9 @@ def give_identity(tx) -> None:
     tx.execute("INSERT OR REPLACE INTO meta VALUES (?, randomblob(16))", (_IDENTITY,))
 
 
-def width_of_newest(conn: apsw.Connection, kind: str) -> int | None:
+def width_of_newest(conn: apsw.Connection, kind: Kind) -> int | None:
     """Return the width of the newest stored vector in scan order, None where there is none."""
-    rows, vectors, _ = _TABLES[kind]
+    rows, vectors = kind.table, kind.vectors
     if conn.execute(f"SELECT 1 FROM {vectors} LIMIT 1").fetchone() is None:
         return None
     row = conn.execute(
@@ -71,48 +66,47 @@ def width_of_newest(conn: apsw.Connection, kind: str) -> int | None:
     return None if row is None else row[0]
 
 
-def latest(conn: apsw.Connection, kind: str, count: int) -> list[tuple[int, bytes]]:
+def latest(conn: apsw.Connection, kind: Kind, count: int) -> list[tuple[int, bytes]]:
     """Return (id, vector) of the highest ids: a cheap sample against an index of another database."""
-    return conn.execute(f"SELECT id, vector FROM {_TABLES[kind][1]} ORDER BY id DESC LIMIT ?", (count,)).fetchall()
+    return conn.execute(f"SELECT id, vector FROM {kind.vectors} ORDER BY id DESC LIMIT ?", (count,)).fetchall()
 
 
-def stored(conn: apsw.Connection, kind: str, ids: list[int] | None = None) -> Iterator[tuple[int, bytes]]:
+def stored(conn: apsw.Connection, kind: Kind, ids: list[int] | None = None) -> Iterator[tuple[int, bytes]]:
     """Yield (id, vector) of every row that has one, or of those among ``ids``."""
     if ids is None:
-        return conn.execute(f"SELECT id, vector FROM {_TABLES[kind][1]} ORDER BY id")
+        return conn.execute(f"SELECT id, vector FROM {kind.vectors} ORDER BY id")
     return conn.execute(
-        f"SELECT v.id, v.vector FROM json_each(?) j CROSS JOIN {_TABLES[kind][1]} v ON v.id = j.value",
-        (json.dumps(ids),),
+        f"SELECT v.id, v.vector FROM json_each(?) j CROSS JOIN {kind.vectors} v ON v.id = j.value", (json.dumps(ids),)
     )
 
 
-def count(conn: apsw.Connection, kind: str) -> int:
+def count(conn: apsw.Connection, kind: Kind) -> int:
     """Return how many rows have a vector."""
-    return conn.execute(f"SELECT count(*) FROM {_TABLES[kind][1]}").fetchone()[0]
+    return conn.execute(f"SELECT count(*) FROM {kind.vectors}").fetchone()[0]
 
 
-def scan_order(conn: apsw.Connection, kind: str, scope: Scope | None = None) -> np.ndarray:
+def scan_order(conn: apsw.Connection, kind: Kind, scope: Scope | None = None) -> np.ndarray:
     """Return the ids of all rows in scope, with a vector or not, in scan order: created_at DESC, id ASC. int64."""
-    rows = _TABLES[kind][0]
+    rows = kind.table
     where, params = ("1", []) if scope is None else kind_sql(scope, kind)
     found = texts(conn, f"SELECT id, created_at FROM {rows} WHERE {where}", tuple(params))
     ids = np.array([row_id for row_id, _ in found], np.int64)
     return ids[np.lexsort((ids, -created_column([text for _, text in found])))]
 
 
-def with_vectors(conn: apsw.Connection, kind: str, ids: np.ndarray) -> list[VectorPut]:
+def with_vectors(conn: apsw.Connection, kind: Kind, ids: np.ndarray) -> list[VectorPut]:
     """Return the rows among ``ids`` that have a vector, in the order asked for. Unusable bytes count as no vector."""
     return [VectorPut(kind, *row[:-1], np.frombuffer(row[-1], "<f4")) for row in _found(conn, kind, ids)]
 
 
-def in_bulk(conn: apsw.Connection, kind: str, ids: np.ndarray) -> VectorRows | None:
+def in_bulk(conn: apsw.Connection, kind: Kind, ids: np.ndarray) -> VectorRows | None:
     """Return what ``with_vectors`` returns in the form that an index takes in quickly; None when no row is left."""
     found = _found(conn, kind, ids)
     return VectorRows(*zip(*found, strict=True)) if found else None
 
 
-def _found(conn: apsw.Connection, kind: str, ids: np.ndarray) -> list[tuple]:
-    rows, vectors, source = _TABLES[kind]
+def _found(conn: apsw.Connection, kind: Kind, ids: np.ndarray) -> list[tuple]:
+    rows, vectors, source = kind.table, kind.vectors, _SOURCE[kind]
     return texts(
         conn,
         f"SELECT v.id, m.created_at, m.agent_id, m.project_id, m.channel, {source}, v.model, v.vector"

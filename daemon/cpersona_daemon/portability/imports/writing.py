@@ -14,7 +14,7 @@ import apsw
 
 from ...model.identity import VectorModel
 from ...model.instants import created_text
-from ...model.kinds import MEMORY
+from ...model.kinds import MEMORY, ref_of
 from ...storage import backlog, batches, episodes, history, memories, transfer
 from ...storage.transaction import Transaction
 from ...text.folding import as_name
@@ -142,7 +142,7 @@ class Taker(ABC):
         remarks, anchor = [], None
         if relation.anchor is not None:
             try:
-                anchor = f"{relation.anchor[0]}:{self._ids.resolve(*relation.anchor, relation.agent_id)[0]}"
+                anchor = ref_of((relation.anchor[0], self._ids.resolve(*relation.anchor, relation.agent_id)[0]))
             except BadRecord as error:
                 remarks.append(f"its anchor was left out: {error}")
         self.put_relation(relation, ends, anchor)

@@ -6,7 +6,7 @@ Contract: merge.copies.
 from __future__ import annotations
 
 from ...model.kinds import Kind, parse_ref, ref_of
-from ...storage import associations, transfer
+from ...storage import associations, records, transfer
 from ...storage.associations import ENTITY
 from ...storage.transaction import Transaction
 from .copies import Copies
@@ -25,7 +25,7 @@ class _Ends:
         """Return the row or entity of the target, None where it is not there."""
         if (kind, old) not in self._known and kind in self._copies:
             new = self._copies[kind].get(old)
-            if new and associations.owns_record(self._tx.conn, self._target, (kind, new)):
+            if new and records.owns(self._tx.conn, self._target, (kind, new)):
                 self._known[kind, old] = new
         return self._known.get((kind, old))
 

@@ -12,6 +12,7 @@ from ...health import canaries as running
 from ...memory.cleaning import check_axes
 from ...model.kinds import parse_ref
 from ...storage import canaries as rows
+from ...storage import records
 from ...storage.canaries import FOUND, Canary
 from ...storage.transaction import Transaction
 from .. import advisories
@@ -59,7 +60,7 @@ async def add_canary(call: Call) -> dict:
     asked = (p.agent_id, p.project_id, p.channel or "", query, *rid)
 
     def save(tx: Transaction) -> dict:
-        if not rows.exists(tx.conn, p.agent_id, *rid):
+        if not records.owns(tx.conn, p.agent_id, rid):
             raise Refused(f"agent {p.agent_id!r} has no row {p.ref}")
         there = rows.same(tx.conn, *asked)
         if there is None and rows.count(tx.conn, p.agent_id) >= MOST:

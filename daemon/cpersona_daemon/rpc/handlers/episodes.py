@@ -62,7 +62,7 @@ async def list_episodes(call: Call) -> dict:
         found,
         lambda e: {
             "id": e.id,
-            "ref": f"ep:{e.id}",
+            "ref": EPISODE.ref(e.id),
             "agent_id": e.agent_id,
             "project_id": e.project_id,
             "channel": e.channel,

@@ -145,7 +145,7 @@ async def list_memories(call: Call) -> dict:
         found,
         lambda m: {
             "id": m.id,
-            "ref": f"mem:{m.id}",
+            "ref": MEMORY.ref(m.id),
             "agent_id": m.agent_id,
             "project_id": m.project_id,
             "channel": m.channel,

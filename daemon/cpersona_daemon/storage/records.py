@@ -1,0 +1,39 @@
+"""What memories and episodes have in common, asked by kind: who owns a row, reading it, deleting it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import apsw
+
+from ..model.kinds import EPISODE, MEMORY, Kind, Rid
+from ..model.scope import Scope
+from . import episodes, memories, tables
+from .damaged import Unreadable
+from .transaction import Transaction
+
+_STORES: dict[Kind, Any] = {
+    MEMORY: memories,
+    EPISODE: episodes,
+}  # the module of each kind, with functions of the same names
+
+
+def owns(conn: apsw.Connection, agent_id: str, rid: Rid) -> bool:
+    """Tell whether the agent has this memory or episode."""
+    return tables.owns(conn, Kind(rid[0]).table, agent_id, rid[1])
+
+
+def by_ids(
+    conn: apsw.Connection, kind: Kind, ids: list[int], scope: Scope | None = None, agent_id: str | None = None
+) -> Mapping[int, memories.Memory | episodes.Episode | Unreadable]:
+    """Return the rows of a kind with these ids that are visible in the scope (or owned by the agent), by id."""
+    found: Mapping[int, memories.Memory | episodes.Episode | Unreadable] = _STORES[kind].by_ids(
+        conn, ids, scope, agent_id
+    )
+    return found
+
+
+def delete(tx: Transaction, kind: Kind, row_id: int, noted: bool = True) -> None:
+    """Remove a row with all that hangs on it; that it went is ``noted``, without what it said."""
+    _STORES[kind].delete(tx, row_id, noted)
