@@ -3,13 +3,15 @@
 Contract: exit.status, answer.shape.
 """
 
+from __future__ import annotations
+
 from cpersona_daemon.shared import fields
 
 
 class Stop(Exception):
     """A command that cannot go on: the message is the one line that is printed, status the exit status."""
 
-    def __init__(self, message, status=fields.EXIT_FAILED):
+    def __init__(self, message: str, status: int = fields.EXIT_FAILED) -> None:
         super().__init__(message)
         self.exit_status = status
 
@@ -17,11 +19,11 @@ class Stop(Exception):
 class Usage(Stop):
     """The command line itself is wrong."""
 
-    def __init__(self, message):
+    def __init__(self, message: str) -> None:
         super().__init__(message, fields.EXIT_USAGE)
 
 
-def status_of(response, code=None, method=None):
+def status_of(response: dict, code: str | None = None, method: str | None = None) -> int:
     """Return the exit status of one answer: 0 unless it reports a failure.
 
     ``code`` is the error code of the response frame; without one the body decides, so that no answer
@@ -38,7 +40,7 @@ def status_of(response, code=None, method=None):
     return fields.EXIT_OK
 
 
-def reason_of(response):
+def reason_of(response: dict) -> str:
     """Return why an answer failed, in the daemon's own words."""
     if response.get("error") == "permission_denied":
         return f"permission denied for client {response.get('client_id') or 'unknown'}"

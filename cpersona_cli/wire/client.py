@@ -6,6 +6,8 @@ top: the C socket module, a small codec, and the daemon's tables of fields, sett
 Contract: wire.requests, daemon.starts.
 """
 
+from __future__ import annotations
+
 import os
 import time
 
@@ -18,6 +20,17 @@ from cpersona_daemon.shared.settings import BY_NAME, DAEMON, RETRIEVAL, load
 from ..fast.codec import packb, unpackb
 from .dial import NO_SIGNAL, POLL_SECONDS, Absent, CallFailed, Nobody, reach
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from _socket import socket as Socket
+    from typing import Any
+
+    from cpersona_daemon.shared.paths import Places
+    from cpersona_daemon.shared.settings import Settings
+
+    Wait = Callable[[int, float], bool]  # (descriptor, seconds) -> whether it can be read
+
 START_SECONDS = 30.0  # from the first attempt to a daemon that answers
 ANSWER_SLACK_SECONDS = 5.0  # beyond a deadline, for the daemon's own "timed out" to arrive
 SILENCE_SECONDS = 60.0  # without a deadline: a daemon that is alive sends a heartbeat every few seconds
@@ -26,8 +39,10 @@ ATTEMPTS = 3  # how often one request is put to a daemon that leaves meanwhile
 _RECEIVE_BYTES = 1 << 18
 
 
-def _patience(deadline_ms):
-    """Return for how many seconds an answer is waited for, None without a deadline: then as long as the daemon is heard."""
+def _patience(deadline_ms: int | None) -> float | None:
+    """Return for how many seconds an answer is waited for, None without a deadline: then as long as the daemon is
+    heard.
+    """
     return None if deadline_ms is None else deadline_ms / 1000 + ANSWER_SLACK_SECONDS
 
 
@@ -35,7 +50,9 @@ class _Gone(Exception):
     """The daemon at the other end went away."""
 
 
-def connect(settings=None, environ=None, start=True, create=True):
+def connect(
+    settings: Settings | None = None, environ: Mapping[str, str] | None = None, start: bool = True, create: bool = True
+) -> Connection:
     """Return a Connection to the daemon of the database that the settings name, starting it if there is none.
 
     With ``start`` false a missing daemon raises CallFailed("unreachable"), with ``create`` false a missing database
@@ -55,23 +72,33 @@ class Connection:
     something else is given up: every later use raises the failure that ended it.
     """
 
-    def __init__(self, settings, where, environ, start, create=True):
+    def __init__(
+        self, settings: Settings, where: Places, environ: Mapping[str, str], start: bool, create: bool = True
+    ) -> None:
         self.settings, self.places, self._environ, self._start, self._create = settings, where, environ, start, create
-        self.wait = None  # (descriptor, seconds) -> whether it can be read: who waits for answers otherwise (see ``interrupting``)
-        self._sock = None
+        self.wait: Wait | None = None  # who waits for answers otherwise: see ``interrupts``
+        self._sock: Any = None  # None while there is no connection
         self._buffer = bytearray()
         self._heard = 0.0  # when the daemon last said anything
         self._ids = 0
-        self._pending = {}  # id -> _Pending, in the order they were sent
+        self._pending: dict[int, _Pending] = {}  # id -> _Pending, in the order they were sent
         self._named = False  # settings that differ are named once
-        self._overrides = {}
-        self._failure = None  # the CallFailed that ended this connection for good
-        self.hello = None
+        self._overrides: dict[str, object] = {}
+        self._failure: CallFailed | None = None  # the CallFailed that ended this connection for good
+        self.hello: dict = {}
         self._open(start)
 
     # -- asking
 
-    def call(self, method, params, deadline_ms=None, overrides=None, progress=None, idempotent=None):
+    def call(
+        self,
+        method: str,
+        params: dict,
+        deadline_ms: int | None = None,
+        overrides: dict | None = None,
+        progress: Callable[[dict], None] | None = None,
+        idempotent: bool | None = None,
+    ) -> tuple[dict, str | None]:
         """Ask one thing and wait for its answer: (response map, error code or None). Raises CallFailed."""
         asked = self.send(method, params, deadline_ms, overrides, progress, idempotent)
         while True:
@@ -80,7 +107,16 @@ class Connection:
                 return response, code
             raise CallFailed("protocol", f"the daemon answered request {id} where {asked} was asked")
 
-    def send(self, method, params, deadline_ms=None, overrides=None, progress=None, idempotent=None, key=None):
+    def send(
+        self,
+        method: str,
+        params: dict,
+        deadline_ms: int | None = None,
+        overrides: dict | None = None,
+        progress: Callable[[dict], None] | None = None,
+        idempotent: bool | None = None,
+        key: str | None = None,
+    ) -> int:
         """Send one request without waiting and return its id; ``receive`` brings the answers.
 
         ``overrides`` are retrieval settings for this request alone. ``progress(map)`` is called for each
@@ -89,22 +125,9 @@ class Connection:
         """
         if self._failure is not None:
             raise self._failure
-        row = methods.of(method)
-        self._ids += 1
-        request = {"id": self._ids, "method": method, "params": params}
-        if deadline_ms is not None:
-            request["deadline_ms"] = deadline_ms
-        if key or row.keyed:
-            request["idempotency_key"] = key or os.urandom(16).hex()
-        if progress is not None or not row.limited:
-            request["progress"] = True
-        if idempotent is None:
-            idempotent = row.repeatable
-        pending = _Pending(
-            request, overrides, progress, idempotent, _patience(row.deadline_ms if deadline_ms is None else deadline_ms)
-        )
+        pending = self._prepared(method, params, deadline_ms, overrides, progress, idempotent, key)
         frame = self._frame(pending)
-        self._pending[self._ids] = pending
+        self._pending[pending.id] = pending
         try:
             if self._sock is None:
                 raise _Gone
@@ -113,12 +136,50 @@ class Connection:
             self._again()
         return pending.id
 
-    def receive(self):
+    def _prepared(
+        self,
+        method: str,
+        params: dict,
+        deadline_ms: int | None,
+        overrides: dict | None,
+        progress: Callable[[dict], None] | None,
+        idempotent: bool | None,
+        key: str | None,
+    ) -> _Pending:
+        """Return a request with what its method's row adds: a key, progress, a deadline, whether it is asked again."""
+        row = methods.of(method)
+        self._ids += 1
+        request: dict = {"id": self._ids, "method": method, "params": params}
+        if deadline_ms is not None:
+            request["deadline_ms"] = deadline_ms
+        if key or row.keyed:
+            request["idempotency_key"] = key or os.urandom(16).hex()
+        if progress is not None or not row.limited:
+            request["progress"] = True
+        seconds = _patience(row.deadline_ms if deadline_ms is None else deadline_ms)
+        return _Pending(request, overrides, progress, row.repeatable if idempotent is None else idempotent, seconds)
+
+    def receive(self) -> tuple[int, dict, str | None]:
         """Return the next answer, (id, response, code), in the order the daemon gives them. Raises CallFailed."""
         if self._failure is not None:
             raise self._failure
         if not self._pending:
             raise CallFailed("internal", "nothing was asked")
+        while True:
+            frame = self._next()
+            pending = self._pending.get(frame.get("id", 0))
+            if "progress" in frame:
+                if pending is not None:
+                    pending.reached(frame["progress"])
+            elif frame.get("id") is None:
+                self.close()
+                raise CallFailed(frame.get("code") or "protocol", error_text(frame))
+            elif pending is not None and not pending.waits_on(frame.get("code")):
+                del self._pending[pending.id]
+                return pending.id, frame["response"], frame.get("code")
+
+    def _next(self) -> dict:
+        """Return the next frame; where the daemon leaves meanwhile, whoever serves next is asked again."""
         while True:
             oldest = next(iter(self._pending.values()))
             try:
@@ -129,55 +190,32 @@ class Connection:
                 self._again()
                 continue
             self._heard = time.monotonic()
-            pending = self._pending.get(frame.get("id"))
-            if "progress" in frame:
-                if pending is not None and pending.progress is not None and frame["progress"]:
-                    pending.progress(frame["progress"])
-                continue
-            code = frame.get("code")
-            if frame.get("id") is None:
-                self.close()
-                raise CallFailed(code or "protocol", error_text(frame))
-            if pending is None:
-                continue  # an answer to what is no longer waited for
-            if code == "shutting_down" and pending.idempotent and pending.attempts < ATTEMPTS:
-                continue  # nothing was done; once the stream ends, whoever serves next is asked again
-            del self._pending[pending.id]
-            return pending.id, frame.get("response"), code
+            return frame
 
     @property
-    def waiting(self):
+    def waiting(self) -> int:
         """How many answers are still to come."""
         return len(self._pending)
 
-    def close(self):
+    def close(self) -> None:
         """Close the connection; answers still to come are given up."""
         self._pending.clear()
         self._drop()
 
-    def __enter__(self):
+    def __enter__(self) -> Connection:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # -- connecting
 
-    def _open(self, start):
+    def _open(self, start: bool) -> None:
         """Connect and greet; start a daemon where there is none, and replace an idle one of another version."""
         deadline = time.monotonic() + START_SECONDS
         replaced = False
         while True:
-            try:
-                self._sock = reach(self.places, self.settings, deadline)
-            except Absent:
-                if not start:
-                    raise Nobody("unreachable", f"no daemon serves {self.places.db}") from None
-                from .launch import nothing_is_stored, start_daemon
-
-                if not self._create and nothing_is_stored(self.places):
-                    raise CallFailed("no_database", f"there is no database at {self.places.db}") from None
-                self._sock = start_daemon(self.places, self.settings, self._environ, deadline)
+            self._sock = self._reached(start, deadline)
             try:
                 self._greet()
             except _Gone:
@@ -195,11 +233,25 @@ class Connection:
             self._drop()
             raise CallFailed(
                 "protocol",
-                f"the daemon speaks protocol {self.hello['protocol']}, this client {fields.PROTOCOL}, and it is at work",
+                f"the daemon speaks protocol {self.hello['protocol']}, this client {fields.PROTOCOL}, and it is at "
+                "work",
             )
         self._compare_settings()
 
-    def _greet(self):
+    def _reached(self, start: bool, deadline: float) -> Socket:
+        """Return a socket connected to the daemon; with ``start`` it is started where none runs. Raises CallFailed."""
+        try:
+            return reach(self.places, self.settings, deadline)
+        except Absent:
+            if not start:
+                raise Nobody("unreachable", f"no daemon serves {self.places.db}") from None
+        from .launch import nothing_is_stored, start_daemon
+
+        if not self._create and nothing_is_stored(self.places):
+            raise CallFailed("no_database", f"there is no database at {self.places.db}")
+        return start_daemon(self.places, self.settings, self._environ, deadline)
+
+    def _greet(self) -> None:
         self._buffer.clear()
         self._write(
             _packed(
@@ -233,11 +285,11 @@ class Connection:
             )
         self.hello = hello
 
-    def _same_version(self):
+    def _same_version(self) -> bool:
         return self.hello["protocol"] == fields.PROTOCOL and self.hello.get("version") == __version__
 
-    def _replace(self):
-        """Have a daemon of another version leave; false, said once on stderr, when it is at work or not ours to stop."""
+    def _replace(self) -> bool:
+        """Have a daemon of another version leave; false, said once, when it is at work or not ours to stop."""
         if not self.hello.get("busy", True):
             try:
                 _, code = self.call("daemon_stop", {}, deadline_ms=5000)
@@ -251,11 +303,12 @@ class Connection:
                 return True
         if not self._named:
             _say(
-                f"the running daemon is version {self.hello.get('version')}, this is {__version__}; `cpersona daemon restart` brings them together"
+                f"the running daemon is version {self.hello.get('version')}, this is {__version__}; `cpersona daemon "
+                "restart` brings them together"
             )
         return False
 
-    def _compare_settings(self):
+    def _compare_settings(self) -> None:
         """Work out what of our own settings must travel with requests, and name once what cannot."""
         self._overrides = {}
         if self.hello.get("settings_digest") in ("", self.settings.digest()):
@@ -274,10 +327,11 @@ class Connection:
             value = BY_NAME[name].shown(value)
             if in_use != value:
                 _say(
-                    f"{BY_NAME[name].variable}={value} is not what the running daemon uses ({in_use}); `cpersona daemon restart` applies it"
+                    f"{BY_NAME[name].variable}={value} is not what the running daemon uses ({in_use}); `cpersona "
+                    "daemon restart` applies it"
                 )
 
-    def _again(self):
+    def _again(self) -> None:
         """Connect anew and ask again what was under way, each under the key it had."""
         self._drop()
         for pending in list(self._pending.values()):
@@ -298,9 +352,10 @@ class Connection:
             try:
                 self._write(self._frame(pending), pending.seconds or SILENCE_SECONDS)
             except _Gone:
-                return self._again()
+                self._again()
+                return
 
-    def _frame(self, pending):
+    def _frame(self, pending: _Pending) -> bytes:
         request = dict(pending.request)
         overrides = dict(self._overrides) if methods.of(request["method"]).tuned else {}
         overrides.update(pending.overrides or {})
@@ -316,7 +371,7 @@ class Connection:
 
     # -- bytes
 
-    def _write(self, frame, seconds):
+    def _write(self, frame: bytes, seconds: float) -> None:
         """Send a frame, taking in answers meanwhile, so that two full buffers never wait for each other."""
         rest, deadline = memoryview(frame), time.monotonic() + seconds
         self._sock.settimeout(0)
@@ -331,7 +386,7 @@ class Connection:
                     raise _Gone from None
                 return
 
-    def _make_room(self, deadline):
+    def _make_room(self, deadline: float) -> None:
         import select
 
         poller = select.poll()
@@ -342,7 +397,7 @@ class Connection:
         if ready[0][1] & select.POLLIN and not self._take_in():
             raise _Gone
 
-    def _take_in(self):
+    def _take_in(self) -> bool:
         """Move what has arrived into the buffer; false at the end of the stream."""
         try:
             got = self._sock.recv(_RECEIVE_BYTES)
@@ -353,55 +408,73 @@ class Connection:
         self._buffer += got
         return bool(got)
 
-    def _read(self, deadline, wait=None):
-        """Return the next frame as a map. Raises _Gone, CallFailed("timed_out") at the deadline, and what ``wait`` raises, which loses nothing."""
-        buffer, size = self._buffer, fields.LENGTH_BYTES
-        while True:
-            if len(buffer) >= size:
-                length = int.from_bytes(buffer[:size], "big")
-                if length > fields.MAX_FRAME_BYTES:
-                    raise self._given_up(
-                        CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
-                    )
-                if len(buffer) >= size + length:
-                    body = bytes(buffer[size : size + length])
-                    del buffer[: size + length]
-                    try:
-                        frame = unpackb(body)
-                    except Exception:
-                        frame = None
-                    if not isinstance(frame, dict):
-                        raise self._given_up(
-                            CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
-                        )
-                    return frame
-            left = deadline - time.monotonic()
-            try:
-                if left <= 0 or (wait is not None and not wait(self._sock.fileno(), left)):
-                    raise TimeoutError
-                self._sock.settimeout(left)
-                got = self._sock.recv(_RECEIVE_BYTES)
-            except TimeoutError:
-                raise self._given_up(CallFailed("timed_out", f"{self._who()} does not answer")) from None
-            except OSError:
-                raise _Gone from None
-            if not got:
-                raise _Gone
-            buffer += got
+    def _read(self, deadline: float, wait: Wait | None = None) -> dict:
+        """Return the next frame as a map.
 
-    def _who(self):
+        Raises _Gone, CallFailed("timed_out") at the deadline, and what ``wait`` raises, which loses nothing.
+        """
+        while True:
+            body = self._whole_frame()
+            if body is not None:
+                try:
+                    frame = unpackb(body)
+                except Exception:
+                    frame = None
+                if not isinstance(frame, dict):
+                    raise self._foreign()
+                return frame
+            self._buffer += self._received(deadline, wait)
+
+    def _whole_frame(self) -> bytes | None:
+        """Take the next frame out of the buffer, None while it is not whole."""
+        buffer, size = self._buffer, fields.LENGTH_BYTES
+        if len(buffer) < size:
+            return None
+        length = int.from_bytes(buffer[:size], "big")
+        if length > fields.MAX_FRAME_BYTES:
+            raise self._foreign()
+        if len(buffer) < size + length:
+            return None
+        body = bytes(buffer[size : size + length])
+        del buffer[: size + length]
+        return body
+
+    def _received(self, deadline: float, wait: Wait | None) -> bytes:
+        """Return what arrives next."""
+        left = deadline - time.monotonic()
+        try:
+            if left <= 0 or (wait is not None and not wait(self._sock.fileno(), left)):
+                raise TimeoutError
+            self._sock.settimeout(left)
+            got = self._sock.recv(_RECEIVE_BYTES)
+        except TimeoutError:
+            raise self._given_up(CallFailed("timed_out", f"{self._who()} does not answer")) from None
+        except OSError:
+            raise _Gone from None
+        if not got:
+            raise _Gone
+        return got
+
+    def _foreign(self) -> CallFailed:
+        return self._given_up(
+            CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
+        )
+
+    def _who(self) -> str:
         try:
             return f"the daemon (pid {peer_pid(self._sock)})"
         except OSError:
             return "the daemon"
 
-    def _given_up(self, error):
-        """End this connection for good and return ``error``: an answer that comes late must never be taken for another's."""
+    def _given_up(self, error: CallFailed) -> CallFailed:
+        """End this connection for good and return ``error``: an answer that comes late must never be taken for
+        another's.
+        """
         self._failure = self._failure or error
         self.close()
         return error
 
-    def _drop(self):
+    def _drop(self) -> None:
         if self._sock is not None:
             self._sock.close()
             self._sock = None
@@ -413,39 +486,50 @@ class _Pending:
 
     __slots__ = ("request", "overrides", "progress", "idempotent", "seconds", "attempts", "since")
 
-    def __init__(self, request, overrides, progress, idempotent, seconds):
-        self.request, self.overrides, self.progress, self.idempotent, self.seconds = (
-            request,
-            overrides,
-            progress,
-            idempotent,
-            seconds,
-        )
+    def __init__(
+        self,
+        request: dict,
+        overrides: dict | None,
+        progress: Callable[[dict], None] | None,
+        idempotent: bool,
+        seconds: float | None,
+    ) -> None:
+        self.request, self.overrides, self.progress = request, overrides, progress
+        self.idempotent, self.seconds = idempotent, seconds
         self.attempts = 0
         self.since = time.monotonic()
 
     @property
-    def id(self):
+    def id(self) -> int:
         return self.request["id"]
 
     @property
-    def method(self):
+    def method(self) -> str:
         return self.request["method"]
 
+    def reached(self, progress: dict) -> None:
+        """Pass on how far the work has come; an empty map is a sign of life."""
+        if self.progress is not None and progress:
+            self.progress(progress)
 
-def _packed(envelope):
+    def waits_on(self, code: str | None) -> bool:
+        """Tell whether an answer decides nothing: once the stream ends, whoever serves next is asked again."""
+        return code == "shutting_down" and self.idempotent and self.attempts < ATTEMPTS
+
+
+def _packed(envelope: dict) -> bytes:
     # A lone surrogate travels as it is: that text is not accepted is the daemon's to say, in the method's own shape.
     body = packb(envelope)
     return len(body).to_bytes(fields.LENGTH_BYTES, "big") + body
 
 
-def error_text(frame):
+def error_text(frame: dict) -> str:
     response = frame.get("response")
     text = response.get("error") if isinstance(response, dict) else None
     return text if isinstance(text, str) else "the daemon refused without a reason"
 
 
-def _say(text):
+def _say(text: str) -> None:
     from ..terminal.output import to_stderr
 
     to_stderr(f"cpersona: {text}")

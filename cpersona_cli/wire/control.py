@@ -3,6 +3,8 @@
 Contract: daemon.life, daemon.starts.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 import time
@@ -16,11 +18,18 @@ from .client import Connection
 from .dial import POLL_SECONDS, Absent, CallFailed, Nobody, reach
 from .presence import lock_is_held, note, wait_until_gone
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cpersona_daemon.shared.paths import Places
+    from cpersona_daemon.shared.settings import Settings
+
 STOP_SECONDS = 60.0
 SOCKET_SECONDS = 8.0  # longer than a daemon takes to find that its socket's file is gone
 
 
-def find_daemon(settings, environ=None):
+def find_daemon(settings: Settings, environ: Mapping[str, str] | None = None) -> dict | None:
     """Return what is known of the running daemon, or None when none runs; starts nothing.
 
     The map holds `<db>.daemon.json`'s keys, `answers` (whether it greeted us in time), `pid`, and the
@@ -44,7 +53,12 @@ def find_daemon(settings, environ=None):
     return found
 
 
-def stop_daemon(settings, timeout=STOP_SECONDS, environ=None, unless_others=False):
+def stop_daemon(
+    settings: Settings,
+    timeout: float = STOP_SECONDS,
+    environ: Mapping[str, str] | None = None,
+    unless_others: bool = False,
+) -> bool:
     """Stop the daemon and wait until it is really gone; true when none runs afterwards (or ever did).
 
     One that is alive but does not answer gets SIGTERM, if its socket proves which process it is. Raises
@@ -76,7 +90,7 @@ def stop_daemon(settings, timeout=STOP_SECONDS, environ=None, unless_others=Fals
     return wait_until_gone(where, deadline, pid)
 
 
-def _connected(where, settings, environ, deadline):
+def _connected(where: Places, settings: Settings, environ: Mapping[str, str], deadline: float) -> Connection | None:
     """Return a connection to the daemon that holds the lock, None once it holds it no more. Raises CallFailed.
 
     One that listens nowhere is leaving, or has lost its socket's file and makes it again within seconds.
@@ -95,13 +109,13 @@ def _connected(where, settings, environ, deadline):
         time.sleep(POLL_SECONDS)
 
 
-def _follow(where, told):
+def _follow(where: Places, told: dict) -> None:
     """Look for a daemon that holds the lock where it says that it listens: it may have been given another socket."""
     if isinstance(told.get("socket"), str):
         where.socket = told["socket"]
 
 
-def _terminate(where, settings):
+def _terminate(where: Places, settings: Settings) -> int | None:
     """Send SIGTERM to the process that listens at the socket; return its id, or None when it cannot be told.
 
     Its note or the lock that it has open proves that it is the daemon.

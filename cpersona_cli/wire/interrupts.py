@@ -4,8 +4,14 @@ The first Ctrl-C ends the run where nothing is lost by it: it asks for nothing n
 that are still to come, and counts them. A second one leaves at once, wherever the run is.
 """
 
+from __future__ import annotations
+
 import signal
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .client import Connection
 
 GRACE_SECONDS = 5.0
 
@@ -15,47 +21,53 @@ class _Woken(BaseException):
 
 
 class Interrupts:
-    """What Ctrl-C does within the block. ``check`` and ``for_input`` raise KeyboardInterrupt once it came, ``for_answer`` when the grace is over."""
+    """What Ctrl-C does within the block.
 
-    def __init__(self):
+    ``check`` and ``for_input`` raise KeyboardInterrupt once it came, ``for_answer`` when the grace is over.
+    """
+
+    def __init__(self) -> None:
         self.asked = self._twice = False
-        self._until = None
+        self._until: float | None = None
         self._waits = False
 
-    def __enter__(self):
+    def __enter__(self) -> Interrupts:
         # Started by `nohup` or in a script's background, a program is to ignore it; then it stays ignored.
         self._before = signal.getsignal(signal.SIGINT)
         if self._before is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, self._said)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         if self._before is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, self._before)
 
-    def attend(self, connection):
+    def attend(self, connection: Connection) -> None:
         """Have a connection wait for its answers here."""
         connection.wait = self.for_answer
 
-    def check(self):
+    def check(self) -> None:
         """Raise KeyboardInterrupt if Ctrl-C came: nothing new is begun."""
         if self.asked:
             raise KeyboardInterrupt
 
-    def hurry(self):
+    def hurry(self) -> None:
         """Begin the time that answers still have: the run ends, for whatever reason. None after a second Ctrl-C."""
         if self._twice:
             self._until = time.monotonic()
         elif self._until is None:
             self._until = time.monotonic() + GRACE_SECONDS
 
-    def for_input(self, descriptor):
+    def for_input(self, descriptor: int) -> None:
         """Wait until a descriptor can be read; Ctrl-C is raised before anything is taken from it."""
         while not self._readable(descriptor):
             self.check()
 
-    def for_answer(self, descriptor, seconds):
-        """Wait at most so long until a descriptor can be read, and tell whether it can. Ctrl-C shortens the wait to the grace."""
+    def for_answer(self, descriptor: int, seconds: float) -> bool:
+        """Wait at most so long until a descriptor can be read, and tell whether it can.
+
+        Ctrl-C shortens the wait to the grace.
+        """
         deadline = time.monotonic() + seconds
         while True:
             if self._readable(descriptor, deadline):
@@ -66,7 +78,7 @@ class Interrupts:
             if now >= deadline:
                 return False
 
-    def _readable(self, descriptor, deadline=None):
+    def _readable(self, descriptor: int, deadline: float | None = None) -> bool:
         """Wait until a descriptor can be read, the time is over or the first Ctrl-C comes, and tell whether it can.
 
         Without a deadline it does not wait after a Ctrl-C.
@@ -89,7 +101,7 @@ class Interrupts:
             self._waits = False
             return False
 
-    def _said(self, number, frame):
+    def _said(self, number: int, frame: object) -> None:
         if self.asked:
             self._twice = True  # wherever this one ends, no answer is waited for any more
             raise KeyboardInterrupt

@@ -3,6 +3,8 @@
 Contract: daemon.starts
 """
 
+from __future__ import annotations
+
 import fcntl
 import json
 import os
@@ -12,10 +14,14 @@ from cpersona_daemon.shared import files
 
 from .dial import POLL_SECONDS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cpersona_daemon.shared.paths import Places
+
 _NOTE_BYTES = 65_536
 
 
-def wait_until_gone(where, deadline, pid):
+def wait_until_gone(where: Places, deadline: float, pid: int | None) -> bool:
     """Wait until the lock is free, or held by another daemon than the one that was stopped."""
     while lock_is_held(where):
         successor = note(where).get("pid")
@@ -27,7 +33,7 @@ def wait_until_gone(where, deadline, pid):
     return True
 
 
-def lock_is_held(where):
+def lock_is_held(where: Places) -> bool:
     """Tell whether a daemon holds the database: the lock lives exactly as long as its process."""
     try:
         lock = files.opened(where.lock)
@@ -42,7 +48,8 @@ def lock_is_held(where):
     return False
 
 
-def note(where):
+def note(where: Places) -> dict:
+    """Return what the daemon wrote down about itself, {} where there is nothing to read."""
     try:
         told = json.loads(files.read(where.daemon_json, _NOTE_BYTES))
     except (OSError, ValueError):

@@ -1,9 +1,12 @@
-"""Queueing a write for a daemon that cannot be reached: one durable file, which the daemon carries out once it is there.
+"""Queueing a write for a daemon that cannot be reached: one durable file, which the daemon carries out once it is
+there.
 
 A commit hook runs this, so nothing heavy is imported.
 
 Contract: spool.queue, files.durable.
 """
+
+from __future__ import annotations
 
 import os
 import stat
@@ -14,6 +17,12 @@ from cpersona_daemon.shared.paths import SPOOL, make_private_directory
 
 from ..terminal.output import to_json
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cpersona_daemon.shared.settings import Settings
+
+    from .client import Connection
+
 # What the request itself is to blame for; waiting would not help.
 _FINAL = ("invalid_params", "permission_denied")
 # Answers after which the same request may do better: nothing was decided about it.
@@ -22,8 +31,10 @@ _UNDECIDED = ("timed_out", "busy", "shutting_down", "storage", "full", "read_onl
 _last = [0, 0]  # the time and the number of this process's latest file
 
 
-def put(spool, method, params, key=None, token=""):
-    """Write one request into the directory ``spool`` and return the file's name once it is durable. Raises OSError, ValueError.
+def put(spool: str, method: str, params: dict, key: str | None = None, token: str = "") -> str:
+    """Write one request into the directory ``spool`` and return the file's name once it is durable.
+
+    Raises OSError, ValueError.
 
     ``key`` is the idempotency key it was sent with before, if it was; with it a request whose answer got lost
     takes effect once. ``token`` names the client to a daemon with an access file.
@@ -47,8 +58,11 @@ def put(spool, method, params, key=None, token=""):
     return name
 
 
-def _opened(spool):
-    """Return a descriptor of the directory, made where it is missing. Raises PermissionError when others can write there."""
+def _opened(spool: str) -> int:
+    """Return a descriptor of the directory, made where it is missing.
+
+    Raises PermissionError when others can write there.
+    """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         directory = os.open(spool, flags)
@@ -76,7 +90,7 @@ def _opened(spool):
     return directory
 
 
-def _name():
+def _name() -> str:
     """Return a name that sorts behind every earlier one of this process, even when the clock is set back."""
     now = max(time.time_ns(), _last[0])
     _last[1] = _last[1] + 1 if now == _last[0] else 0
@@ -84,29 +98,29 @@ def _name():
     return f"{now}-{os.getpid()}-{_last[1]}.json"
 
 
-def counts(spool):
+def counts(spool: str) -> tuple[int, int]:
     """Return how many writes wait in a spool and how many were refused."""
-    return tuple(_count(directory) for directory in (spool, os.path.join(spool, "failed")))
+    return _count(spool), _count(os.path.join(spool, "failed"))
 
 
-def _count(directory):
+def _count(directory: str) -> int:
     try:
         return sum(name.endswith(".json") and not name.startswith(".") for name in os.listdir(directory))
     except OSError:
         return 0
 
 
-def may_wait(code):
+def may_wait(code: str) -> bool:
     """Tell whether a request that could not be put to the daemon may be queued instead."""
     return code not in _FINAL
 
 
-def undecided(code):
+def undecided(code: str | None) -> bool:
     """Tell whether an answer with this error code leaves open what becomes of the request."""
     return code in _UNDECIDED
 
 
-def stamped(method, params):
+def stamped(method: str, params: dict) -> dict:
     """Return parameters in which a memory says when it was said: now, whenever the daemon hears of it.
 
     It is so before they are first sent: what is queued under the same key must be the very same request.
@@ -117,22 +131,25 @@ def stamped(method, params):
 
 
 class Queue:
-    """The way of `--queue`: to the daemon that runs, and where none can be reached into the spool. It starts no daemon."""
+    """The way of `--queue`: to the daemon that runs, and where none can be reached into the spool.
 
-    def __init__(self, settings):
+    It starts no daemon.
+    """
+
+    def __init__(self, settings: Settings) -> None:
         from cpersona_daemon.shared.paths import places
 
         from .client import CallFailed, connect
 
         self._settings, self._spool = settings, places(settings).spool
-        self.connection = None
+        self.connection: Connection | None = None
         try:
             self.connection = connect(settings, start=False)
         except CallFailed as error:
             if not may_wait(error.code):
                 raise
 
-    def put(self, method, params, key):
+    def put(self, method: str, params: dict, key: str) -> dict:
         """Queue one request, with what ``stamped`` made of its parameters, and return the answer that says so.
 
         Raises CallFailed when the spool cannot be written.
@@ -149,7 +166,7 @@ class Queue:
             ) from None
         return {"ok": True, "result": "queued", "queued": name}
 
-    def ask(self, method, params):
+    def ask(self, method: str, params: dict) -> tuple[dict, str | None]:
         """Return the daemon's (response, code), or the answer of a request that was queued."""
         from .client import CallFailed
 
@@ -167,7 +184,7 @@ class Queue:
                 self.close()
         return self.put(method, params, key), None
 
-    def close(self):
+    def close(self) -> None:
         """Close the connection; what is asked from now on is queued."""
         if self.connection is not None:
             self.connection.close()
