@@ -1,6 +1,6 @@
 """`git backfill`: the commits of history as stores on their way, several at once.
 
-Contract: git.notes
+Contract: git.notes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Several requests in turn, and requests that take long: what is certain when they end early is said.
 
-Contract: exit.status
+Contract: exit.status.
 """
 
 import sys

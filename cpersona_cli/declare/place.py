@@ -1,6 +1,6 @@
 """Where the cursor is in a command line that is still being typed: which argument or option value it stands in.
 
-Contract: commands.same
+Contract: commands.same.
 """
 
 from . import catalogue, spec

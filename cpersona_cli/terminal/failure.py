@@ -1,6 +1,6 @@
 """The one line that a failure prints: what failed, why, and what to type next.
 
-Contract: exit.status
+Contract: exit.status.
 """
 
 from cpersona_daemon.shared import fields

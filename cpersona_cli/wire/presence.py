@@ -1,6 +1,6 @@
 """Whether a daemon holds a database, and what it wrote down about itself.
 
-Contract: daemon.starts
+Contract: daemon.starts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A blend in a real store with hand-made vectors: what comes back, what does not, and what is said about it.
 
-Contract: blend.score, blend.gate, missed.best.
+Contract: blend.score, blend.gate, gate.identifier, missed.best.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Noting of rows what the lists do not say: whether they have a vector, and whether they hold an identifier.
 
-Contract: gate.minimum, blend.score.
+Contract: gate.minimum, gate.identifier.
 """
 
 from __future__ import annotations
