@@ -165,7 +165,7 @@ class Candidate:
 
     def value(self, signal: Signal) -> float | None:
         """Return the row's value of a signal."""
-        found: float | None = getattr(self, signal.value)
+        found: float | None = getattr(self, signal)
         return found
 
     def first(self, signals: tuple[Signal, ...]) -> float | None:
@@ -175,7 +175,7 @@ class Candidate:
     def signal(self) -> tuple[Signal, float] | None:
         """Return the signal that the gate compares and its value; None for a row that no branch scored."""
         for signal in PRECEDENCE:
-            value = self.value(signal)
+            value: float | None = getattr(self, signal)
             if value is not None and not (signal is Signal.COSINE and self.shown_only):
                 return signal, value
         return None
