@@ -1,46 +1,188 @@
-"""Everything one daemon holds for one database, handed to every handler."""
+"""Everything one daemon holds for one database, handed to every handler.
+
+Rooms below are named by their classes. Of a room above stands here what others ask of its part, as a Protocol: nothing
+here knows the room.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
+from .model.clock import Clock
 from .shared.paths import Places
 from .shared.settings import Settings
 from .storage.database import Database
 
+if TYPE_CHECKING:  # numpy comes with them, and the way to the first answer is without
+    from .embedding.backlog import BacklogWorker
+    from .embedding.service import EmbeddingService
+    from .vectors.backend import VectorBackend
+
 log = logging.getLogger("cpersona.context")
+
+
+class Access(Protocol):
+    """Who may do what (``rpc.access``)."""
+
+    @property
+    def open(self) -> bool: ...
+
+    def admits(self, uid: int) -> bool: ...
+
+    def identify(self, token: str, uid: int) -> Any: ...
+
+    def permits(self, caller: Any, method_class: str, agent: str | None) -> bool: ...
+
+
+class Pauses(Protocol):
+    """Whose writes are answered as if done and not kept (``rpc.pauses``)."""
+
+    def pause(self, ttl_seconds: int = ..., session_key: str = ...) -> dict: ...
+
+    def resume(self, session_key: str = ...) -> dict: ...
+
+    def status(self, session_key: str = ...) -> dict: ...
+
+    def is_paused(self, session_key: str = ...) -> bool: ...
+
+
+class Status(Protocol):
+    """Counters, latencies, last failures and warnings (``life.status``)."""
+
+    @property
+    def working(self) -> list[str]: ...
+
+    def record(self, method: str, seconds: float, error_code: str | None = None) -> None: ...
+
+    def warn(self, text: str) -> None: ...
+
+    def at_work(self, what: str) -> AbstractContextManager[None]: ...
+
+    def snapshot(self) -> dict: ...
+
+
+class Calibration(Protocol):
+    """What was measured about the store (``calibration.file``); its values belong to that room."""
+
+    path: str
+    turn: asyncio.Lock
+    exists: bool
+    problem: str | None
+
+    @property
+    def current(self) -> Any: ...
+
+    def threshold(self, agent_id: str, model: str = "") -> float | None: ...
+
+    def gate(self, agent_id: str, mode: str, signal: str, model: str) -> float | None: ...
+
+    def beta(self, agent_id: str) -> float: ...
+
+    def precision(self, agent_id: str) -> str | None: ...
+
+    def stale(self, model: str, dimension: int | None, version: str) -> bool: ...
+
+    def summary(self) -> dict: ...
+
+    def forgets(self, agent_id: str) -> int: ...
+
+    def forget(self, agent_id: str) -> None: ...
+
+    def update(self, change: Callable[[Any], Any]) -> Any: ...
+
+    def earlier(self, agent_id: str) -> Any: ...
+
+    def roll_back(self, agent_id: str) -> tuple[Any, Any]: ...
+
+
+class Spool(Protocol):
+    """The writes that were queued while no daemon could be reached (``life.spool``)."""
+
+    @property
+    def busy(self) -> bool: ...
+
+    def look(self) -> bool: ...
+
+    async def settled(self) -> None: ...
+
+    def status(self) -> dict: ...
+
+    async def run(self) -> None: ...
+
+
+class Opening(Protocol):
+    """Whether vectors, embedding, backlog and calibration are there yet (``life.opening``)."""
+
+    whole: bool
+
+    @property
+    def passed(self) -> bool: ...
+
+    def begin(self) -> None: ...
+
+    async def wanted(self) -> None: ...
+
+    async def in_turn(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class Recent(Protocol):
+    """The last questions and the settings they were asked under (``recall.recent``)."""
+
+    def add(self, query: Any, settings: Settings) -> None: ...
+
+    def of(self, agent_id: str = "") -> list[tuple[Any, Settings]]: ...
+
+    def forget(self, agent_id: str) -> None: ...
+
+
+class Daemon(Protocol):
+    """The process: its end, and what it knows of itself (``life.lifecycle``)."""
+
+    server: Any
+
+    def status(self) -> dict: ...
+
+    def request_stop(self, why: str) -> None: ...
+
+
+# A part that is opened later is None until then, and is never asked before: only early methods run while the opening is
+# not whole.
+_LATER: Any = None
 
 
 @dataclass(slots=True)
 class Context:
-    """The daemon's parts. Built and taken down by ``opening``, read by everything behind the boundary.
-
-    Until ``opening`` is through, vectors, embedding, backlog and calibration are None: only early methods run before.
-    """
+    """The daemon's parts. Built and taken down by ``life.opening``, read by everything behind the boundary."""
 
     settings: Settings
     places: Places
-    clock: Any
+    clock: Clock
     db: Database
-    access: Any  # boundary.access.AccessList
-    pauses: Any  # boundary.pause.Pauses
-    status: Any  # status.Status: counters, latencies, last errors
-    vectors: Any = None  # vectors.backend.VectorBackend
-    embedding: Any = None  # embedding.service.EmbeddingService
-    backlog: Any = None  # embedding.backlog.BacklogWorker
-    calibration: Any = None  # calibration.file.CalibrationFile
-    spool: Any = None  # spool.drain.Spool
-    opening: Any = None  # opening.Opening: whether vectors, embedding, backlog and calibration are there yet
-    tasks: set = field(default_factory=set)
-    recent: Any = None  # recall.recent.RecentRecalls
-    daemon: Any = None  # lifecycle.Daemon: its end, and what it knows of the process; set once it serves
-    moving: asyncio.Lock = field(
-        default_factory=asyncio.Lock
-    )  # held while rows are hidden: one merge or deletion of an agent at a time
+    access: Access
+    pauses: Pauses
+    status: Status
+    vectors: VectorBackend = _LATER
+    embedding: EmbeddingService = _LATER
+    backlog: BacklogWorker = _LATER
+    calibration: Calibration = _LATER
+    recent: Recent = _LATER
+    spool: Spool = _LATER
+    opening: Opening = _LATER
+    daemon: Daemon = _LATER  # set once it serves
+    tasks: set[asyncio.Task] = field(default_factory=set)
+    # Held while rows are hidden: one merge or deletion of an agent at a time.
+    moving: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def under(self, measured: Any) -> Context:
+        """Return this context as it would be with another measurement in force."""
+        return replace(self, calibration=measured)
 
     def in_background(self, work: Coroutine) -> None:
         """Run work beside the requests; the context's end cancels what still runs."""

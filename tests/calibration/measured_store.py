@@ -16,6 +16,7 @@ from cpersona_daemon.life.status import Status
 from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.instants import iso_now
 from cpersona_daemon.model.kinds import MEMORY
+from cpersona_daemon.recall.recent import RecentRecalls
 from cpersona_daemon.rpc.access import AccessList
 from cpersona_daemon.rpc.pauses import Pauses
 from cpersona_daemon.shared.paths import Places
@@ -64,6 +65,7 @@ async def opened(settings: Settings, places: Places) -> AsyncIterator[Context]:
                 embedding=embedding,
                 backlog=BacklogWorker(db, embedding),
                 calibration=CalibrationFile(places.calibration),
+                recent=RecentRecalls(),
                 access=AccessList(),
                 pauses=Pauses(clock),
                 status=Status(clock),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import apsw
 import numpy as np
@@ -123,7 +123,7 @@ async def _calibrate(
     # The queries run against the threshold just measured, not the one in force: the same store then gives the same gates.
     trial = measured(book.current)
     signals = LEGACY if _legacy(settings) else compared_in(settings.recall_mode)
-    gates = await _gates(replace(ctx, calibration=trial), settings, agent, signals, drawn, model) if agent else {}
+    gates = await _gates(ctx.under(trial), settings, agent, signals, drawn, model) if agent else {}
 
     def keep(held: Measured) -> Measured:
         if book.forgets(agent) != forgets:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from .. import __version__
@@ -94,13 +93,13 @@ def comparison(ctx: Context, settings: Settings, agent_id: str) -> Callable[[Mea
         saved = await ctx.db.read(rows.listed, agent_id)
         canaries = [(query_of(canary), settings) for canary in saved]
         questions = [*canaries, *ctx.recent.of(agent_id)]
-        old, new = [await _asked(replace(ctx, calibration=held), questions) for held in (before, after)]
+        old, new = [await _asked(ctx.under(held), questions) for held in (before, after)]
         # One that lacked its vector under either calibration tells nothing about the calibrations.
         told = [
             None if was.failure or now.failure else (_refs(was), _refs(now)) for was, now in zip(old, new, strict=True)
         ]
         answer: dict[str, Any] = {
-            "old_gates": gates_in_force(replace(ctx, calibration=before), settings, agent_id),
+            "old_gates": gates_in_force(ctx.under(before), settings, agent_id),
             "canaries": _fared(saved, told[: len(saved)]),
             "recent_recalls": _moved(told[len(saved) :]),
         }

@@ -162,6 +162,7 @@ class Opening:
         """Load numpy and the index's files, and everything that is imported next, beside the event loop."""
         from ..calibration import file  # noqa: F401
         from ..embedding import backlog, service  # noqa: F401
+        from ..recall import recent  # noqa: F401
         from ..vectors import choice
 
         vectors = choice.backend(self._ctx.settings.vector_search_mode, self._ctx.places, self._ctx.clock)

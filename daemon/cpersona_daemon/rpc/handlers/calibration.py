@@ -6,7 +6,6 @@ Contract: calibration.sample, calibration.precision.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import msgspec
 
@@ -60,13 +59,13 @@ async def _roll_back(call: Call, agent: str, compare: run.Compare) -> dict:
         changes = await compare(before, after)
         if not call.params.dry_run:
             before, after = await asyncio.to_thread(ctx.calibration.roll_back, agent)
-    returned = replace(ctx, calibration=after)
+    returned = ctx.under(after)
     return {
         "ok": True,
         "rolled_back": not call.params.dry_run,
         "scope": "per_agent" if agent else "global",
         "agent_id": agent,
-        "old_threshold": run.in_force(replace(ctx, calibration=before), call.settings, agent),
+        "old_threshold": run.in_force(ctx.under(before), call.settings, agent),
         "new_threshold": run.in_force(returned, call.settings, agent),
         "gates": run.gates_in_force(returned, call.settings, agent),
         **changes,
