@@ -3,21 +3,23 @@
 Contract: exit.status.
 """
 
+from __future__ import annotations
+
 from cpersona_daemon.shared import fields
 
 from ..declare.catalogue import ENTRIES, FAMILIES
 from ..exits import reason_of
 
 
-def named(hint, words):
+def named(hint: str, words: list[str]) -> str:
     """Return a hint that names the command of these words where it says COMMAND; without one it names the first screen."""
-    path = [word for word in words[: 2 if words[:1] and words[0] in FAMILIES else 1] if not word.startswith("-")]
-    return hint.replace(
-        "cpersona COMMAND", " ".join(["cpersona", *path] if path and path[0] in ENTRIES else ["cpersona"])
-    )
+    first = words[: 2 if words[:1] and words[0] in FAMILIES else 1]
+    path = [word for word in first if not word.startswith("-")]
+    known = path if path and path[0] in ENTRIES else []
+    return hint.replace("cpersona COMMAND", " ".join(["cpersona", *known]))
 
 
-def failure_line(doing, response, code=None, hint=None):
+def failure_line(doing: str, response: dict, code: str | None = None, hint: str | None = None) -> str:
     """Return what failed, why, and what to type next, as one line without its `cpersona` prefix.
 
     ``hint`` is a command's own advice for what it was refused; any other failure has advice of its own.

@@ -22,8 +22,8 @@ from .dial import NO_SIGNAL, POLL_SECONDS, Absent, CallFailed, Nobody, reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from _socket import socket as Socket
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from cpersona_daemon.shared.paths import Places

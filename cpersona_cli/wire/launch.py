@@ -21,8 +21,8 @@ from .dial import POLL_SECONDS, Absent, CallFailed, reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from _socket import socket as Socket
+    from collections.abc import Mapping
     from typing import NoReturn
 
     from cpersona_daemon.shared.paths import Places

@@ -18,6 +18,7 @@ OF_THE_DAEMON = {
     "cpersona_daemon.shared.settings",
     "cpersona_daemon.shared.paths",
     "cpersona_daemon.shared.fields",
+    "cpersona_daemon.shared.methods",
     "cpersona_daemon.shared.peer",
 }
 # What a start and the spool look at before they make anything; no command beside a running daemon loads it.
