@@ -1,5 +1,7 @@
 """One run of one command: its settings, its connection, its output."""
 
+from __future__ import annotations
+
 from cpersona_daemon.shared import fields, methods
 
 from . import exits
@@ -7,7 +9,13 @@ from .terminal.output import Output
 
 TYPE_CHECKING = False  # as typing has it, which takes longer to load than a command takes to run
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
     from .declare.spec import Command
+
+    # An option, the parameter it becomes, and what is made of its value (None: nothing, it travels as it is).
+    Rows = Iterable[tuple[str, str, Callable[["Session", Any], Any] | None]]
 
 _OPTION_OF = {"db": "db_path", "agent": "agent", "project": "project", "channel": "channel"}
 _NAMED = 5  # rows of an answer that are named one by one
@@ -101,6 +109,16 @@ class Session:
             value = getattr(self.settings, axis) if given is None else given
             if value is not None and (value or axis == "project"):
                 params[parameter] = value
+        return params
+
+    def parameters(self, given: Mapping[str, Any], table: Rows) -> dict:
+        """Return the parameters of a request: for each option of ``table`` that was given, what its row makes of it."""
+        params = {}
+        for option, parameter, make in table:
+            value = given[option]
+            if value is None or value is False or value == [] or value == ():
+                continue
+            params[parameter] = value if make is None else make(self, value)
         return params
 
     def instant(self, text, end=False):

@@ -3,8 +3,17 @@
 Contract: recall.order, output.shapes.
 """
 
+from __future__ import annotations
+
 from ..declare.spec import option
 from ..terminal import reading, render
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ..session import Rows, Session
 
 LIMIT = option("-n --limit", "Rows at most, 0 to 100.", kind="int", metavar="N", least=0)
 
@@ -33,22 +42,23 @@ SET = option(
 )
 
 
-def question(session, query, limit, source_id, full, deep, as_of, no_wait):
-    params = session.axes()
-    params["query"] = reading.question(query, session.out)
-    if limit is not None:
-        params["limit"] = session.at_most(limit, 100)
-    if source_id is not None:
-        params["source_id"] = source_id
-    if as_of is not None:
-        params["as_of"] = session.instant(as_of, end=True)
-    for name, value in (("full_content", full), ("deep", deep), ("no_wait", no_wait)):
-        if value:
-            params[name] = True
-    return params
+# Option -> parameter, for every command that asks.
+ASKED: Rows = (
+    ("limit", "limit", lambda session, limit: session.at_most(limit, 100)),
+    ("source_id", "source_id", None),
+    ("as_of", "as_of", lambda session, text: session.instant(text, end=True)),
+    ("full", "full_content", None),
+    ("deep", "deep", None),
+    ("no_wait", "no_wait", None),
+)
 
 
-def nothing(response):
+def question(session: Session, query: str, given: Mapping[str, Any], table: Rows = ASKED) -> dict:
+    """Return the parameters of a question: the axes, its text, and what ``table`` makes of the options given."""
+    return {**session.axes(), "query": reading.question(query, session.out), **session.parameters(given, table)}
+
+
+def nothing(response: dict) -> str:
     """Return what an empty answer says: how many candidates there were and by how much the best one missed."""
     missed, considered = response.get("best_missed"), response.get("considered")
     if not considered and not missed:

@@ -3,11 +3,19 @@
 Contract: associations.declare.
 """
 
+from __future__ import annotations
+
 from .. import exits
 from ..declare.spec import AXES, WRITES, argument, command, option
 from ..terminal import reading
 from ..terminal.output import one_line
 from ._entities import print_entities
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..session import Answer, Session
 
 # Parts of a declaration whose name on the wire says little.
 _PLACES = {"anchor_ref": "the --anchor"}
@@ -32,7 +40,14 @@ _PLACES = {"anchor_ref": "the --anchor"}
     option("--anchor", "The memory or episode that says so.", metavar="REF", values="refs"),
     common=(*WRITES, *AXES),
 )
-def declare(session, associations, entity, alias, relation, anchor):
+def declare(
+    session: Session,
+    associations: str | None,
+    entity: list[str],
+    alias: list[str],
+    relation: list[str],
+    anchor: str | None,
+) -> int:
     """Declare entities, their other names, and relations. Nothing is ever inferred; declaring twice is harmless.
 
     What cannot be declared is left out, said on stderr, and makes the exit status 1.
@@ -43,37 +58,40 @@ def declare(session, associations, entity, alias, relation, anchor):
     # Before the JSON: what follows `--alias NAME` without its sign would be taken for it.
     aliased = [_parts(text, "=", 2, "--alias", "NAME=ALIAS") for text in alias]
     related = [_parts(text, "|", 3, "--relation", "'SUBJECT | PREDICATE | OBJECT'") for text in relation]
-    value = (
-        reading.json_argument(
-            reading.read_text("-", session.out) if associations == "-" else associations, "the associations"
-        )
-        if associations is not None
-        else {}
-    )
-    entities, relations = list(value.get("entities", ())), list(value.get("relations", ()))
-    aliases = {}
-    for name in entity:
-        aliases.setdefault(name, [])
-    for name, other in aliased:
-        aliases.setdefault(name, []).append(other)
-    entities += [{"name": name, "aliases": others} if others else {"name": name} for name, others in aliases.items()]
-    relations += [
-        {"subject": subject, "predicate": predicate, "object": object} for subject, predicate, object in related
-    ]
-    if not entities and not relations:
+    value = _declared(_json(session, associations), entity, aliased, related)
+    if not value.get("entities") and not value.get("relations"):
         raise exits.Usage("name an --entity, an --alias or a --relation, or give them as JSON")
-    value = {**value, **({"entities": entities} if entities else {}), **({"relations": relations} if relations else {})}
     params = {**session.axes(), "associations": value}
     if anchor is not None:
         params["anchor_ref"] = "{}:{}".format(*reading.ref(anchor))
     answer = session.ask("declare_associations", params)
-    shown = session.show(answer)
-    if not shown:
+    if not session.show(answer):
         for row in answer.response.get("entities", ()):
             session.out.record(("entity", row.get("id"), row.get("name"), "new" if row.get("created") else "known"))
         for number in answer.response.get("relations", ()):
             session.out.record(("relation", number))
     return _dropped(session, answer)
+
+
+def _json(session: Session, text: str | None) -> dict:
+    """Return the associations that an argument holds, - for standard input, none for none."""
+    if text is None:
+        return {}
+    return reading.json_argument(reading.read_text("-", session.out) if text == "-" else text, "the associations")
+
+
+def _declared(value: dict, entity: list[str], aliased: list[list[str]], related: list[list[str]]) -> dict:
+    """Return the associations ``value`` with those that options name behind its own."""
+    aliases: dict[str, list[str]] = {name: [] for name in entity}
+    for name, other in aliased:
+        aliases.setdefault(name, []).append(other)
+    more = {
+        "entities": [
+            {"name": name, "aliases": others} if others else {"name": name} for name, others in aliases.items()
+        ],
+        "relations": [dict(zip(("subject", "predicate", "object"), parts)) for parts in related],
+    }
+    return {**value, **{key: [*value.get(key, ()), *added] for key, added in more.items() if added}}
 
 
 @command(
@@ -87,7 +105,7 @@ def declare(session, associations, entity, alias, relation, anchor):
     ),
     common=(*WRITES, *AXES),
 )
-def retract(session, relation, mention):
+def retract(session: Session, relation: list[int], mention: list[str]) -> int:
     """Take back relations and mentions that were declared.
 
     Example:
@@ -95,7 +113,7 @@ def retract(session, relation, mention):
     """
     if not relation and not mention:
         raise exits.Usage("name a --relation or a --mention; `cpersona associate list` shows them")
-    asked = {}
+    asked: dict[str, Any] = {}
     if relation:
         asked["relations"] = list(relation)
     if mention:
@@ -113,7 +131,7 @@ def retract(session, relation, mention):
 
 
 @command("associate list", common=AXES)
-def list_(session):
+def list_(session: Session) -> int:
     """List the declared entities with their aliases and mentions, and the relations with their numbers.
 
     Example:
@@ -137,7 +155,7 @@ def list_(session):
     return answer.status
 
 
-def _parts(text, sign, count, option, form):
+def _parts(text: str, sign: str, count: int, option: str, form: str) -> list[str]:
     """Return the parts of an option's value between ``sign``. Raises Usage that shows the form."""
     parts = [part.strip() for part in text.split(sign)]
     if len(parts) != count or not all(parts):
@@ -145,7 +163,7 @@ def _parts(text, sign, count, option, form):
     return parts
 
 
-def _dropped(session, answer):
+def _dropped(session: Session, answer: Answer) -> int:
     """Say what was left out of a declaration, and return the exit status that says so too."""
     dropped = answer.response.get("dropped", ())
     for item in dropped:

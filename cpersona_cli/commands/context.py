@@ -3,11 +3,19 @@
 Contract: context.merge.
 """
 
+from __future__ import annotations
+
 from .. import exits
 from ..declare.spec import AXES, argument, command, option
 from ..terminal import reading, render
 from ..terminal.shaping import Shape, shape_options
 from ._question import AS_OF, DEEP, FULL, LIMIT, NO_WAIT, SET, SOURCE_ID, nothing, question
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..session import Session
 
 _FIELDS = ("from", "ref", "time", "age", "id", "source", "content", "length", "truncated")
 
@@ -31,7 +39,7 @@ _FIELDS = ("from", "ref", "time", "age", "id", "source", "content", "length", "t
     *shape_options(_FIELDS),
     common=AXES,
 )
-def context(session, query, history, limit, source_id, full, deep, as_of, set, no_wait, **shape):
+def context(session: Session, query: str, history: str | None, set: list[str], **given: Any) -> int:
     """Recall and merge the rows with a dialogue, in chronological order.
 
     What the dialogue already holds is not recalled again. Rows without a time stand first.
@@ -42,15 +50,15 @@ def context(session, query, history, limit, source_id, full, deep, as_of, set, n
     """
     if query == "-" and history == "-":
         raise exits.Usage("only one of the question and the history can come from standard input")
-    shape = Shape(_FIELDS, session.out.as_json, **shape)
-    params = question(session, query, limit, source_id, full, deep, as_of, no_wait)
+    shape = Shape.taken(_FIELDS, session.out.as_json, given)
+    params = question(session, query, given)
     params["external_context"] = reading.json_objects(history, session.out) if history is not None else []
     answer = session.ask("recall_with_context", params, overrides=reading.pairs(set) or None)
     out = session.out
     rows = shape.within(out, answer.response, "messages", backwards=True)
     if session.show(answer, order="chronological"):
         return answer.status
-    shape.print(out, rows, _field, ("from", "ref", "time", "content"), whole=full)
+    shape.print(out, rows, _field, ("from", "ref", "time", "content"), whole=given["full"])
     render.warnings(out, answer.response)
     if not rows and not answer.response.get("no_words"):
         out.note(nothing(answer.response))
@@ -59,11 +67,11 @@ def context(session, query, history, limit, source_id, full, deep, as_of, set, n
     return answer.status
 
 
-def _field(row, name):
+def _field(row: dict, name: str) -> str:
     return _role(row) if name == "from" else row.get("timestamp", "") if name == "time" else render.field(row, name)
 
 
-def _role(row):
+def _role(row: dict) -> str:
     source = row.get("source")
     if row.get("context_type") == "conversation":
         return str(source.get("type", "") if isinstance(source, dict) else "").lower() or "dialogue"

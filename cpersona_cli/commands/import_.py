@@ -3,6 +3,8 @@
 Contract: import.lines.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -12,7 +14,25 @@ from .. import exits
 from ..declare.spec import PLAIN, WRITES, argument, command, option
 from ..terminal import reading
 from ..terminal.failure import failure_line
+from ._runs import watch
 from .export import PrivateDirectory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ..session import Answer, Rows, Session
+    from ..terminal.output import Output
+
+_SHOWN = 5  # lines of an import that are said one by one
+_ROWS = ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes")
+_ASKED: Rows = (
+    ("dry_run", "dry_run", None),
+    ("to_agent", "target_agent_id", None),
+    ("batch", "batch", None),
+    ("fail_if_cut", "fail_if_cut", None),
+)
 
 
 @command(
@@ -24,7 +44,7 @@ from .export import PrivateDirectory
     option("--fail-if-cut", "Leave out lines whose text is too long to be kept whole.", kind="flag", default=False),
     common=(*WRITES, *PLAIN),
 )
-def import_(session, file, dry_run, to_agent, batch, fail_if_cut):
+def import_(session: Session, file: str, **given: Any) -> int:
     """Read a file that export wrote. What is there already is skipped; importing twice is harmless.
 
     Ends with totals. Lines that cannot be read are counted, the first with their numbers, the rest goes on, and the
@@ -37,15 +57,7 @@ def import_(session, file, dry_run, to_agent, batch, fail_if_cut):
       cpersona import backup.jsonl --dry-run
       zcat backup.jsonl.gz | cpersona import -
     """
-    params = {"embed": True}
-    if dry_run:
-        params["dry_run"] = True
-    if to_agent is not None:
-        params["target_agent_id"] = to_agent
-    if batch is not None:
-        params["batch"] = batch
-    if fail_if_cut:
-        params["fail_if_cut"] = True
+    params = {"embed": True, **session.parameters(given, _ASKED)}
     if file != "-":
         if os.path.isdir(file):
             raise exits.Stop(f"import: {file!r} is a directory; give the path of a file that export wrote")
@@ -61,75 +73,84 @@ def import_(session, file, dry_run, to_agent, batch, fail_if_cut):
         return _import(session, {**params, "input_path": path})
 
 
-_SHOWN = 5  # lines of an import that are said one by one
-
-
-def _import(session, params, file=None):
-    from ._runs import watch
-
+def _import(session: Session, params: dict, file: str | None = None) -> int:
     out = session.out
-
-    def early(reached):
-        # What an interrupted import leaves must not look finished.
-        if params.get("dry_run"):
-            return "nothing was written"
-        far = (
-            f"at least lines 1 to {reached['done']:,} of {reached['total']:,} are in, and stay"
-            if "done" in reached
-            else "what is imported stays"
-        )
-        return f"{far}; run the same command again, it goes on from there"
-
-    answer = watch(session, "import_memories", params, early, ask=session.call)
-    response, errors = answer.response, answer.response.get("errors") or []
+    answer = watch(
+        session, "import_memories", params, lambda reached: _early(reached, "dry_run" in params), ask=session.call
+    )
     shown = session.show(answer)
+    _say_faults(out, answer.response)
+    if "imported_memories" in answer.response and not shown:
+        out.records(_totals(answer.response))
+    _say_vectors(out, answer.response)
+    if answer.status:
+        raise exits.Stop(_refusal(answer, file), answer.status)
+    if answer.response.get("dry_run"):
+        out.note("a dry run: nothing was written")
+    return fields.EXIT_FAILED if answer.response.get("errors") else fields.EXIT_OK
+
+
+def _early(reached: dict, dry_run: bool) -> str:
+    """Return what an import that ends early leaves, so that it does not look finished."""
+    if dry_run:
+        return "nothing was written"
+    far = (
+        f"at least lines 1 to {reached['done']:,} of {reached['total']:,} are in, and stay"
+        if "done" in reached
+        else "what is imported stays"
+    )
+    return f"{far}; run the same command again, it goes on from there"
+
+
+def _say_faults(out: Output, response: dict) -> None:
+    """Say the first lines that went wrong, and how many there are of each kind."""
+    errors, count = response.get("errors") or [], response.get("error_count", 0)
     for line in errors[:_SHOWN]:
         out.warn(f"cpersona import: {line}")
-    if count := response.get("error_count", 0):
-        rejected = response.get("rejected", 0)
-        said = [
-            f"{n:,} {what}" for n, what in ((rejected, "rejected"), (count - rejected, "imported with a remark")) if n
-        ]
-        out.warn(
-            f"cpersona import: {', '.join(said)}{f', first {_SHOWN} shown; --json has {len(errors)}' if count > _SHOWN else ''}"
-        )
-    counted = "imported_memories" in response
-    if counted and not shown:
-        rows = [
-            (name, response.get(name, 0))
-            for name in ("imported_memories", "skipped_memories", "imported_episodes", "skipped_episodes")
-        ]
-        rows.append(("profile_updated", str(bool(response.get("profile_updated"))).lower()))
-        out.records(
-            [
-                *rows,
-                *((f"imported_{name}", count) for name, count in (response.get("associations") or {}).items()),
-                *([("cut", response["cut"])] if response.get("cut") else []),
-            ]
-        )
+    if not count:
+        return
+    rejected = response.get("rejected", 0)
+    kinds = ((rejected, "rejected"), (count - rejected, "imported with a remark"))
+    said = ", ".join(f"{number:,} {what}" for number, what in kinds if number)
+    more = f", first {_SHOWN} shown; --json has {len(errors)}" if count > _SHOWN else ""
+    out.warn(f"cpersona import: {said}{more}")
+
+
+def _totals(response: dict) -> Iterator[tuple[str, object]]:
+    """Return what became of the lines, as (what, how many) pairs."""
+    for name in _ROWS:
+        yield name, response.get(name, 0)
+    yield "profile_updated", str(bool(response.get("profile_updated"))).lower()
+    for name, count in (response.get("associations") or {}).items():
+        yield f"imported_{name}", count
+    if response.get("cut"):
+        yield "cut", response["cut"]
+
+
+def _say_vectors(out: Output, response: dict) -> None:
+    """Say how many rows have no vector that this store's embedder can compare, and what becomes of them."""
     if listed := response.get("listed_for_embedding"):
         out.note(
-            f"{listed:,} of the rows came without a vector that this store's embedder can compare; they are embedded in the background and found by"
-            " words alone until then: `cpersona daemon status` shows how many are left"
+            f"{listed:,} of the rows came without a vector that this store's embedder can compare; they are embedded in"
+            " the background and found by words alone until then: `cpersona daemon status` shows how many are left"
         )
     elif lacking := response.get("without_usable_vector"):
         out.note(
-            f"{lacking} of the rows have no vector that this store's embedder can compare; an import has them embedded in the background"
+            f"{lacking} of the rows have no vector that this store's embedder can compare; an import has them embedded"
+            " in the background"
         )
-    if answer.status:
-        if file is not None and isinstance(response.get("error"), str):
-            import shlex
 
-            response["error"] = response["error"].replace(" FILE", f" {shlex.quote(file)}")
-        imported = any(
-            response.get(name)
-            for name in ("imported_memories", "imported_episodes", "skipped_memories", "skipped_episodes")
-        )
-        hint = "correct the file and import it again, what is stored already is skipped" if imported else ""
-        raise exits.Stop(failure_line("import", response, answer.code, hint), answer.status)
-    if response.get("dry_run"):
-        out.note("a dry run: nothing was written")
-    return fields.EXIT_FAILED if errors else fields.EXIT_OK
+
+def _refusal(answer: Answer, file: str | None) -> str:
+    """Return the line of an import that failed, with the file's name where the reason says FILE."""
+    response = answer.response
+    if file is not None and isinstance(response.get("error"), str):
+        import shlex
+
+        response["error"] = response["error"].replace(" FILE", f" {shlex.quote(file)}")
+    imported = any(response.get(name) for name in _ROWS)
+    hint = "correct the file and import it again, what is stored already is skipped" if imported else ""
+    return failure_line("import", response, answer.code, hint)
 
 
 COMMANDS = (import_,)

@@ -3,19 +3,40 @@
 Contract: recall.order, scores.meaning, output.shapes.
 """
 
+from __future__ import annotations
+
 from cpersona_daemon.shared.fields import EXIT_NOTHING
 
 from .. import exits
 from ..declare.spec import AXES, argument, command, option
 from ..terminal import reading, render
 from ..terminal.shaping import Shape, shape_options
-from ._question import AS_OF, DEEP, FULL, LIMIT, NO_WAIT, SET, SOURCE_ID, nothing, question
+from ._question import AS_OF, ASKED, DEEP, FULL, LIMIT, NO_WAIT, SET, SOURCE_ID, nothing, question
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..session import Answer, Rows, Session
+    from ..terminal.output import Output
+
+# The columns off a terminal, on one, and with --absolute.
 _SHOWN = ("rank", "ref", "age", "signal", "score", "cosine", "preview")
-
 _DRAWN = ("rank", "ref", "age", "match", "preview")
-
 _ABSOLUTE = ("rank", "ref", "age", "cosine", "coverage", "preview")
+
+_TRACED = ("explain", "explain_all", "why_not")
+_ASKED: Rows = (
+    *ASKED,
+    ("top", "full_content", None),
+    ("exclude", "exclude_contents", lambda session, texts: list(texts)),
+    ("absolute", "absolute", None),
+    *((name, "trace", lambda session, value: True) for name in _TRACED),
+    ("why_not", "why_not", lambda session, ref: "{}:{}".format(*reading.ref(ref))),
+)
+# What asks for rows of some kind: a ref alone is a question then, and not the row of that ref.
+_NARROWING = frozenset(("source_id", "as_of", "exclude_contents", "trace"))
+_AXES = ("project", "channel")
 
 
 @command(
@@ -47,27 +68,7 @@ _ABSOLUTE = ("rank", "ref", "age", "cosine", "coverage", "preview")
     option("--legend", "Explain on stderr what the numbers of these rows mean.", kind="flag", default=False),
     common=AXES,
 )
-def recall(
-    session,
-    query,
-    limit,
-    source_id,
-    exclude,
-    full,
-    deep,
-    best_first,
-    top,
-    absolute,
-    as_of,
-    set,
-    no_wait,
-    fail_empty,
-    explain,
-    explain_all,
-    why_not,
-    legend,
-    **shape,
-):
+def recall(session: Session, query: str, set: list[str], **given: Any) -> int:
     """Find memories by meaning and by words. The best row is the last one.
 
     Columns: rank (1 is best), ref, age, signal, score, cosine, preview. The score is the value that the gate
@@ -80,72 +81,35 @@ def recall(
       cpersona recall E1042 --json | jq -r '.messages[-1].content'
       cpersona recall "billing" --format '{ref}\\t{cosine}\\t{content}'
     """
-    shape = Shape(render.ROW_FIELDS, session.out.as_json, **shape)
-    params = question(session, query, limit, source_id, full or top, deep, as_of, no_wait)
-    if exclude:
-        params["exclude_contents"] = list(exclude)
-    if absolute:
-        params["absolute"] = True
-    if explain or explain_all or why_not is not None:
-        params["trace"] = True
-    if why_not is not None:
-        params["why_not"] = "{}:{}".format(*reading.ref(why_not))
-    narrowed = (
-        exclude
-        or set
-        or source_id is not None
-        or as_of is not None
-        or "trace" in params
-        or any(session.options.get(axis) is not None for axis in ("project", "channel"))
-    )
-    answer = None if narrowed else _pasted(session, params["query"])
-    full = full or answer is not None
-    answer = answer or session.ask("recall", params, overrides=reading.pairs(set) or None)
-    if top:
-        answer.response["messages"] = answer.response.get("messages", [])[-1:]
-    shown = shape.within(session.out, answer.response, "messages", backwards=True)
-    if best_first:
-        shown.reverse()
-    printed = session.show(answer, order="best_first" if best_first else "best_last")
-    trace = answer.response.get("trace") or {}
-    if not printed and trace.get("why_not") and not (explain or explain_all):
-        from ..terminal import explain as explaining
-
-        explaining.why_not(session.out, trace["why_not"])
-        render.warnings(session.out, answer.response)
+    shape = Shape.taken(render.ROW_FIELDS, session.out.as_json, given)
+    params = question(session, query, given, _ASKED)
+    answer = _pasted(session, params, set)
+    if answer is None:
+        answer = session.ask("recall", params, overrides=reading.pairs(set) or None)
+    else:
+        given["full"] = True
+    rows = _ordered(session.out, answer.response, shape, given)
+    shown = session.show(answer, order="best_first" if given["best_first"] else "best_last")
+    if not shown and _explain(session.out, answer.response, given):
         return answer.status
-    if not printed:
-        if trace:
-            from ..terminal import explain as explaining
-
-            explaining.show(session.out, trace, explain_all)
-        ranks = range(1, len(shown) + 1) if best_first else range(len(shown), 0, -1)
-        _print(
-            session.out,
-            answer.response,
-            [{**row, "rank": str(rank)} for rank, row in zip(ranks, shown)],
-            shape,
-            params["query"],
-            absolute,
-            top,
-            full,
-            best_first,
-        )
-    if legend:
+    if not shown:
+        _print(session.out, answer.response, rows, shape, params["query"], given)
+    if given["legend"]:
         from ..terminal import view
 
-        view.legend(session.out, shown)
-    if not shown:
-        if limit != 0 and not answer.response.get("no_words"):  # which the advisory has said
-            session.out.note(nothing(answer.response))
-        return EXIT_NOTHING if fail_empty else answer.status
-    return answer.status
+        view.legend(session.out, rows)
+    if rows:
+        return answer.status
+    if given["limit"] != 0 and not answer.response.get("no_words"):  # which the advisory has said
+        session.out.note(nothing(answer.response))
+    return EXIT_NOTHING if given["fail_empty"] else answer.status
 
 
-def _pasted(session, query):
-    """Return an answer that holds the row whose ref is the whole question, None where the question is none or no row has it."""
+def _pasted(session: Session, params: dict, overrides: list[str]) -> Answer | None:
+    """Return an answer that holds the row whose ref is the whole question, None where it is none or no row has it."""
+    narrowed = overrides or _NARROWING & params.keys() or any(session.options.get(a) is not None for a in _AXES)
     try:
-        kind, number = reading.ref(query) if ":" in query else ("", 0)
+        kind, number = reading.ref(params["query"]) if ":" in params["query"] and not narrowed else ("", 0)
     except exits.Usage:
         return None
     if not kind:
@@ -159,23 +123,48 @@ def _pasted(session, query):
     return answer
 
 
-def _print(out, response, rows, shape, query, absolute, top, full, best_first):
-    names = _ABSOLUTE if absolute else _SHOWN
-    if top and not shape.chosen:
+def _ordered(out: Output, response: dict, shape: Shape, given: dict) -> list[dict]:
+    """Leave in an answer the rows that are shown, and return them in the order that was asked for, with their ranks."""
+    if given["top"]:
+        response["messages"] = response.get("messages", [])[-1:]
+    rows = shape.within(out, response, "messages", backwards=True)
+    if given["best_first"]:
+        rows.reverse()
+    ranks = range(1, len(rows) + 1) if given["best_first"] else range(len(rows), 0, -1)
+    return [{**row, "rank": str(rank)} for rank, row in zip(ranks, rows)]
+
+
+def _explain(out: Output, response: dict, given: dict) -> bool:
+    """Show what was noted on the way to the rows; true where --why-not asked for nothing but its verdict."""
+    trace = response.get("trace")
+    if not trace:
+        return False
+    from ..terminal import explain
+
+    if not trace.get("why_not") or given["explain"] or given["explain_all"]:
+        explain.show(out, trace, given["explain_all"])
+        return False
+    explain.why_not(out, trace["why_not"])
+    render.warnings(out, response)
+    return True
+
+
+def _print(out: Output, response: dict, rows: list[dict], shape: Shape, query: str, given: dict) -> None:
+    if given["top"] and not shape.chosen:
         for row in rows:
             out.write(row.get("content", "") + ("\0" if shape.null else "\n"))
     elif out.draws and not shape.chosen and not shape.null:
         from ..terminal import view
 
-        view.draw(out, rows, _ABSOLUTE if absolute else _DRAWN, query, whole=full)
+        view.draw(out, rows, _ABSOLUTE if given["absolute"] else _DRAWN, query, whole=given["full"])
     else:
-        shape.print(out, rows, render.field, names, whole=full)
+        shape.print(out, rows, render.field, _ABSOLUTE if given["absolute"] else _SHOWN, whole=given["full"])
     render.warnings(out, response)
-    if out.draws and rows and not top:
-        _note(out, rows, best_first)
+    if out.draws and rows and not given["top"]:
+        _note(out, rows, given["best_first"])
 
 
-def _note(out, rows, best_first):
+def _note(out: Output, rows: list[dict], best_first: bool) -> None:
     """Say on a terminal what is easy to guess wrong: the order, the meaning of an rsf score, cut previews."""
     signals = {(row.get("match_reason") or {}).get("signal") for row in rows}
     said = ["best is first (rank 1)" if best_first else "best is last (rank 1), nearest the prompt"]

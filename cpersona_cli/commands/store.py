@@ -3,11 +3,43 @@
 Contract: store.answer, dedup.skip, store.lines.
 """
 
+from __future__ import annotations
+
 from cpersona_daemon.shared import fields
 
 from .. import exits
 from ..declare.spec import AXES, WRITES, argument, command, option
 from ..terminal import cuts, reading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ..session import Rows, Session
+    from ..terminal.output import Output
+
+
+def _json(option: str) -> Callable[[Session, str], Any]:
+    return lambda session, text: reading.json_argument(text, option)
+
+
+def _source(session: Session, text: str) -> Any:
+    return reading.json_argument(text, "--source") if text.lstrip().startswith("{") else text
+
+
+# Option -> parameter: what every line of a file gets as well, and what one memory alone has.
+_OF_ALL: Rows = (
+    ("source", "source", _source),
+    ("at", "timestamp", lambda session, text: session.instant(text)),
+    ("metadata", "metadata", _json("--metadata")),
+    ("lock", "lock", None),
+    ("on_conflict", "on_conflict", None),
+    ("batch", "batch", None),
+    ("check_secrets", "check_secrets", None),
+    ("fail_if_cut", "fail_if_cut", None),
+)
+_OF_ONE: Rows = (("id", "id", None), ("associations", "associations", _json("--associations")))
 
 
 @command(
@@ -42,22 +74,8 @@ from ..terminal import cuts, reading
     common=(*WRITES, *AXES),
 )
 def store(
-    session,
-    text,
-    id,
-    source,
-    at,
-    metadata,
-    associations,
-    lock,
-    on_conflict,
-    batch,
-    queue,
-    check_secrets,
-    fail_if_skipped,
-    fail_if_cut,
-    jsonl,
-):
+    session: Session, text: str | None, jsonl: str | None, queue: bool, fail_if_skipped: bool, **given: Any
+) -> int:
     """Keep one memory, or a file of them, and print its ref.
 
     A text that is already there is skipped, which is success: running the same command again is harmless.
@@ -80,71 +98,37 @@ def store(
       cpersona --db old.db list --json | cpersona store --jsonl -
       cpersona store "backup done" --queue
     """
-    params = session.axes()
-    if source is not None:
-        params["source"] = reading.json_argument(source, "--source") if source.lstrip().startswith("{") else source
-    if at is not None:
-        params["timestamp"] = session.instant(at)
-    if metadata is not None:
-        params["metadata"] = reading.json_argument(metadata, "--metadata")
-    if lock:
-        params["lock"] = True
-    if on_conflict != "skip":
-        params["on_conflict"] = on_conflict
-    if batch is not None:
-        params["batch"] = batch
-    if check_secrets is not None:
-        params["check_secrets"] = check_secrets
-    if fail_if_cut:
-        params["fail_if_cut"] = True
+    if given["on_conflict"] == "skip":
+        given["on_conflict"] = None  # what happens anyway
+    params = {**session.axes(), **session.parameters(given, _OF_ALL)}
     if jsonl is not None:
-        for given, name in ((text, "TEXT"), (id, "--id"), (associations, "--associations")):
-            if given is not None:
+        for own, name in ((text, "TEXT"), (given["id"], "--id"), (given["associations"], "--associations")):
+            if own is not None:
                 raise exits.Usage(f"with --jsonl every line brings its own; leave {name} out")
         from ._lines import store_lines
 
         if jsonl == "-":
             reading.announce(session.out)
         return store_lines(session, jsonl, session.signed("store", params), queue, fail_if_skipped)
-    if id is not None:
-        params["id"] = id
-    if associations is not None:
-        params["associations"] = reading.json_argument(associations, "--associations")
+    params |= session.parameters(given, _OF_ONE)
     params["content"] = reading.text_or_stdin(text, "text", session.out)
     answer = session.ask("store", params, queue=queue)
     skipped = answer.response.get("result") == "skipped"
     if not session.show(answer):
-        _say(session, answer.response)
+        _say(session.out, answer.response)
     return fields.EXIT_NOTHING if skipped and fail_if_skipped else answer.status
 
 
-def _say(session, response):
+def _say(out: Output, response: dict) -> None:
     """Print the ref on stdout, and on stderr whatever the ref alone would hide."""
-    out, number = session.out, response.get("id")
     if response.get("result") == "queued":
         out.note(f"queued as {response['queued']}; the next daemon stores it")
         return
-    if isinstance(number, int):
-        out.line(f"mem:{number}")
-    result = response.get("result")
-    if response.get("persisted") is False:
-        out.warn(
-            f"cpersona: nothing was kept: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again"
-        )
-    elif result == "skipped":
-        out.note(f"skipped ({response.get('reason', 'already stored')})")
-        if response.get("content_differs"):
-            out.note(
-                f"the stored text differs and stays as it is; `cpersona update mem:{number}` or --on-conflict update changes it"
-            )
-    elif result != "stored":
-        out.note(str(result))
+    if isinstance(response.get("id"), int):
+        out.line(f"mem:{response['id']}")
+    _say_result(out, response)
     cuts.warn(out, response)
-    for found in response.get("secrets", ()):
-        out.warn(
-            f"cpersona: what looks like a secret is in the {found.get('in', 'text')}, {found.get('kind')} at character {found.get('at')}"
-            + (f"; `cpersona delete mem:{number}` removes it" if isinstance(number, int) else "")
-        )
+    _say_secrets(out, response)
     ahead = response.get("timestamp_ahead_of_clock")
     if isinstance(ahead, dict):
         out.warn(
@@ -152,6 +136,33 @@ def _say(session, response):
         )
     for dropped in (response.get("associations") or {}).get("dropped", ()):
         out.warn(f"cpersona: an association was left out: {dropped.get('reason')}")
+
+
+def _say_result(out: Output, response: dict) -> None:
+    """Say what became of a memory that was not simply stored."""
+    result = response.get("result")
+    if response.get("persisted") is False:
+        why = response.get("reason", "persistence is paused")
+        out.warn(f"cpersona: nothing was kept: {why}; `cpersona resume` keeps again")
+    elif result == "skipped":
+        out.note(f"skipped ({response.get('reason', 'already stored')})")
+        if response.get("content_differs"):
+            out.note(
+                f"the stored text differs and stays as it is; `cpersona update mem:{response.get('id')}` or"
+                " --on-conflict update changes it"
+            )
+    elif result != "stored":
+        out.note(str(result))
+
+
+def _say_secrets(out: Output, response: dict) -> None:
+    number = response.get("id")
+    removes = f"; `cpersona delete mem:{number}` removes it" if isinstance(number, int) else ""
+    for found in response.get("secrets", ()):
+        out.warn(
+            f"cpersona: what looks like a secret is in the {found.get('in', 'text')}, {found.get('kind')} at character"
+            f" {found.get('at')}{removes}"
+        )
 
 
 COMMANDS = (store,)

@@ -3,76 +3,122 @@
 Contract: commands.same.
 """
 
+from __future__ import annotations
+
 from . import catalogue, spec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from .spec import Command, Parameter
+
+    Flags = dict[str, tuple[str | None, Parameter]]
 
 
 class Place:
-    """Where the cursor is: the ``parameter`` whose value it is (None for none), the ``text`` so far and what stands ``before`` it
-    in the same word (`--agent=`); the common ``options`` and the ``given`` arguments of the command line.
+    """Where the cursor is: the ``parameter`` whose value it is (None for none), the ``text`` so far and what stands
+    ``before`` it in the same word (`--agent=`); the common ``options`` and the ``given`` arguments of the line.
     """
 
     __slots__ = ("parameter", "before", "text", "options", "given")
 
-    def __init__(self, parameter, text, before="", options=None, given=()):
-        self.parameter, self.text, self.before, self.options, self.given = (
-            parameter,
-            text,
-            before,
-            options or {},
-            list(given),
-        )
+    def __init__(
+        self,
+        parameter: Parameter | None,
+        text: str,
+        before: str = "",
+        options: Mapping[str, Any] | None = None,
+        given: Iterable[str] = (),
+    ) -> None:
+        self.parameter, self.text, self.before = parameter, text, before
+        self.options, self.given = options or {}, list(given)
 
 
-def place_of(words):
+def place_of(words: list[str]) -> Place:
     """Return the Place of the last of the words behind `cpersona`."""
-    *rest, current = words
-    rest.reverse()
-    command, path, options, given, dashes = None, [], {}, [], False
-    flags = _flags(spec.COMMON)
-    while rest:
-        word = rest.pop()
-        if word == "--" and not dashes:
-            dashes = True
-        elif word[:1] == "-" and len(word) > 1 and not dashes:
-            name, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
-            key, parameter = flags.get(name, (None, None))
-            if parameter is not None and parameter.kind != "flag" and not equals:
-                if not rest:
-                    return Place(parameter, current, options=options, given=given)
-                value = rest.pop()
-            if key is not None:
-                options[key] = value
-        elif command is None:
-            path.append(word)
-            command = _command(path)
-            if command is None and len(path) > (path[0] in catalogue.FAMILIES):
-                return Place(None, current)  # no command of ours: nothing is known of what follows
-            if command is not None:
-                flags = _flags({key: spec.COMMON[key] for key in command.common}, command.parameters)
-        else:
-            given.append(word)
-    if current[:1] == "-" and not dashes:
+    *before, current = words
+    line = _Line(before)
+    if line.unknown:
+        return Place(None, current)  # no command of ours: nothing is known of what follows
+    if line.valued is not None:
+        return Place(line.valued, current, options=line.options, given=line.given)
+    if current[:1] == "-" and not line.dashes:
         name, equals, value = current.partition("=")
-        parameter = flags.get(name, (None, None))[1]
-        return (
-            Place(parameter, value, f"{name}=", options, given)
-            if equals and name.startswith("--")
-            else Place(None, current)
-        )
-    arguments = [parameter for parameter in command.parameters if not parameter.flags] if command is not None else []
-    if len(given) >= len(arguments):
-        arguments = arguments[-1:] * (len(given) + 1) if arguments and arguments[-1].many else []
-    return Place(arguments[len(given)] if len(given) < len(arguments) else None, current, options=options, given=given)
+        if not equals or not name.startswith("--"):
+            return Place(None, current)
+        return Place(line.flags.get(name, (None, None))[1], value, f"{name}=", line.options, line.given)
+    return Place(line.argument(), current, options=line.options, given=line.given)
 
 
-def _command(path):
-    return (
-        next((command for command in catalogue.declared(path[0]) if list(command.path) == path), None)
-        if path[0] in catalogue.ENTRIES
-        else None
-    )
+class _Line:
+    """The words before the cursor, read as far as they go.
+
+    ``valued`` is the option whose value comes next, ``unknown`` says that the command is none of ours.
+    """
+
+    def __init__(self, words: list[str]) -> None:
+        self.command: Command | None = None
+        self.flags: Flags = _flags(spec.COMMON)
+        self.options: dict[str, str] = {}
+        self.given: list[str] = []
+        self.valued: Parameter | None = None
+        self.dashes = self.unknown = False
+        self._path: list[str] = []
+        self._key: str | None = None
+        for word in words:
+            self._read(word)
+            if self.unknown:
+                break
+
+    def _read(self, word: str) -> None:
+        if self.valued is not None:
+            self._keep(word)
+        elif word == "--" and not self.dashes:
+            self.dashes = True
+        elif _is_option(word, self.dashes):
+            self._option(word)
+        elif self.command is None:
+            self._name(word)
+        else:
+            self.given.append(word)
+
+    def _option(self, word: str) -> None:
+        name, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        self._key, parameter = self.flags.get(name, (None, None))
+        if parameter is not None and parameter.kind != "flag" and not equals:
+            self.valued = parameter
+        else:
+            self._keep(value)
+
+    def _keep(self, value: str) -> None:
+        if self._key is not None:
+            self.options[self._key] = value
+        self.valued = None
+
+    def _name(self, word: str) -> None:
+        self._path.append(word)
+        first = self._path[0]
+        declared = catalogue.declared(first) if first in catalogue.ENTRIES else ()
+        self.command = next((command for command in declared if list(command.path) == self._path), None)
+        if self.command is not None:
+            common = {key: spec.COMMON[key] for key in self.command.common}
+            self.flags = _flags(common) | {flag: (None, p) for p in self.command.parameters for flag in p.flags}
+        else:
+            self.unknown = len(self._path) > (first in catalogue.FAMILIES)
+
+    def argument(self) -> Parameter | None:
+        """Return the argument that comes next, None where there is none."""
+        arguments = [p for p in self.command.parameters if not p.flags] if self.command is not None else []
+        if len(self.given) < len(arguments):
+            return arguments[len(self.given)]
+        return arguments[-1] if arguments and arguments[-1].many else None
 
 
-def _flags(common, own=()):
-    found = {flag: (key, parameter) for key, parameter in common.items() for flag in parameter.flags}
-    return found | {flag: (None, parameter) for parameter in own for flag in parameter.flags}
+def _is_option(word: str, dashes: bool) -> bool:
+    return word[:1] == "-" and len(word) > 1 and not dashes
+
+
+def _flags(common: Mapping[str, Parameter]) -> Flags:
+    return {flag: (key, parameter) for key, parameter in common.items() for flag in parameter.flags}

@@ -65,6 +65,11 @@ class Shape:
         self.names = None if fields is None else self._listed(fields)
         self._pieces = None if format is None else self._template(format)
 
+    @classmethod
+    def taken(cls, known: Sequence[str], as_json: bool, given: dict) -> Shape:
+        """Return the shape that the options ``given`` ask for, and take its own out of them. Raises Usage."""
+        return cls(known, as_json, **{name: given.pop(name) for name in ("fields", "format", "null", "max_chars")})
+
     @property
     def chosen(self) -> bool:
         """Whether the caller said which fields to print."""
