@@ -11,8 +11,9 @@ import asyncio
 from measured_store import bursts, insert
 
 from cpersona_daemon.calibration import measure
-from cpersona_daemon.calibration.file import Measured
-from cpersona_daemon.calibration.run import Plan, calibrate
+from cpersona_daemon.calibration.measured import Measured
+from cpersona_daemon.calibration.plan import Plan
+from cpersona_daemon.calibration.run import calibrate
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall import pipeline

@@ -14,15 +14,11 @@ import numpy as np
 import pytest
 from measured_store import START, WIDTH, bursts, insert
 
-from cpersona_daemon.calibration.run import (
-    QUERY_CHARS,
-    Plan,
-    calibrate,
-    get_precision,
-    opening_words,
-    recalibrate_if_stale,
-    set_precision,
-)
+from cpersona_daemon.calibration.at_start import recalibrate_if_stale
+from cpersona_daemon.calibration.gates import QUERY_CHARS, opening_words
+from cpersona_daemon.calibration.plan import Plan
+from cpersona_daemon.calibration.precision import get_precision, set_precision
+from cpersona_daemon.calibration.run import calibrate
 from cpersona_daemon.errors import Refused
 from cpersona_daemon.rpc.handlers import calibration as boundary
 from cpersona_daemon.rpc.registry import Call

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cpersona_daemon.calibration.file import CalibrationFile, Threshold, scoring_version
+from cpersona_daemon.calibration.file import CalibrationFile
+from cpersona_daemon.calibration.measured import Threshold, scoring_version
 from cpersona_daemon.errors import Refused, StorageFailure
 
 T = Threshold(0.21, "separation", 200, 0.95, 1.0)

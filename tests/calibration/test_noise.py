@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from measured_store import START, WIDTH, bursts, insert
 
 from cpersona_daemon.calibration import noise
-from cpersona_daemon.calibration.run import Plan, _recalibrate, calibrate, set_precision
+from cpersona_daemon.calibration.at_start import _recalibrate
+from cpersona_daemon.calibration.plan import Plan
+from cpersona_daemon.calibration.precision import set_precision
+from cpersona_daemon.calibration.run import calibrate
 from cpersona_daemon.embedding.values import Profile, Questions
 from cpersona_daemon.errors import Refused
 from cpersona_daemon.model.identity import Embedded

@@ -9,7 +9,7 @@ import sys
 import pytest
 from house_kit import memory
 
-from cpersona_daemon.calibration.file import scoring_version
+from cpersona_daemon.calibration.measured import scoring_version
 from cpersona_daemon.health import files
 from cpersona_daemon.health.checks import CHECKS
 

@@ -20,7 +20,9 @@ _BLOCK = 512
 
 
 def pair_similarities(vectors: np.ndarray) -> np.ndarray:
-    """Return the similarity of every pair of rows, each once: float64, n (n - 1) / 2 values. ``vectors`` is (n, d) of unit rows."""
+    """Return the similarity of every pair of rows, each once: float64, n (n - 1) / 2 values. ``vectors`` is (n, d) of
+    unit rows.
+    """
     n = len(vectors)
     rows = vectors.astype(np.float64)
     out = np.empty(n * (n - 1) // 2)

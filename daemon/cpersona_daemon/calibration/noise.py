@@ -28,7 +28,8 @@ from ..storage.calibration import Sampled
 from .asking import ask, instants_of, near
 
 LEAST_QUERIES = 10
-# What the stores showed that the shipped gate was chosen on: with questions about anything, and with openings of memories.
+# What the stores showed that the shipped gate was chosen on: with questions about anything, and with openings of
+# memories.
 USUAL, USUAL_OPENINGS = 0.11, 0.12
 # A measured embedder's gate follows the noise by a part of it, that of an unknown one altogether.
 FOLLOWS, FOLLOWS_OPENINGS = 0.25, 1.0
@@ -38,7 +39,8 @@ PRIOR_ROWS = 20  # the shipped gate weighs like this many rows of the store
 
 
 def gate_from(noise: float | None, rows: int, asked: bool) -> float | None:
-    """Return the gate for a store of ``rows`` memories whose noise was measured; it moves from the shipped one without a jump.
+    """Return the gate for a store of ``rows`` memories whose noise was measured; it moves from the shipped one without
+    a jump.
 
     ``asked``: with questions about anything. None when nothing was measured.
     """
@@ -53,7 +55,7 @@ def gate_from(noise: float | None, rows: int, asked: bool) -> float | None:
 
 def noise_of_questions(found: Sequence[Sequence[Candidate]]) -> float:
     """Return the upper quartile of what each question's best row scored, 0 for a question that found none."""
-    return float(np.quantile([max((c.blend for c in rows), default=0.0) for rows in found], 0.75))
+    return float(np.quantile([max((c.blend or 0.0 for c in rows), default=0.0) for rows in found], 0.75))
 
 
 def noise_of(best: Sequence[float]) -> float | None:
@@ -64,12 +66,16 @@ def noise_of(best: Sequence[float]) -> float | None:
 def best_unrelated(
     asked: Sampled, found: Sequence[Candidate], instants: Mapping[Rid, float | None], window: float
 ) -> float:
-    """Return the best own score among rows that are not the query's memory nor within ``window`` seconds of it; 0 without one."""
+    """Return the best own score among rows that are not the query's memory nor within ``window`` seconds of it; 0
+    without one.
+    """
     return max(
         (
             c.scored.own
             for c in found
-            if c.rid != (MEMORY, asked.id) and not near(asked.instant, instants.get(c.rid), window)
+            if c.scored is not None
+            and c.rid != (MEMORY, asked.id)
+            and not near(asked.instant, instants.get(c.rid), window)
         ),
         default=0.0,
     )
@@ -78,7 +84,8 @@ def best_unrelated(
 async def gate_of(
     ctx: Context, settings: Settings, agent: str, openings: Sequence[tuple[Sampled, str]], rows: int, model: str
 ) -> float | None:
-    """Return the gate measured on an agent's store of ``rows`` memories; ``openings`` are some of them with their first words.
+    """Return the gate measured on an agent's store of ``rows`` memories; ``openings`` are some of them with their first
+    words.
 
     ``model`` is the one at work when the store was read: the embedder's questions and the memories' vectors are of it.
     """

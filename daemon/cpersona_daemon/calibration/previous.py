@@ -15,12 +15,15 @@ import msgspec
 
 from ..errors import Refused, of_file
 from ..shared import files
+from .measured import Measured
 
 LARGEST_FILE = 64 * 1024 * 1024
 
 
 class _Kept(msgspec.Struct, forbid_unknown_fields=True):
-    """``model``, ``dimension`` and ``scoring_version`` say what it was measured with; ``held`` has the agent's part of each map."""
+    """``model``, ``dimension`` and ``scoring_version`` say what it was measured with; ``held`` has the agent's part of
+    each map.
+    """
 
     model: str
     dimension: int
@@ -29,14 +32,16 @@ class _Kept(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Previous:
-    """The file. ``measured`` below is a ``calibration.file.Measured``: every field of it that is a map is keyed by agent."""
+    """The file. Every field of a ``Measured`` that is a map is keyed by agent."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str) -> None:
         self.path = path
         self._kept: dict[str, _Kept] | None = None
 
-    def keep(self, before: Any, after: Any) -> None:
-        """Remember what ``before`` held for each agent that ``after`` changes. Raises StorageFailure with nothing changed."""
+    def keep(self, before: Measured, after: Measured) -> None:
+        """Remember what ``before`` held for each agent that ``after`` changes. Raises StorageFailure with nothing
+        changed.
+        """
         maps = _maps(before)
         same = (before.model, before.dimension, before.scoring_version) == (
             after.model,
@@ -56,7 +61,7 @@ class Previous:
                 kept[agent] = _Kept(before.model, before.dimension, before.scoring_version, part)
             self._save(kept)
 
-    def restored(self, current: Any, agent_id: str) -> Any:
+    def restored(self, current: Measured, agent_id: str) -> Measured:
         """Return ``current`` with what was kept for an agent in place of what it holds. Raises Refused."""
         kept = self._load().get(agent_id)
         whose = f"agent {agent_id!r}" if agent_id else "the whole store"
@@ -72,7 +77,7 @@ class Previous:
             if name in kept.held:
                 part[agent_id] = kept.held[name]
             changes[name] = part
-        return msgspec.convert(msgspec.to_builtins(msgspec.structs.replace(current, **changes)), type(current))
+        return msgspec.convert(msgspec.to_builtins(msgspec.structs.replace(current, **changes)), Measured)
 
     def forget(self, agent_id: str) -> None:
         """Drop what was kept for an agent."""
@@ -100,7 +105,7 @@ class Previous:
         self._kept = kept
 
 
-def _maps(measured: Any) -> dict[str, dict]:
+def _maps(measured: Measured) -> dict[str, dict]:
     return {name: value for name in measured.__struct_fields__ if isinstance(value := getattr(measured, name), dict)}
 
 

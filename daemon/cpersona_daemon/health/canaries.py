@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from .. import __version__
-from ..calibration.file import Measured, scoring_version
-from ..calibration.run import gates_in_force
+from ..calibration.in_force import gates_in_force
+from ..calibration.measured import Measured, scoring_version
 from ..context import Context
 from ..errors import CPersonaError, EmbeddingFailure
 from ..model.scope import Scope

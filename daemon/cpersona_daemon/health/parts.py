@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from ..calibration.file import scoring_version
+from ..calibration.measured import scoring_version
 from ..embedding.advice import FAULT_AFTER
 from ..storage import backlog
 from ..storage import canaries as saved

@@ -12,7 +12,7 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from ..calibration.run import recalibrate_if_stale
+from ..calibration.at_start import recalibrate_if_stale
 from ..context import Context
 from ..model.kinds import MEMORY, Kind
 from ..storage import backlog, health, memories

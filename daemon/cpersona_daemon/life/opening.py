@@ -183,7 +183,7 @@ class Opening:
 
 async def _settle(ctx: Context) -> None:
     """Calibrate anew where that is due, and then see whether every saved question still finds its row."""
-    from ..calibration.run import recalibrate_if_stale
+    from ..calibration.at_start import recalibrate_if_stale
     from ..health import canaries
 
     if ctx.db.read_only:

@@ -38,11 +38,15 @@ def normalise_source(value: Any) -> dict:
     if "type" in value:
         kind = value["type"]
         return {**value, "type": canonical_type(kind)} if isinstance(kind, str) else value
-    if len(value) == 1:
-        ((key, inner),) = value.items()
-        kind = _CANONICAL.get(str(key).lower())
-        if kind and isinstance(inner, str):
-            return {"type": kind, "id": inner, "name": inner if kind == "User" else ""}
-        if kind and isinstance(inner, dict):
-            return {"type": kind, **inner, **({} if "name" in inner else {"name": ""})}
+    return _spelled_out(value) if len(value) == 1 else value
+
+
+def _spelled_out(value: dict) -> dict:
+    """Return a map of one type and who it is as `{type, id, name}`, any other map as written."""
+    ((key, inner),) = value.items()
+    kind = _CANONICAL.get(str(key).lower())
+    if kind and isinstance(inner, str):
+        return {"type": kind, "id": inner, "name": inner if kind == "User" else ""}
+    if kind and isinstance(inner, dict):
+        return {"type": kind, **inner, **({} if "name" in inner else {"name": ""})}
     return value

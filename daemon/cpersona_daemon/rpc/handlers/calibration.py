@@ -9,7 +9,8 @@ import asyncio
 
 import msgspec
 
-from ...calibration import run
+from ...calibration import plan, precision, run
+from ...calibration.in_force import gates_in_force, threshold_in_force
 from ...health import canaries
 from ...memory.cleaning import check_axes
 from ..registry import Call, Handler
@@ -18,7 +19,7 @@ from ..registry import Call, Handler
 class CalibrateParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str | None = ""
     sample_size: int = 200
-    method: str = run.SEPARATION
+    method: str = plan.SEPARATION
     percentile: float = 0.95
     z_factor: float = 1.0
     dry_run: bool = False
@@ -43,8 +44,8 @@ async def calibrate_threshold(call: Call) -> dict:
     if p.rollback:
         answer = await _roll_back(call, agent, compare)
     else:
-        plan = run.Plan(agent, p.sample_size, p.method, p.percentile, p.z_factor)
-        answer = await run.calibrate(ctx, call.settings, plan, dry_run=p.dry_run, compare=compare)
+        wanted = plan.Plan(agent, p.sample_size, p.method, p.percentile, p.z_factor)
+        answer = await run.calibrate(ctx, call.settings, wanted, dry_run=p.dry_run, compare=compare)
     if not p.dry_run:
         ctx.in_background(canaries.run_after(ctx, "a calibration", agent))
     return answer
@@ -65,9 +66,9 @@ async def _roll_back(call: Call, agent: str, compare: run.Compare) -> dict:
         "rolled_back": not call.params.dry_run,
         "scope": "per_agent" if agent else "global",
         "agent_id": agent,
-        "old_threshold": run.in_force(ctx.under(before), call.settings, agent),
-        "new_threshold": run.in_force(returned, call.settings, agent),
-        "gates": run.gates_in_force(returned, call.settings, agent),
+        "old_threshold": threshold_in_force(ctx.under(before), call.settings, agent),
+        "new_threshold": threshold_in_force(returned, call.settings, agent),
+        "gates": gates_in_force(returned, call.settings, agent),
         **changes,
         **({"dry_run": True} if call.params.dry_run else {}),
     }
@@ -76,11 +77,11 @@ async def _roll_back(call: Call, agent: str, compare: run.Compare) -> dict:
 async def set_recall_precision(call: Call) -> dict:
     p = call.params
     check_axes(agent_id=p.agent_id)
-    return await run.set_precision(call.ctx, call.settings, p.agent_id, (p.precision or "").strip().lower())
+    return await precision.set_precision(call.ctx, call.settings, p.agent_id, (p.precision or "").strip().lower())
 
 
 async def get_recall_precision(call: Call) -> dict:
-    return run.get_precision(call.ctx, call.params.agent_id)
+    return precision.get_precision(call.ctx, call.params.agent_id)
 
 
 # A pause keeps conversations out of the store; what is measured about the rows already there is none of that.
