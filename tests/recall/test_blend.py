@@ -14,6 +14,7 @@ from cpersona_daemon.recall.scoring import blend, gate, penalty, prior
 from cpersona_daemon.recall.stages import autocut
 from cpersona_daemon.recall.types import Candidate
 from cpersona_daemon.storage.candidates import Facts
+from cpersona_daemon.vectors.backend import Background
 
 DECLARED = Profile(admission=0.26, min_similarity=0.2, cosine_floor=0.1, cosine_ceil=0.6, background=0.1)
 
@@ -43,7 +44,7 @@ def limits(blend_gate=blend.GATE, **more):
 def test_similarity_is_what_stands_above_the_background_of_question_and_row():
     rows, query = np.stack([unit(1, 0, 0), unit(0, 1, 0)]), unit(1, 0, 0)
     centre = np.array([0.4, 0.2, 0.0])
-    cosines, above = blend.similarities(rows, query, blend.Background(10_000, 20_000, centre), DECLARED)
+    cosines, above = blend.similarities(rows, query, Background(10_000, 20_000, centre), DECLARED)
     assert cosines == pytest.approx([1.0, 0.0])
     assert above == pytest.approx([1.0 - 0.75 * (0.4 + 0.4), 0.0 - 0.75 * (0.4 + 0.2)], abs=1e-3)
 
@@ -52,8 +53,7 @@ def test_a_store_of_few_rows_stands_between_what_was_expected_and_what_it_shows(
     rows, query = unit(0, 1)[None], unit(1, 0)
     centre = np.array([0.9, 0.9])
     values = [
-        float(blend.similarities(rows, query, blend.Background(n, n + 1, centre), DECLARED)[1][0])
-        for n in (1, 4, 16, 256)
+        float(blend.similarities(rows, query, Background(n, n + 1, centre), DECLARED)[1][0]) for n in (1, 4, 16, 256)
     ]
     assert values == sorted(values, reverse=True)
     expected = float(blend.similarities(rows, query, None, DECLARED)[1][0])
@@ -62,9 +62,7 @@ def test_a_store_of_few_rows_stands_between_what_was_expected_and_what_it_shows(
 
 def test_a_row_is_no_background_of_itself():
     rows = np.stack([unit(1, 0), unit(0, 1)])
-    _, above = blend.similarities(
-        rows, unit(1, 0), blend.Background(2, 2, rows.mean(axis=0, dtype=np.float64)), DECLARED
-    )
+    _, above = blend.similarities(rows, unit(1, 0), Background(2, 2, rows.mean(axis=0, dtype=np.float64)), DECLARED)
     # The question and each row have 0 with the other row, and eight rows of 0.1 were expected beforehand.
     assert above == pytest.approx([1 - 0.75 * (0.8 / 9 + 0.8 / 9), -0.75 * (1.8 / 9 + 0.8 / 9)])
 
@@ -89,7 +87,7 @@ def test_what_is_near_to_every_question_must_be_nearer_to_this_one():
 
 def test_where_questions_about_anything_are_known_the_questions_own_background_counts_less():
     profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, questions=questions(0.0, 0.0, 0.5))
-    behind = blend.Background(10**9, 10**9 + 1, np.array([0.4, 0.2, 0.0]))
+    behind = Background(10**9, 10**9 + 1, np.array([0.4, 0.2, 0.0]))
     above = blend.similarities(unit(0, 1, 0)[None], unit(1, 0, 0), behind, profile)[1]
     assert above == pytest.approx([-blend.QUESTION_SHARE * 0.4 - blend.BACKGROUND_SHARE * 0.2])
 
@@ -100,7 +98,7 @@ def test_what_a_row_has_with_any_question_counts_in_the_multilingual_part_too():
     )
     half = 0.5**0.5
     row, question = np.array([-half, 0, half, 0], np.float32), np.array([half, 0, half, 0], np.float32)
-    behind = blend.Background(10**9, 10**9 + 1, np.array([0.0, 0.0, 0.1, 0.0]))
+    behind = Background(10**9, 10**9 + 1, np.array([0.0, 0.0, 0.1, 0.0]))
     of_part = 1 - 0.3 / half * blend.BACKGROUND_SHARE - 0.1 / half * (blend.QUESTION_SHARE + blend.BACKGROUND_SHARE)
     assert blend.similarities(row[None], question, behind, profile)[1] == pytest.approx(
         [blend.PART_WORTH * of_part], abs=1e-6
@@ -123,7 +121,7 @@ def test_a_question_in_another_language_hears_the_multilingual_part():
 def test_two_rows_are_as_alike_as_their_cosine_stands_above_the_background_of_both():
     rows = np.stack([unit(1, 0), unit(1, 1), unit(0, 1)])
     asked = Profile(0.26, 0.2, 0.1, 0.6, background=0.1, questions=questions(0.9, 0.1))
-    alike = blend.alike(rows, blend.Background(10_000, 20_000, np.array([0.2, 0.4])), asked)
+    alike = blend.alike(rows, Background(10_000, 20_000, np.array([0.2, 0.4])), asked)
     assert alike == pytest.approx(alike.T) and alike[0, 2] == pytest.approx(-0.75 * 0.6, abs=1e-3)
     assert blend.alike(rows[:0], None, asked).shape == (0, 0)
 

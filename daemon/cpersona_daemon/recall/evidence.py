@@ -12,8 +12,8 @@ import numpy as np
 from ..model.kinds import Rid
 from ..model.scope import Scope
 from ..storage import lexical
+from ..vectors.backend import Background
 from .run import Run
-from .scoring.blend import Background
 from .scoring.coverage import Sought
 
 
@@ -50,5 +50,4 @@ def background(run: Run) -> Background | None:
     if run.vector is None:
         return None
     whole, window = Scope(run.query.scope.agent_id), run.settings.max_memories
-    averaged = run.vectors.background(whole, window, len(run.vector.vector), run.vector.model)
-    return None if averaged is None else Background(*averaged)
+    return run.vectors.background(whole, window, len(run.vector.vector), run.vector.model)

@@ -37,26 +37,24 @@ from .why_not import best_missed
 Stage = Callable[[Run, list[Candidate]], list[Candidate]]
 
 BLANK, WORDLESS, LEGACY = "blank", "wordless", "legacy "
-_LEGACY_TAIL = (penalise, by_confidence, gate, rescue, cut_confidences, limit)
+# What follows once the rows have a score that they are ordered by.
+_IN_FUSED_ORDER: tuple[Stage, ...] = (penalise, seat_profile, gate, weigh_age, order_versions, limit)
+_IN_CONFIDENCE_ORDER: tuple[Stage, ...] = (penalise, by_confidence, gate, rescue, cut_confidences, limit)
 
 PLANS: dict[str, tuple[Stage, ...]] = {
-    "blend": (retrieve, weigh, penalise, seat_profile, gate, weigh_age, order_versions, limit),
-    "rrf": (
-        *(retrieve, fuse_ranks, mark_vectorless, mark_identified, penalise, seat_profile),
-        *(gate, weigh_age, order_versions, limit),
-    ),
-    "rsf": (retrieve, fuse_scores, penalise, seat_profile, gate, weigh_age, order_versions, limit),
+    "blend": (retrieve, weigh, *_IN_FUSED_ORDER),
+    "rrf": (retrieve, fuse_ranks, mark_vectorless, mark_identified, *_IN_FUSED_ORDER),
+    "rsf": (retrieve, fuse_scores, *_IN_FUSED_ORDER),
     "cascade": (retrieve, line_up, penalise, seat_profile, gate, cut_cosines, order_versions, limit),
     BLANK: (list_recent, line_up, penalise, seat_profile, gate, limit),
-    # What has no word has no meaning either: a blend answers with nothing, the others know rows by their very
-    # characters.
+    # What has no word has no meaning either: a blend finds nothing, the others know rows by their characters.
     WORDLESS: (gate, limit),
-    LEGACY + "blend": (retrieve, weigh, backfill_cosines, *_LEGACY_TAIL),
-    LEGACY + "rrf": (retrieve, fuse_ranks, backfill_cosines, *_LEGACY_TAIL),
-    LEGACY + "rsf": (retrieve, fuse_scores, backfill_cosines, *_LEGACY_TAIL),
-    LEGACY + "cascade": (retrieve, line_up, backfill_cosines, *_LEGACY_TAIL),
-    LEGACY + BLANK: (list_recent, line_up, *_LEGACY_TAIL),
-    LEGACY + WORDLESS: _LEGACY_TAIL,
+    LEGACY + "blend": (retrieve, weigh, backfill_cosines, *_IN_CONFIDENCE_ORDER),
+    LEGACY + "rrf": (retrieve, fuse_ranks, backfill_cosines, *_IN_CONFIDENCE_ORDER),
+    LEGACY + "rsf": (retrieve, fuse_scores, backfill_cosines, *_IN_CONFIDENCE_ORDER),
+    LEGACY + "cascade": (retrieve, line_up, backfill_cosines, *_IN_CONFIDENCE_ORDER),
+    LEGACY + BLANK: (list_recent, line_up, *_IN_CONFIDENCE_ORDER),
+    LEGACY + WORDLESS: _IN_CONFIDENCE_ORDER,
 }
 
 

@@ -109,12 +109,12 @@ def _missed_by_vectors(run: Run, rid: Rid) -> Told:
 
 
 def _missed_by_words(run: Run, rid: Rid) -> Told:
-    kind, row_id = rid
-    out: Told = {"channel": MEMORY_FTS if kind == MEMORY else EPISODE_FTS}
+    kind, channel = (MEMORY, MEMORY_FTS) if rid[0] == MEMORY else (EPISODE, EPISODE_FTS)
+    out: Told = {"channel": channel}
     if not run.settings.fts_enabled:
         return out | {"reason": "disabled"}
     hits = lexical.search(run.conn, kind, run.question.written, run.query.scope, _DEEP_LOOK, {})
-    rank = next((i for i, (hit, _) in enumerate(hits) if hit == row_id), None)
+    rank = next((i for i, (hit, _) in enumerate(hits) if hit == rid[1]), None)
     return out | ({"reason": "no_word_in_common"} if rank is None else _too_deep(rank, run.depth))
 
 

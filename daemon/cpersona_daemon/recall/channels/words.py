@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...model.kinds import EPISODE, MEMORY, Rid
+from ...model.kinds import EPISODE, MEMORY, Kind, Rid
 from ...storage import lexical
 from ...text.terms import LexicalQuery
 from ..run import Run
@@ -33,7 +33,7 @@ def word_lists(run: Run) -> list[Ranked]:
     return [*lists, Ranked(KEYWORD, _rids(MEMORY, found), None)]
 
 
-def _indexed(run: Run, channel: str, kind: str, searched: LexicalQuery) -> Ranked:
+def _indexed(run: Run, channel: str, kind: Kind, searched: LexicalQuery) -> Ranked:
     told: dict[str, Any] | None = {} if run.query.accounted else None
     hits = lexical.search(run.conn, kind, searched, run.query.scope, run.depth, told)
     if told is not None:
@@ -46,5 +46,5 @@ def recent_list(run: Run) -> Ranked:
     return Ranked(RECENT, _rids(MEMORY, lexical.recent(run.conn, run.query.scope, run.query.limit)), None)
 
 
-def _rids(kind: str, ids: list[int]) -> tuple[Rid, ...]:
+def _rids(kind: Kind, ids: list[int]) -> tuple[Rid, ...]:
     return tuple((kind, i) for i in ids)

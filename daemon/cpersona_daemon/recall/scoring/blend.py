@@ -15,12 +15,13 @@ Contract: blend.score, blend.gate, blend.language.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ...embedding.values import Part, Profile
 from ...model.kinds import Rid
+from ...vectors.backend import Background
 from ..types import Scored
 
 BACKGROUND_SHARE = (
@@ -47,17 +48,6 @@ PRECISION_POWER = 0.4  # strict (beta 2) asks for 1.32 x the gate, lenient (0.5)
 
 PRIOR_BACKGROUND = 0.2
 PRIOR_ROWS = 8  # the background expected beforehand counts like this many rows
-
-
-@dataclass(frozen=True, slots=True)
-class Background:
-    """What a store is about in the mean. ``rows`` were averaged, of ``total`` there are; ``centre`` is their mean
-    vector, float64.
-    """
-
-    rows: int
-    total: int
-    centre: np.ndarray
 
 
 def similarities(
@@ -97,7 +87,7 @@ def _similarity(
     if profile is None or profile.part is None or len(question) < profile.part.stop:
         return above
     part = profile.part
-    behind = background and replace(background, centre=_cut(background.centre, part))
+    behind = background and background._replace(mean=_cut(background.mean, part))
     of_part = _above(
         _cut(rows, part), _cut(question, part), behind, profile, None if asked is None else _cut(asked, part)
     )
@@ -122,10 +112,10 @@ def _above(
     """
     cosines, expected = rows @ question, PRIOR_BACKGROUND if profile is None else profile.background
     of_question = of_rows = expected
-    if background is not None and background.rows:
-        n, known = background.rows, background.rows
-        of_question, of_rows = question @ background.centre * n, rows @ background.centre * n
-        if background.total == n:
+    if background is not None and background.averaged:
+        n, known = background.averaged, background.averaged
+        of_question, of_rows = question @ background.mean * n, rows @ background.mean * n
+        if background.rows == n:
             # Every row was averaged, so each is among its own background: in a store of three, an answer would hide
             # itself.
             of_question, of_rows, known = of_question - cosines, of_rows - 1.0, n - 1

@@ -99,7 +99,7 @@ class _Weighing:
         """Return by what factor better the question must be met: the same whatever rows it is asked for or spared."""
         if not self._scored:
             return 1.0
-        run, rows = self._run, self._sought.rows if self._background is None else self._background.total
+        run, rows = self._run, self._sought.rows if self._background is None else self._background.rows
         unmet = self._sought.unmet(rows, self._held, lambda term: existence.holds(run.conn, term, run.query.scope))
         return blend.unfamiliarity(rows, unmet.name, unmet.familiar, unmet.share)
 
