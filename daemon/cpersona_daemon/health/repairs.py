@@ -80,7 +80,7 @@ async def damaged_vectors(ctx: Context, agent_id: str) -> list[str]:
     for kind in Kind:
         found = await ctx.db.read(damaged, kind, True, agent_id)
 
-        def job(tx: Transaction, kind: str = kind, found: list[int] = found) -> None:
+        def job(tx: Transaction, kind: Kind = kind, found: list[int] = found) -> None:
             for row_id in found:
                 health.drop_vector(tx, kind, row_id)
                 if embeds:

@@ -1,7 +1,7 @@
 """Looking at the installation itself, when perhaps no daemon can start: one finding a check, with what to do about it.
 
-Every check stands alone and imports what it needs by itself, so that a missing package is a finding and not a traceback.
-Nothing is written, started or repaired.
+Every check stands alone and imports what it needs by itself, so that a missing package is a finding and not a
+traceback. Nothing is written, started or repaired.
 
 Contract: health.doctor, paths.places.
 """
@@ -56,7 +56,7 @@ def packages(settings: Settings, where: Places) -> Iterator[Finding]:
         rule, _, marker = line.partition(";")
         if "extra" in marker:
             continue
-        name = re.match(r"[A-Za-z0-9._-]+", rule.strip())[0]
+        name = re.split(r"[^A-Za-z0-9._-]", rule.strip())[0]
         try:
             version = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -77,7 +77,8 @@ def packages(settings: Settings, where: Places) -> Iterator[Finding]:
 
 
 def _fits(version: str, spec: str) -> bool:
-    operator, asked = re.match(r"([<>=!]+)\s*(.*)", spec).groups()
+    asked = spec.lstrip("<>=!")
+    operator = spec[: len(spec) - len(asked)]
     numbers = [[int(part) for part in re.findall(r"\d+", text)[:4]] for text in (version.split("+")[0], asked)]
     width = max(map(len, numbers))
     have, want = (list_ + [0] * (width - len(list_)) for list_ in numbers)
@@ -101,7 +102,8 @@ def sqlite(settings: Settings, where: Places) -> Iterator[Finding]:
         return
     try:
         apsw.Connection(":memory:").execute(
-            "CREATE VIRTUAL TABLE t USING fts5 (body, content = '', contentless_delete = 1, tokenize = 'porter unicode61')"
+            "CREATE VIRTUAL TABLE t USING fts5"
+            " (body, content = '', contentless_delete = 1, tokenize = 'porter unicode61')"
         )
     except apsw.Error as error:
         yield FAIL, f"SQLite {version} has no usable FTS5 ({error})", "upgrade apsw, which brings its own"
@@ -110,7 +112,7 @@ def sqlite(settings: Settings, where: Places) -> Iterator[Finding]:
 
 
 def model(settings: Settings, where: Places) -> Iterator[Finding]:
-    """The embedder that the settings name can work: the builtin model's files are the right ones, or the service answers."""
+    """The embedder that the settings name can work: the model's files are the right ones, or the service answers."""
     if settings.embedding_mode == "none":
         yield OK, "no embedder is asked for; recall is by words alone", ""
     elif settings.embedding_mode == "http":
@@ -290,7 +292,7 @@ def database(settings: Settings, where: Places) -> Iterator[Finding]:
 
 
 def _schema(path: str) -> int:
-    """Return the recorded schema without a lock and without the WAL, so that a look changes nothing; 0 when it cannot be told."""
+    """Return the recorded schema, read without a lock and without the log, so that a look changes nothing; else 0."""
     from urllib.parse import quote
 
     import apsw
@@ -300,7 +302,7 @@ def _schema(path: str) -> int:
             f"file:{quote(path)}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         )
         try:
-            return conn.execute("SELECT max(version) FROM schema_migrations").fetchone()[0] or 0
+            return conn.execute("SELECT max(version) FROM schema_migrations").get or 0
         finally:
             conn.close()
     except apsw.Error:

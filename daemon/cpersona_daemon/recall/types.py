@@ -6,15 +6,16 @@ Contract: recall.stages, gate.signal.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..embedding.values import Advice
 from ..model.kinds import PROFILE, Rid, ref_of
 from ..model.scope import Scope
 from ..model.signals import PRECEDENCE, Signal
 from ..text.question import Question
+
+if TYPE_CHECKING:
+    import numpy as np  # a start answers what needs no vector before this is loaded
 
 NEAR, PART, FAR, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = (
     "vector_near",

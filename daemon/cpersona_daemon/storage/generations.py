@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 import msgspec
@@ -23,7 +23,7 @@ _decode = msgspec.msgpack.Decoder(tuple[bytes, list[tuple[str, int]]]).decode
 
 
 class Generation(NamedTuple):
-    """A committed state of the vectors. ``before`` is the stamp of the one that its transaction found, None if unknown."""
+    """A committed state of the vectors. ``before`` is the stamp of the one its transaction found, None if unknown."""
 
     number: int
     stamp: bytes
@@ -45,7 +45,7 @@ def current(conn: apsw.Connection) -> tuple[Generation, list[tuple[str, int]]]:
     number, stamp, noted = conn.execute(
         "SELECT value, (SELECT value FROM meta WHERE key = 'vector_stamp'),"
         " (SELECT value FROM meta WHERE key = 'vector_changes') FROM meta WHERE key = 'vector_generation'"
-    ).fetchone()
+    ).get
     try:
         before, changed = _decode(noted)
     except (TypeError, msgspec.DecodeError):
@@ -58,10 +58,11 @@ def advance(conn: apsw.Connection, changes: Sequence[Change]) -> Generation:
 
     A kill before the index hears of the commit leaves it one behind: with what is noted here it then catches up.
     """
-    ((number, before),) = conn.execute(
+    found: list[tuple[Any, ...]] = conn.execute(
         "UPDATE meta SET value = value + 1 WHERE key = 'vector_generation'"
         " RETURNING value, (SELECT value FROM meta WHERE key = 'vector_stamp')"
     ).fetchall()
+    ((number, before),) = found
     reached = Generation(number, os.urandom(STAMP_BYTES), _stamp(before))
     changed = _encode(
         (reached.before, [(change.kind, change.id) for change in changes if not isinstance(change, Hidden)])

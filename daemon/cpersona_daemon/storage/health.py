@@ -5,10 +5,13 @@ Contract: health.checks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import apsw
 
 from ..model.changes import VectorDrop
-from ..model.kinds import MEMORY, Kind
+from ..model.kinds import EPISODE, MEMORY, Kind
 from . import connection, damaged, former, lexical, migrations
 from .damaged import Unreadable
 from .frequencies import rewritten
@@ -18,19 +21,23 @@ from .transaction import Transaction
 _MERGE_PAGES = 256
 
 
-def _of(agent_id: str, alias: str = "m.") -> tuple[str, tuple]:
+def _of(agent_id: str, alias: str = "m.") -> tuple[str, tuple[Any, ...]]:
     return (f"{alias}agent_id = ?", (agent_id,)) if agent_id else ("1", ())
 
 
-def _one(conn: apsw.Connection, sql: str, params: tuple = ()) -> int:
-    return conn.execute(sql, params).fetchone()[0]
+def _one(conn: apsw.Connection, sql: str, params: tuple[Any, ...] = ()) -> int:
+    count: int = conn.execute(sql, params).get
+    return count
 
 
 # -- SQLite itself
 
 
 def damage(conn: apsw.Connection, thorough: bool, most: int) -> list[str]:
-    """Return what SQLite finds wrong with the file, nothing when it is sound. Thorough also compares indexes with rows."""
+    """Return what SQLite finds wrong with the file, nothing when it is sound.
+
+    Thorough also compares indexes with rows.
+    """
     return _pragma_check(conn, f"PRAGMA {'integrity_check' if thorough else 'quick_check'}({most:d})")
 
 
@@ -81,27 +88,23 @@ def postings_damage(conn: apsw.Connection, kind: Kind) -> str | None:
 
 def rows_without_postings(conn: apsw.Connection, kind: Kind) -> list[int]:
     """Return the ids of rows that the words cannot find."""
-    rows, fts = kind.table, kind.index
-    waiting = f" AND id NOT IN (SELECT id FROM {fts}_former_docsize)" if former.present(conn) else ""
+    waiting = f" AND id NOT IN (SELECT id FROM {kind.index}_former_docsize)" if former.present(conn) else ""
     return [
         i
         for (i,) in conn.execute(
-            f"SELECT id FROM {rows} WHERE id NOT IN (SELECT id FROM {fts}_docsize){waiting} ORDER BY id"
+            f"SELECT id FROM {kind.table} WHERE id NOT IN (SELECT id FROM {kind.index}_docsize){waiting} ORDER BY id"
         )
     ]
 
 
 def postings_without_row(conn: apsw.Connection, kind: Kind) -> list[int]:
     """Return the ids of postings whose row is gone."""
-    rows, fts = kind.table, kind.index
     return [
-        i for (i,) in conn.execute(f"SELECT id FROM {fts}_docsize WHERE id NOT IN (SELECT id FROM {rows}) ORDER BY id")
+        i
+        for (i,) in conn.execute(
+            f"SELECT id FROM {kind.index}_docsize WHERE id NOT IN (SELECT id FROM {kind.table}) ORDER BY id"
+        )
     ]
-
-
-def highest_id(conn: apsw.Connection, kind: Kind) -> int:
-    """Return the highest id of a kind, 0 without rows."""
-    return _one(conn, f"SELECT coalesce(max(id), 0) FROM {kind.table}")
 
 
 def put_postings(tx: Transaction, kind: Kind, ids: list[int]) -> int:
@@ -130,8 +133,7 @@ def drop_postings(tx: Transaction, kind: Kind, ids: list[int]) -> int:
 
 def clear_postings(tx: Transaction, kind: Kind) -> None:
     """Empty a full-text index, damaged or not; its rows must be written again."""
-    fts = kind.index
-    tx.execute(f"INSERT INTO {fts} ({fts}) VALUES ('delete-all')")
+    tx.execute(f"INSERT INTO {kind.index} ({kind.index}) VALUES ('delete-all')")
     rewritten(tx.conn, kind)
 
 
@@ -161,36 +163,36 @@ def usable_vectors(conn: apsw.Connection, kind: Kind) -> int:
 
 def broken_vectors(conn: apsw.Connection, kind: Kind, agent_id: str = "") -> list[int]:
     """Return the ids of stored vectors that are no whole number of float32 values."""
-    rows, vectors = kind.table, kind.vectors
     where, params = _of(agent_id)
     return [
         i
         for (i,) in conn.execute(
-            f"SELECT v.id FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE (length(v.vector) = 0 OR length(v.vector) % 4) AND {where} ORDER BY v.id",
+            f"SELECT v.id FROM {kind.vectors} v JOIN {kind.table} m ON m.id = v.id"
+            f" WHERE (length(v.vector) = 0 OR length(v.vector) % 4) AND {where} ORDER BY v.id",
             params,
         )
     ]
 
 
-def vectors_of(conn: apsw.Connection, kind: Kind, agent_id: str = ""):
+def vectors_of(conn: apsw.Connection, kind: Kind, agent_id: str = "") -> Iterator[tuple[Any, ...]]:
     """Yield (id, bytes) of every stored vector."""
-    rows, vectors = kind.table, kind.vectors
     where, params = _of(agent_id)
     return conn.execute(
-        f"SELECT v.id, v.vector FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE {where} ORDER BY v.id", params
+        f"SELECT v.id, v.vector FROM {kind.vectors} v JOIN {kind.table} m ON m.id = v.id WHERE {where} ORDER BY v.id",
+        params,
     )
 
 
 def without_vector(conn: apsw.Connection, kind: Kind, agent_id: str = "") -> tuple[int, int]:
     """Count the rows without a vector: those listed for embedding, and those that nobody will embed."""
-    rows, vectors = kind.table, kind.vectors
     where, params = _of(agent_id)
-    listed, forgotten = conn.execute(
-        f"SELECT count(b.id), count(*) - count(b.id) FROM {rows} m LEFT JOIN embedding_backlog b ON b.kind = ? AND b.id = m.id"
-        f" WHERE {where} AND m.id NOT IN (SELECT id FROM {vectors})",
+    counts: tuple[int, int] = conn.execute(
+        f"SELECT count(b.id), count(*) - count(b.id) FROM {kind.table} m"
+        " LEFT JOIN embedding_backlog b ON b.kind = ? AND b.id = m.id"
+        f" WHERE {where} AND m.id NOT IN (SELECT id FROM {kind.vectors})",
         (kind, *params),
-    ).fetchone()
-    return listed, forgotten
+    ).get
+    return counts
 
 
 def drop_vector(tx: Transaction, kind: Kind, row_id: int) -> None:
@@ -206,22 +208,21 @@ def foreign_vectors(
     conn: apsw.Connection, kind: Kind, model: str, dimension: int, agent_id: str = ""
 ) -> tuple[int, int]:
     """Count the vectors of another width or known model: those whose row is listed for embedding, and the others."""
-    rows, vectors = kind.table, kind.vectors
     where, params = _of(agent_id)
-    listed, others = conn.execute(
-        f"SELECT count(b.id), count(*) - count(b.id) FROM {vectors} v JOIN {rows} m ON m.id = v.id"
+    counts: tuple[int, int] = conn.execute(
+        f"SELECT count(b.id), count(*) - count(b.id) FROM {kind.vectors} v JOIN {kind.table} m ON m.id = v.id"
         f" LEFT JOIN embedding_backlog b ON b.kind = ? AND b.id = v.id WHERE {where} AND {_FOREIGN}",
         (kind, *params, 4 * dimension, model, model),
-    ).fetchone()
-    return listed, others
+    ).get
+    return counts
 
 
 def enqueue_missing(tx: Transaction, kind: Kind, agent_id: str = "") -> int:
     """List every row without a vector for embedding and return how many were not listed before."""
-    rows, vectors = kind.table, kind.vectors
     where, params = _of(agent_id)
     tx.execute(
-        f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, m.id FROM {rows} m WHERE m.id NOT IN (SELECT id FROM {vectors}) AND {where}",
+        f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, m.id FROM {kind.table} m"
+        f" WHERE m.id NOT IN (SELECT id FROM {kind.vectors}) AND {where}",
         (kind, *params),
     )
     return tx.conn.changes()
@@ -229,10 +230,10 @@ def enqueue_missing(tx: Transaction, kind: Kind, agent_id: str = "") -> int:
 
 def enqueue_foreign(tx: Transaction, kind: Kind, model: str, dimension: int, agent_id: str = "") -> int:
     """List every row whose vector is of another width or known model, and return how many were not listed before."""
-    rows, vectors = kind.table, kind.vectors
     where, params = _of(agent_id)
     tx.execute(
-        f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, v.id FROM {vectors} v JOIN {rows} m ON m.id = v.id WHERE {_FOREIGN} AND {where}",
+        f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, v.id FROM {kind.vectors} v"
+        f" JOIN {kind.table} m ON m.id = v.id WHERE {_FOREIGN} AND {where}",
         (kind, 4 * dimension, model, model, *params),
     )
     return tx.conn.changes()
@@ -249,9 +250,10 @@ def duplicate_memories(conn: apsw.Connection, agent_id: str) -> int:
     where, params = _of(agent_id)
     return _one(
         conn,
-        "SELECT count(*) FROM memories m WHERE (m.project_id <> '' OR m.channel <> '') AND EXISTS (SELECT 1 FROM memories o"
-        " WHERE o.agent_id = m.agent_id AND o.content_key = m.content_key AND o.project_id IN (m.project_id, '') AND o.channel IN (m.channel, '')"
-        f" AND o.id <> m.id) AND {where}",
+        "SELECT count(*) FROM memories m WHERE (m.project_id <> '' OR m.channel <> '')"
+        " AND EXISTS (SELECT 1 FROM memories o WHERE o.agent_id = m.agent_id AND o.content_key = m.content_key"
+        " AND o.project_id IN (m.project_id, '') AND o.channel IN (m.channel, '') AND o.id <> m.id)"
+        f" AND {where}",
         params,
     )
 
@@ -262,7 +264,8 @@ def duplicate_episodes(conn: apsw.Connection, agent_id: str) -> int:
     return _one(
         conn,
         "SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM episodes m"
-        f" WHERE {where} GROUP BY agent_id, substr(summary, 1, 64), summary, whole_key, project_id, channel HAVING n > 1)",
+        f" WHERE {where} GROUP BY agent_id, substr(summary, 1, 64), summary, whole_key, project_id, channel"
+        " HAVING n > 1)",
         params,
     )
 
@@ -294,30 +297,39 @@ def odd_created(conn: apsw.Connection, agent_id: str = "") -> int:
     return sum(_one(conn, f"SELECT count(*) FROM {kind.table} m WHERE {form} AND {where}", params) for kind in Kind)
 
 
-def timestamps(conn: apsw.Connection, agent_id: str = ""):
+def timestamps(conn: apsw.Connection, agent_id: str = "") -> Iterator[tuple[Any, ...]]:
     """Yield (id, timestamp, instant) of every memory whose timestamp can be read."""
     where, params = _of(agent_id)
     found = damaged.rows(conn, f"SELECT id, timestamp, instant FROM memories m WHERE {where} ORDER BY id", params)
     return (row for row in found if not isinstance(row, Unreadable))
 
 
+# Content, source and metadata, what stands beside them, and what the content's key was made of.
+_TEXTS = {
+    MEMORY: (
+        "content, source, metadata, agent_id || project_id || channel || msg_id || timestamp || created_at",
+        "coalesce(kept_key, content_key)",
+    ),
+    EPISODE: (
+        (
+            "summary || keywords, '', '', agent_id || project_id || channel || coalesce(start_time, '')"
+            " || coalesce(end_time, '') || created_at"
+        ),
+        "NULL",
+    ),
+}
+
+
 def not_what_was_stored(
     conn: apsw.Connection, kind: Kind, agent_id: str = ""
 ) -> tuple[list[int], list[int], list[tuple[int, str]]]:
-    """Read every text of a kind and return the ids whose text is no valid UTF-8, those whose content is not what its key was
-    made of (memories alone have one), and (id, reason) of rows that no answer carries.
+    """Read every text of a kind and return what is wrong with them.
+
+    That is the ids whose text is no valid UTF-8, those whose content is not what its key was made of (memories alone
+    have one), and (id, reason) of rows that no answer carries.
     """
     where, params = _of(agent_id)
-    if kind == MEMORY:
-        texts, key = (
-            "content, source, metadata, agent_id || project_id || channel || msg_id || timestamp || created_at",
-            "coalesce(kept_key, content_key)",
-        )
-    else:
-        texts, key = (
-            "summary || keywords, '', '', agent_id || project_id || channel || coalesce(start_time, '') || coalesce(end_time, '') || created_at",
-            "NULL",
-        )
+    texts, key = _TEXTS[kind]
     blobs = ", ".join(f"CAST({text} AS BLOB)" for text in texts.split(", ", 3))
     unreadable, changed, uncarried = [], [], []
     for row_id, content, source, metadata, beside, made_of in conn.execute(
@@ -340,7 +352,7 @@ def set_instant(tx: Transaction, memory_id: int, instant: float | None) -> None:
     tx.execute("UPDATE memories SET instant = ? WHERE id = ?", (instant, memory_id))
 
 
-_GONE = "(kind = 'mem' AND record_id NOT IN (SELECT id FROM memories) OR kind = 'ep' AND record_id NOT IN (SELECT id FROM episodes))"
+_GONE = " OR ".join(f"kind = '{kind}' AND record_id NOT IN (SELECT id FROM {kind.table})" for kind in Kind)
 _ENDS = " OR ".join(
     f"{end}_kind = '{kind}' AND {end}_id NOT IN (SELECT id FROM {table})"
     for end in ("subject", "object")
@@ -348,11 +360,14 @@ _ENDS = " OR ".join(
 )
 
 
-def _dangling(agent_id: str) -> tuple[tuple[str, tuple], tuple[str, tuple]]:
-    """Return table and condition of the mentions, and of the relations, of an agent ('' = all) that name something that is gone."""
+_Condition = tuple[str, tuple[Any, ...]]
+
+
+def _dangling(agent_id: str) -> tuple[_Condition, _Condition]:
+    """Return table and condition of an agent's mentions, and of its relations, that name what is gone; '' is all."""
     where, params = _of(agent_id, "")
     return (
-        (f"entity_mentions WHERE {_GONE} AND entity_id IN (SELECT id FROM entities WHERE {where})", params),
+        (f"entity_mentions WHERE ({_GONE}) AND entity_id IN (SELECT id FROM entities WHERE {where})", params),
         (f"relations WHERE ({_ENDS}) AND {where}", params),
     )
 

@@ -1,10 +1,13 @@
 """How many rows of a scope a question's vector cannot be compared with, from counts that triggers keep.
 
-The counts know the agent, the project and the channel of a row, not its source nor when it was stored. Rows with a usable
-vector cost nothing here: only the buckets of the others are looked at, one for each width, model, project and channel.
+The counts know the agent, the project and the channel of a row, not its source nor when it was stored. Rows with a
+usable vector cost nothing here: only the buckets of the others are looked at, one for each width, model, project and
+channel.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import apsw
 
@@ -18,7 +21,7 @@ def unusable(conn: apsw.Connection, scope: Scope, width: int, model: str) -> int
     '' is a model that is not known: it is compared by its width alone, here as in a recall.
     """
     axes, params = axes_sql(scope)
-    ranges = [("width < ?", (width,)), ("width > ?", (width,))]
+    ranges: list[tuple[str, tuple[Any, ...]]] = [("width < ?", (width,)), ("width > ?", (width,))]
     if model:
         ranges += [
             ("width = ? AND model > '' AND model < ?", (width, model)),
@@ -40,9 +43,8 @@ def waiting(conn: apsw.Connection, scope: Scope) -> int:
     )
 
 
-def _sum(conn: apsw.Connection, steps: list[tuple[str, tuple]]) -> int:
+def _sum(conn: apsw.Connection, steps: list[tuple[str, tuple[Any, ...]]]) -> int:
     sql = " UNION ALL ".join(sql for sql, _ in steps)
-    ((count,),) = conn.execute(
-        f"SELECT coalesce(sum(rows), 0) FROM ({sql})", tuple(value for _, values in steps for value in values)
-    ).fetchall()
+    values = tuple(value for _, values in steps for value in values)
+    count: int = conn.execute(f"SELECT coalesce(sum(rows), 0) FROM ({sql})", values).get
     return count

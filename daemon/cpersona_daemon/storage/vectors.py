@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import apsw
 import numpy as np
@@ -18,14 +19,14 @@ import numpy as np
 from ..errors import translate
 from ..model.changes import VectorPut, VectorRows
 from ..model.instants import created_seconds
-from ..model.kinds import EPISODE, MEMORY, Kind
+from ..model.kinds import MEMORY, Kind
 from ..model.scope import Scope
 from . import connection
 from .damaged import texts
 from .scope import kind_sql
+from .transaction import Transaction
 
 CHUNK = 512
-_SOURCE = {MEMORY: "m.source_id", EPISODE: "NULL"}
 _IDENTITY = "vector_store"
 
 
@@ -49,29 +50,28 @@ def identity(conn: apsw.Connection) -> bytes | None:
     return None if row is None or not isinstance(row[0], bytes) or len(row[0]) != 16 else row[0]
 
 
-def give_identity(tx) -> None:
+def give_identity(tx: Transaction) -> None:
     """Write job: give the database its identity."""
     tx.execute("INSERT OR REPLACE INTO meta VALUES (?, randomblob(16))", (_IDENTITY,))
 
 
 def width_of_newest(conn: apsw.Connection, kind: Kind) -> int | None:
     """Return the width of the newest stored vector in scan order, None where there is none."""
-    rows, vectors = kind.table, kind.vectors
-    if conn.execute(f"SELECT 1 FROM {vectors} LIMIT 1").fetchone() is None:
+    if conn.execute(f"SELECT 1 FROM {kind.vectors} LIMIT 1").fetchone() is None:
         return None
     row = conn.execute(
-        f"SELECT length(v.vector) / 4 FROM {rows} m CROSS JOIN {vectors} v ON v.id = m.id"
+        f"SELECT length(v.vector) / 4 FROM {kind.table} m CROSS JOIN {kind.vectors} v ON v.id = m.id"
         " WHERE length(v.vector) >= 4 ORDER BY m.created_at DESC, m.id LIMIT 1"
     ).fetchone()
     return None if row is None else row[0]
 
 
-def latest(conn: apsw.Connection, kind: Kind, count: int) -> list[tuple[int, bytes]]:
+def latest(conn: apsw.Connection, kind: Kind, count: int) -> list[tuple[Any, ...]]:
     """Return (id, vector) of the highest ids: a cheap sample against an index of another database."""
     return conn.execute(f"SELECT id, vector FROM {kind.vectors} ORDER BY id DESC LIMIT ?", (count,)).fetchall()
 
 
-def stored(conn: apsw.Connection, kind: Kind, ids: list[int] | None = None) -> Iterator[tuple[int, bytes]]:
+def stored(conn: apsw.Connection, kind: Kind, ids: list[int] | None = None) -> Iterator[tuple[Any, ...]]:
     """Yield (id, vector) of every row that has one, or of those among ``ids``."""
     if ids is None:
         return conn.execute(f"SELECT id, vector FROM {kind.vectors} ORDER BY id")
@@ -80,23 +80,20 @@ def stored(conn: apsw.Connection, kind: Kind, ids: list[int] | None = None) -> I
     )
 
 
-def count(conn: apsw.Connection, kind: Kind) -> int:
-    """Return how many rows have a vector."""
-    return conn.execute(f"SELECT count(*) FROM {kind.vectors}").fetchone()[0]
-
-
 def scan_order(conn: apsw.Connection, kind: Kind, scope: Scope | None = None) -> np.ndarray:
     """Return the ids of all rows in scope, with a vector or not, in scan order: created_at DESC, id ASC. int64."""
-    rows = kind.table
     where, params = ("1", []) if scope is None else kind_sql(scope, kind)
-    found = texts(conn, f"SELECT id, created_at FROM {rows} WHERE {where}", tuple(params))
+    found = texts(conn, f"SELECT id, created_at FROM {kind.table} WHERE {where}", tuple(params))
     ids = np.array([row_id for row_id, _ in found], np.int64)
     return ids[np.lexsort((ids, -created_column([text for _, text in found])))]
 
 
 def with_vectors(conn: apsw.Connection, kind: Kind, ids: np.ndarray) -> list[VectorPut]:
     """Return the rows among ``ids`` that have a vector, in the order asked for. Unusable bytes count as no vector."""
-    return [VectorPut(kind, *row[:-1], np.frombuffer(row[-1], "<f4")) for row in _found(conn, kind, ids)]
+    return [
+        VectorPut(kind, row_id, created, agent, project, channel, source, model, np.frombuffer(vector, "<f4"))
+        for row_id, created, agent, project, channel, source, model, vector in _found(conn, kind, ids)
+    ]
 
 
 def in_bulk(conn: apsw.Connection, kind: Kind, ids: np.ndarray) -> VectorRows | None:
@@ -105,12 +102,12 @@ def in_bulk(conn: apsw.Connection, kind: Kind, ids: np.ndarray) -> VectorRows | 
     return VectorRows(*zip(*found, strict=True)) if found else None
 
 
-def _found(conn: apsw.Connection, kind: Kind, ids: np.ndarray) -> list[tuple]:
-    rows, vectors, source = kind.table, kind.vectors, _SOURCE[kind]
+def _found(conn: apsw.Connection, kind: Kind, ids: np.ndarray) -> list[tuple[Any, ...]]:
+    source = "m.source_id" if kind == MEMORY else "NULL"
     return texts(
         conn,
         f"SELECT v.id, m.created_at, m.agent_id, m.project_id, m.channel, {source}, v.model, v.vector"
-        f" FROM json_each(?) j CROSS JOIN {vectors} v ON v.id = j.value CROSS JOIN {rows} m ON m.id = v.id"
+        f" FROM json_each(?) j CROSS JOIN {kind.vectors} v ON v.id = j.value CROSS JOIN {kind.table} m ON m.id = v.id"
         " WHERE length(v.vector) > 0 AND length(v.vector) % 4 = 0",
         (json.dumps(ids.tolist()),),
     )

@@ -269,7 +269,7 @@ class LocalEngine:
                         continue  # a commit is on its way
                     if suspects is None:
                         index.verify()
-                    suspects = index.differing(rows.stored(conn, kind, suspects))
+                    suspects = index.differing(rows.stored(conn, part.kind, suspects))
             except DamagedRows as why:
                 self._distrust(part, index, str(why))
                 return None
