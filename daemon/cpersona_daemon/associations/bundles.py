@@ -96,16 +96,19 @@ def spans(episode: Record, memory: Record) -> bool:
 
 
 def _adjacent(memories: list[Record], seconds: float) -> Iterator[Link]:
-    """Link the memories of one source to the first of their run; the first one beyond ``seconds`` begins the next run."""
-    by_source: dict[str, list[Record]] = {}
+    """Link the memories of one source to the first of their run.
+
+    The first one beyond ``seconds`` begins the next run.
+    """
+    by_source: dict[str, list[tuple[float, Rid]]] = {}
     for record in memories:
         if record.source and record.instant is not None:
-            by_source.setdefault(record.source, []).append(record)
+            by_source.setdefault(record.source, []).append((record.instant, record.rid))
     for run in by_source.values():
-        run.sort(key=lambda r: (r.instant, r.rid))
-        first = run[0]
-        for record in run[1:]:
-            if record.instant - first.instant <= seconds:
-                yield Link(first.rid, record.rid, ADJACENT)
+        run.sort()
+        begun, first = run[0]
+        for instant, rid in run[1:]:
+            if instant - begun <= seconds:
+                yield Link(first, rid, ADJACENT)
             else:
-                first = record
+                begun, first = instant, rid

@@ -5,6 +5,7 @@ Contract: associations.declare, associations.names.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..model.kinds import parse_ref
@@ -65,17 +66,24 @@ def declare(
     return answer
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """An end of a relation as the call names it: a record, or an entity's name as written."""
+
+    record: Node | None
+    written: str = ""
+
+    @property
+    def comparable(self) -> Node | str:
+        return self.record or as_name(self.written)
+
+
 class _Declaration:
     """One call at work: where it declares, what it has named so far, and what it had to drop."""
 
-    def __init__(self, tx: Transaction, agent_id: str, project_id: str, channel: str, declared_by: str):
-        self.tx, self.agent_id, self.project_id, self.channel, self.declared_by = (
-            tx,
-            agent_id,
-            project_id,
-            channel,
-            declared_by,
-        )
+    def __init__(self, tx: Transaction, agent_id: str, project_id: str, channel: str, declared_by: str) -> None:
+        self.tx, self.declared_by = tx, declared_by
+        self.agent_id, self.project_id, self.channel = agent_id, project_id, channel
         self.anchor: Node | None = None
         self.anchor_ref: str | None = None
         self.entities: list[dict] = []
@@ -172,34 +180,42 @@ class _Declaration:
                 raise _Bad(f"a relation has no key {shortened(str(key))!r}; it takes subject, predicate, object")
         _, predicate = _name(item.get("predicate"), "the predicate")
         # Both ends are checked before either is registered: a dropped relation leaves nothing behind.
-        ends = [self._checked_end(item.get(side), side) for side in ("subject", "object")]
-        if _comparable(ends[0]) == _comparable(ends[1]):
+        ends = [self._end(item.get(side), side) for side in ("subject", "object")]
+        if ends[0].comparable == ends[1].comparable:
             raise _Bad("subject and object are the same")
-        found = [(end, False) if end[0] != ENTITY else self._entity(end[1], as_name(end[1])) for end in ends]
-        nodes = [node if end[0] != ENTITY else (ENTITY, node) for end, (node, _) in zip(ends, found, strict=True)]
-        if nodes[0] == nodes[1]:
+        (subject, subject_is_new), (object_, object_is_new) = (self._registered(end) for end in ends)
+        if subject == object_:
             raise _Bad("subject and object are names of the same entity")
-        for end, (entity_id, created) in zip(ends, found, strict=True):
-            if end[0] == ENTITY and entity_id not in self.named:
-                self._list(entity_id, end[1], created)
+        self._list_end(ends[0], subject, subject_is_new)
+        self._list_end(ends[1], object_, object_is_new)
         relation_id = table.put_relation(
             self.tx,
             self.agent_id,
             self.project_id,
             self.channel,
-            nodes[0],
+            subject,
             predicate,
-            nodes[1],
+            object_,
             self.anchor_ref,
             self.declared_by,
         )
         self.relations[relation_id] = None
 
-    def _checked_end(self, value: Any, side: str) -> tuple[str, Any]:
-        """Return the record that an endpoint names, or (ENTITY, its name as written)."""
+    def _end(self, value: Any, side: str) -> _End:
         if isinstance(value, str) and parse_ref(value.strip()) is not None:
-            return self._record(value.strip())
-        return ENTITY, _name(value, f"the {side}")[0]
+            return _End(self._record(value.strip()))
+        return _End(None, _name(value, f"the {side}")[0])
+
+    def _registered(self, end: _End) -> tuple[Node, bool]:
+        """Return what an end is, and whether it is an entity that is there only from now on."""
+        if end.record is not None:
+            return end.record, False
+        entity_id, created = self._entity(end.written, as_name(end.written))
+        return (ENTITY, entity_id), created
+
+    def _list_end(self, end: _End, node: Node, created: bool) -> None:
+        if end.record is None and node[1] not in self.named:
+            self._list(node[1], end.written, created)
 
     def _entity(self, written: str, normalized: str) -> tuple[int, bool]:
         known = table.resolve(self.tx.conn, self.agent_id, self.project_id, self.channel, normalized)
@@ -271,10 +287,6 @@ class _Declaration:
             if found is not None:
                 return found
         raise _Bad(f"there is no entity {shortened(str(value))} of this agent")
-
-
-def _comparable(end: tuple[str, Any]) -> tuple[str, Any]:
-    return (ENTITY, as_name(end[1])) if end[0] == ENTITY else end
 
 
 def _is_id(value: Any) -> bool:

@@ -1,4 +1,6 @@
-"""What of an item's text an answer can hold: heads first, then excerpts in turn, while the budget lasts. Pure functions.
+"""What of an item's text an answer can hold: heads first, then excerpts in turn, while the budget lasts.
+
+Pure functions.
 
 Contract: associations.quotes.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from .quotes import Wanted, quote
 from .records import Record
@@ -29,8 +32,12 @@ class Sizes:
 
 @dataclass(slots=True)
 class Layout:
-    """The quoted text of each item that fits: ``content``, and ``excerpts`` where there are any; what was ``left_out``, and ``used``."""
+    """The quoted text of each item that fits: ``content``, and ``excerpts`` where there are any.
 
+    ``used`` characters of the ``budget`` are taken; so many heads and excerpts that did not fit were left out.
+    """
+
+    budget: int
     items: list[dict] = field(default_factory=list)
     used: int = 0
     heads_left_out: int = 0
@@ -38,7 +45,7 @@ class Layout:
 
 
 def default_budget(items: int, sizes: Sizes) -> int:
-    """Return the budget of a call that names none: room for every head, at least and at most a fixed number of characters."""
+    """Return the budget of a call that names none: room for every head, at least and at most so many characters."""
     return min(MOST_BUDGET, max(LEAST_DEFAULT_BUDGET, sum(sizes.head_limit(place) for place in range(items))))
 
 
@@ -48,7 +55,7 @@ def lay_out(items: Sequence[tuple[Record, Sequence[Record]]], budget: int, sizes
     ``items`` are (head, others in the order of their worth). The items end with the first head that does not fit, so
     that what is returned is always the best of them.
     """
-    out = Layout()
+    out = Layout(budget)
     for place, (head, _) in enumerate(items):
         entry, size = _quoted(head, sizes.head_limit(place), wanted)
         if place and out.used + size > budget:
@@ -73,7 +80,7 @@ def lay_out(items: Sequence[tuple[Record, Sequence[Record]]], budget: int, sizes
 
 def _quoted(record: Record, limit: int, wanted: Wanted) -> tuple[dict, int]:
     quoted = quote(record.text, limit, wanted)
-    entry = {"content": quoted.text}
+    entry: dict[str, Any] = {"content": quoted.text}
     if not quoted.whole:
         entry |= {"content_len": len(record.text), "content_truncated": True}
     return entry, len(quoted.text)

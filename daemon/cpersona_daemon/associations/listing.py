@@ -5,14 +5,12 @@ Contract: associations.declare.
 
 from __future__ import annotations
 
-from typing import Any
-
 import apsw
 
-from ..model.kinds import ref_of
 from ..model.scope import Scope
 from ..storage import associations as table
-from .traverse import MENTIONS_SHOWN, relation_entry
+from ..storage.associations import ENTITY, Entity, Relation
+from .entries import Entities, relation_entry
 
 
 def list_associations(conn: apsw.Connection, scope: Scope, limit: int, after: int, after_relation: int) -> dict:
@@ -23,40 +21,46 @@ def list_associations(conn: apsw.Connection, scope: Scope, limit: int, after: in
     """
     entities, more_entities = table.entities_page(conn, scope, after, limit)
     relations, more_relations = table.relations_page(conn, scope, after_relation, limit)
-    ids = [entity.id for entity in entities]
-    ends = {
-        node[1] for relation in relations for node in (relation.subject, relation.object) if node[0] == table.ENTITY
+    entity_count, relation_count = table.total(conn, scope)
+    answer = {
+        "entities": _entities(conn, scope, entities),
+        "relations": _relations(conn, scope, relations),
+        "entity_count": entity_count,
+        "relation_count": relation_count,
     }
-    names, end_names = table.names_of(conn, ids), table.entities(conn, scope, sorted(ends))
-    mentions = table.mentions_of(conn, scope, ids, MENTIONS_SHOWN)
-    shown = []
-    for entity in entities:
-        entry: dict[str, Any] = {
+    if more_entities or more_relations:
+        answer["next"] = {
+            "after": entities[-1].id if entities else after,
+            "after_relation": relations[-1].id if relations else after_relation,
+        }
+    return answer
+
+
+def _entities(conn: apsw.Connection, scope: Scope, page: list[Entity]) -> list[dict]:
+    known = Entities(conn, scope, [entity.id for entity in page])
+    return [
+        {
             "id": entity.id,
             "name": entity.name,
             "project_id": entity.project_id,
             "channel": entity.channel,
-            "aliases": [name.written for name in names.get(entity.id, ()) if not name.is_name],
+            "aliases": known.aliases(entity.id),
             "declared_by": entity.declared_by,
             "created_at": entity.created_at,
+            **known.mentions(entity.id),
         }
-        rids, total = mentions.get(entity.id, ([], 0))
-        entry["mentions"] = [ref_of(rid) for rid in rids]
-        if total > len(rids):
-            entry["mentions_omitted"] = total - len(rids)
-        shown.append(entry)
-    listed = []
-    for relation in relations:
+        for entity in page
+    ]
+
+
+def _relations(conn: apsw.Connection, scope: Scope, page: list[Relation]) -> list[dict]:
+    nodes = (node for relation in page for node in (relation.subject, relation.object))
+    known = table.entities(conn, scope, sorted({row_id for kind, row_id in nodes if kind == ENTITY}))
+    entries = []
+    for relation in page:
         entry = relation_entry(relation)
-        for side, node in (("subject_name", relation.subject), ("object_name", relation.object)):
-            if node[0] == table.ENTITY and node[1] in end_names:
-                entry[side] = end_names[node[1]].name
-        listed.append(entry)
-    entity_count, relation_count = table.total(conn, scope)
-    answer = {"entities": shown, "relations": listed, "entity_count": entity_count, "relation_count": relation_count}
-    if more_entities or more_relations:
-        answer["next"] = {
-            "after": ids[-1] if ids else after,
-            "after_relation": relations[-1].id if relations else after_relation,
-        }
-    return answer
+        for side, (kind, row_id) in (("subject_name", relation.subject), ("object_name", relation.object)):
+            if kind == ENTITY and row_id in known:
+                entry[side] = known[row_id].name
+        entries.append(entry)
+    return entries

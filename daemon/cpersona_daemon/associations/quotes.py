@@ -40,11 +40,12 @@ class Quote:
 class Wanted:
     """What a quotation should hold: the terms of a question, each with its weight over some texts."""
 
-    def __init__(self, terms: Iterable[Term], texts: Iterable[str]):
+    def __init__(self, terms: Iterable[Term], texts: Iterable[str]) -> None:
         terms = tuple(terms)
         self._words = {stem(fold(term.text)) for term in terms if term.kind == "word"}
         self._pieces = {fold(term.text) for term in terms if term.kind != "word"}
-        self._texts, self._weights, self._total = tuple(texts), None, 0.0
+        self._texts, self._total = tuple(texts), 0.0
+        self._weights: dict[str, float] | None = None
 
     @property
     def weights(self) -> dict[str, float]:
@@ -110,7 +111,10 @@ def passages(text: str) -> list[tuple[int, int]]:
 
 
 def quote(text: str, limit: int, wanted: Wanted) -> Quote:
-    """Return a text whole when it has at most ``limit`` characters, else its best passages, together no longer than that."""
+    """Return a text whole when it has at most ``limit`` characters, else its best passages.
+
+    Together they are no longer than ``limit``.
+    """
     if len(text) <= limit:
         return Quote(text, True)
     spans = passages(text)
@@ -134,7 +138,10 @@ def quote(text: str, limit: int, wanted: Wanted) -> Quote:
 
 
 def _preference(scores: list[float]) -> list[int]:
-    """Return passages best first; those that match nothing follow by their distance to a matching one, then in text order."""
+    """Return passages best first.
+
+    Those that match nothing follow by their distance to a matching one, then in text order.
+    """
     matching = sorted((i for i, score in enumerate(scores) if score > 0), key=lambda i: (-scores[i], i))
     places = sorted(matching)
 
@@ -146,7 +153,7 @@ def _preference(scores: list[float]) -> list[int]:
 
 
 def _fill(spans: list[tuple[int, int]], order: list[int], limit: int) -> list[int]:
-    """Return, in text order, the passages that fit into ``limit`` characters when they are taken in the preferred order."""
+    """Return, in text order, the passages that fit into ``limit`` characters when taken in the preferred order."""
 
     def between(a: int, b: int) -> int:
         return spans[b][0] - spans[a][1] if b == a + 1 else len(GAP)
@@ -167,7 +174,10 @@ def _fill(spans: list[tuple[int, int]], order: list[int], limit: int) -> list[in
 
 
 def _window(text: str, start: int, end: int, limit: int, wanted: Wanted) -> tuple[int, int]:
-    """Return the part of one overlong passage that holds the most of the question, cut between words where there are any."""
+    """Return the part of one overlong passage that holds the most of the question.
+
+    It is cut between words where there are any.
+    """
     places = _places(text, start, end, wanted)
     best, best_weight, last = start, -1.0, start
     for i, (place, _) in enumerate(places[:_WINDOW_STARTS]):
@@ -196,7 +206,8 @@ def _places(text: str, start: int, end: int, wanted: Wanted) -> list[tuple[int, 
         for term in (stem(fold(m.group())),)
         if term in wanted.weights
     ]
-    # Lower case may change a text's length in rare alphabets; a place a little off moves the window, never the quotation's letters.
+    # Lower case may change a text's length in rare alphabets; a place a little off moves the window, never the
+    # quotation's letters.
     lowered = text[start:end].lower()
     for term in wanted.weights:
         at = lowered.find(term)

@@ -20,7 +20,8 @@ from ..shared.settings import Settings
 from ..storage import associations as table
 from ..text.folding import as_name
 from ..text.names import Name, find_names, other_names
-from . import bundles, evidence, layout, records, roles
+from . import bundles, evidence, layout, records
+from .items import Item, with_evidence
 from .quotes import Wanted
 
 
@@ -47,50 +48,80 @@ def effective_count(settings: Settings, asked: int | None) -> int:
 
 
 async def reconstruct(ctx: Context, settings: Settings, ask: Ask) -> tuple[dict, list[Advice]]:
-    """Return the answer to an ask and what it must say about vectors. ``count`` decides how many items are shown, not which."""
+    """Return the answer to an ask and what it must say about vectors.
+
+    ``count`` decides how many items are shown, not which.
+    """
     if ask.count == 0:
         return {"items": [], "effective_count": 0, "returned_count": 0, "shortfall_reason": "count_zero"}, []
-    found, others = await ctx.db.read(_names_in_question, ask)
-    result = await recall(
-        ctx,
-        settings,
-        Query(
-            text=ask.text,
-            scope=ask.scope,
-            limit=ask.top_k,
-            deep=ask.deep,
-            also_lexical=others,
-            wait_seconds=ask.wait_seconds,
-            trace=ask.trace,
-        ),
+    names = await ctx.db.read(_names_in_question, ask)
+    result = await _recalled(ctx, settings, ask, names)
+    return await ctx.db.read(_compose, settings, ask, result, names), result.advice
+
+
+async def _recalled(ctx: Context, settings: Settings, ask: Ask, names: _Names) -> Result:
+    """Return what an ordinary recall finds, other names of what the question names included."""
+    query = Query(
+        text=ask.text,
+        scope=ask.scope,
+        limit=ask.top_k,
+        deep=ask.deep,
+        also_lexical=names.others,
+        wait_seconds=ask.wait_seconds,
+        trace=ask.trace,
     )
-    return await ctx.db.read(_compose, settings, ask, result, found, others), result.advice
+    return await recall(ctx, settings, query)
 
 
-def _names_in_question(conn: apsw.Connection, ask: Ask) -> tuple[list[Name], tuple[str, ...]]:
-    """Return the declared names that the question holds, and the other names of what they name."""
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The declared names that a question holds, and the other names of what they name."""
+
+    found: tuple[Name, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+def _names_in_question(conn: apsw.Connection, ask: Ask) -> _Names:
     text = as_name(ask.text)
     found = find_names(text, table.names_within(conn, ask.scope, text)) if text else []
     if not found:
-        return [], ()
-    return found, other_names(found, table.names_of(conn, sorted({name.entity_id for name in found})))
+        return _Names()
+    entities = sorted({name.entity_id for name in found})
+    return _Names(tuple(found), other_names(found, table.names_of(conn, entities)))
 
 
-def _compose(
-    conn: apsw.Connection, settings: Settings, ask: Ask, result: Result, found: list[Name], others: tuple[str, ...]
-) -> dict:
+def _compose(conn: apsw.Connection, settings: Settings, ask: Ask, result: Result, names: _Names) -> dict:
+    """Return the answer: bundles of what was recalled, each with its evidence, its claims and its quotations."""
     candidates = [records.of_row(row.record) for row in result.rows if row.record is not None]
     rids = [record.rid for record in candidates]
     relations = table.record_relations(conn, ask.scope, rids)
-    all_items = bundles.bundle(candidates, relations, settings.reconstruct_adjacency_seconds)
-    items = all_items[: ask.count]
-    walked = evidence.gather(conn, ask.scope, items, rids, ask.max_hops, ask.max_evidence)
-    known, without = records.read(conn, ask.scope, [e.rid for item in walked.items for e in item])
-    evidences = [[(e, known[e.rid]) for e in item if e.rid in known] for item in walked.items]
+    found = bundles.bundle(candidates, relations, settings.reconstruct_adjacency_seconds)
+    chosen = found[: ask.count]
+    gathered = evidence.gather(conn, ask.scope, chosen, rids, ask.max_hops, ask.max_evidence)
+    items, without = with_evidence(conn, ask.scope, chosen, gathered.items)
     # Evidence may bear a declared role towards what it stands beside, so relations are read again where there is any.
-    if known:
-        relations = table.record_relations(conn, ask.scope, [*rids, *known])
+    if beside := [record.rid for item in items for _, record in item.evidence]:
+        relations = table.record_relations(conn, ask.scope, [*rids, *beside])
 
+    wanted = Wanted(result.question.terms, [record.text for record in candidates])
+    laid = _laid_out(settings, ask, items, wanted)
+    shown = [item.shown(quoted, relations) for item, quoted in zip(items, laid.items, strict=False)]
+
+    told = {
+        "shortfall_reason": _shortfall(ask, result, shown, laid),
+        "bounds": _bounds(len(found) > len(items), gathered, laid),
+        "left_out": result.left_out + without,
+        "gate_fallback": result.gate_fallback,
+    }
+    answer: dict[str, Any] = {"items": shown, "effective_count": ask.count, "returned_count": len(shown)}
+    answer |= {name: value for name, value in told.items() if value}
+    if ask.trace:
+        answer["trace"] = _trace(result, names, found, gathered, laid)
+    return answer
+
+
+def _laid_out(settings: Settings, ask: Ask, items: list[Item], wanted: Wanted) -> layout.Layout:
+    """Quote what fits into the budget of the call."""
     sizes = layout.Sizes(
         settings.reconstruct_quote_chars,
         settings.reconstruct_full_quotes,
@@ -98,49 +129,18 @@ def _compose(
         settings.recall_preview_chars,
     )
     budget = layout.default_budget(len(items), sizes) if ask.budget is None else ask.budget
-    wanted = Wanted(result.question.terms, [record.text for record in candidates])
-    laid = layout.lay_out(
-        [
-            (item.head, [*item.records[1:], *(record for _, record in extra)])
-            for item, extra in zip(items, evidences, strict=True)
-        ],
-        budget,
-        sizes,
-        wanted,
+    return layout.lay_out([item.texts for item in items], budget, sizes, wanted)
+
+
+def _bounds(more_items: bool, gathered: evidence.Gathered, laid: layout.Layout) -> dict[str, list[str]]:
+    """Return `{omitted}`, the bounds that left something out; {} where none did."""
+    bounds = (
+        ("count", more_items),
+        *((name, name in gathered.omitted) for name in ("max_hops", "max_evidence", "relations")),
+        ("budget", laid.heads_left_out + laid.excerpts_left_out > 0),
     )
-    shown = [
-        {
-            "content": entry.pop("content"),
-            "head_ref": item.head.ref,
-            "claims": roles.claims(item.records, item.why, extra, relations),
-            **entry,
-        }
-        for entry, item, extra in zip(laid.items, items, evidences, strict=False)
-    ]
-    answer: dict[str, Any] = {"items": shown, "effective_count": ask.count, "returned_count": len(shown)}
-    reason = _shortfall(ask, result, shown, laid)
-    if reason:
-        answer["shortfall_reason"] = reason
-    omitted = [
-        name
-        for name, left in (
-            ("count", len(all_items) > len(items)),
-            ("max_hops", "max_hops" in walked.omitted),
-            ("max_evidence", "max_evidence" in walked.omitted),
-            ("relations", "relations" in walked.omitted),
-            ("budget", laid.heads_left_out + laid.excerpts_left_out > 0),
-        )
-        if left
-    ]
-    if omitted:
-        answer["bounds"] = {"omitted": omitted}
-    if result.left_out or without:
-        answer["left_out"] = result.left_out + without
-    if result.gate_fallback:
-        answer["gate_fallback"] = True
-    if ask.trace:
-        answer["trace"] = _trace(result, found, others, all_items, walked, laid, budget)
-    return answer
+    omitted = [name for name, left_out in bounds if left_out]
+    return {"omitted": omitted} if omitted else {}
 
 
 def _shortfall(ask: Ask, result: Result, shown: list[dict], laid: layout.Layout) -> str | None:
@@ -155,28 +155,22 @@ def _shortfall(ask: Ask, result: Result, shown: list[dict], laid: layout.Layout)
 
 
 def _trace(
-    result: Result,
-    found: list[Name],
-    others: tuple[str, ...],
-    items: list[bundles.Bundle],
-    walked: evidence.Found,
-    laid: layout.Layout,
-    budget: int,
+    result: Result, names: _Names, found: list[bundles.Bundle], gathered: evidence.Gathered, laid: layout.Layout
 ) -> dict:
     return {
         "recall": result.trace,
-        "names": [{"entity": name.entity_id, "name": name.written} for name in found],
-        "also_searched": list(others),
+        "names": [{"entity": name.entity_id, "name": name.written} for name in names.found],
+        "also_searched": list(names.others),
         "bundles": [
             {
                 "refs": [record.ref for record in item.records],
                 "links": [{"from": ref_of(k.first), "to": ref_of(k.second), "why": k.why} for k in item.links],
             }
-            for item in items
+            for item in found
         ],
-        "evidence": [[{"ref": ref_of(e.rid), "why": e.why, "hops": e.hops} for e in item] for item in walked.items],
+        "evidence": [[{"ref": ref_of(e.rid), "why": e.why, "hops": e.hops} for e in item] for item in gathered.items],
         "budget": {
-            "characters": budget,
+            "characters": laid.budget,
             "used": laid.used,
             "heads_left_out": laid.heads_left_out,
             "excerpts_left_out": laid.excerpts_left_out,

@@ -22,7 +22,7 @@ from ..storage.memories import Memory
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """``text`` is the displayed text, ``as_of`` the stamp a claim shows, ``order`` that stamp's instant in epoch seconds.
+    """``text`` is the displayed text, ``as_of`` the stamp a claim shows, ``order`` its instant in epoch seconds.
 
     ``instant`` is a memory's own timestamp, None where it names no instant; ``span`` an episode's, None without both
     ends; ``bucket`` its project and channel; ``message`` and ``source`` are '' where a memory has none.
@@ -92,7 +92,8 @@ def _source_key(source: str) -> str:
 
 def read(conn: apsw.Connection, scope: Scope, rids: list[Rid]) -> tuple[dict[Rid, Record], list[dict]]:
     """Return those of the records that are visible in a scope, and name those of them that cannot be given out."""
-    records, without = {}, []
+    records: dict[Rid, Record] = {}
+    without: list[dict] = []
     for kind, table in ((MEMORY, memories), (EPISODE, episodes)):
         for row in table.by_ids(conn, [i for k, i in rids if k == kind], scope=scope).values():
             if isinstance(row, Unreadable):

@@ -22,7 +22,8 @@ def roles(records: Iterable[Record], relations: Iterable[Relation]) -> dict[Rid,
     """Return, for each record that has any, the records of this item that bear a role towards it: `[{ref, role}]`.
 
     Every newer version of a message supersedes the older ones, newest first; an episode supports the memories in its
-    span; a declared relation whose predicate is a role word gives its subject that role towards its object, newest first.
+    span; a declared relation whose predicate is a role word gives its subject that role towards its object, newest
+    first.
     """
     members = sorted(records, key=lambda r: r.newest_first)
     present = {record.rid: record for record in members}

@@ -34,6 +34,26 @@ class Walk:
     beyond: bool = False
     cut: bool = False
 
+    def look_at(self, step: Iterable[Relation], inside: set[int], seen: set[int]) -> dict[int, Relation]:
+        """Note some relations, and return the entities that are not ``seen`` yet with the newest that leads to each.
+
+        A relation leads from an entity that is ``inside`` to one behind it, in either direction.
+        """
+        found: dict[int, Relation] = {}
+        for relation in sorted(step, key=lambda r: r.recency, reverse=True):
+            self.relations[relation.id] = relation
+            for end, other in ((relation.subject, relation.object), (relation.object, relation.subject)):
+                if end[0] == other[0] == ENTITY and end[1] in inside and other[1] not in seen:
+                    found.setdefault(other[1], relation)
+        return found
+
+    def arrive(self, reached: list[Reached]) -> list[int]:
+        """Keep the entities of a hop, so many as there is room for, and return their ids."""
+        room = max(0, MAX_REACHED - len(self.reached))
+        self.cut |= len(reached) > room
+        self.reached += reached[:room]
+        return [one.entity_id for one in reached[:room]]
+
 
 def walk(
     starts: Iterable[int],
@@ -41,7 +61,9 @@ def walk(
     relations_of: Callable[[list[int]], list[Relation]],
     visible: Callable[[set[int]], Iterable[int]],
 ) -> Walk:
-    """Return every entity within ``max_hops`` of the starts, ordered by hops, then newest relation that reached it, then id.
+    """Return every entity within ``max_hops`` of the starts.
+
+    They are ordered by hops, then newest relation that reached it, then id.
 
     ``relations_of(ids)`` gives the entity relations that touch those entities, newest first; ``visible(ids)`` those of
     the entities that may be shown. Of several relations that reach an entity in the same hop the newest counts.
@@ -52,23 +74,15 @@ def walk(
     for hops in range(1, max_hops + 2):
         if not frontier:
             break
-        inside, found, step = set(frontier), {}, relations_of(frontier)
-        out.cut |= hops <= max_hops and len(step) >= RELATIONS_PER_STEP
-        for relation in sorted(step, key=lambda r: r.recency, reverse=True):
-            out.relations[relation.id] = relation
-            for end, other in ((relation.subject, relation.object), (relation.object, relation.subject)):
-                if end[0] == other[0] == ENTITY and end[1] in inside and other[1] not in seen:
-                    found.setdefault(other[1], relation)
+        step = relations_of(frontier)
+        found = out.look_at(step, set(frontier), seen)
         allowed = set(visible(set(found))) if found else set()
         # dict order is newest relation first, and one relation reaches one entity, so it is the order asked for
-        next_ones = [(entity_id, relation) for entity_id, relation in found.items() if entity_id in allowed]
+        behind = [Reached(entity_id, hops, relation) for entity_id, relation in found.items() if entity_id in allowed]
         if hops > max_hops:
-            out.beyond = bool(next_ones)
+            out.beyond = bool(behind)
             break
-        room = max(0, MAX_REACHED - len(out.reached))
-        out.cut |= len(next_ones) > room
-        next_ones = next_ones[:room]
-        out.reached += [Reached(entity_id, hops, relation) for entity_id, relation in next_ones]
-        frontier = [entity_id for entity_id, _ in next_ones]
+        out.cut |= len(step) >= RELATIONS_PER_STEP
+        frontier = out.arrive(behind)
         seen.update(frontier)
     return out
