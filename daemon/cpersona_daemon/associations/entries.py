@@ -51,5 +51,5 @@ def relation_entry(relation: Relation) -> dict:
     return entry
 
 
-def _end(node: Node) -> int | str:
+def _end(node: Node) -> int | str | None:
     return node[1] if node[0] == ENTITY else ref_of(node)

@@ -109,7 +109,7 @@ class _Written:
             else:
                 yield row
 
-    def others(self, what: str, cursor: apsw.Cursor) -> Iterator[tuple]:
+    def others(self, what: str, cursor: Iterator[tuple]) -> Iterator[tuple]:
         """Yield the rows of another kind that can be read and say of the others that they are missing."""
         for row in readable(cursor):
             if row is None:

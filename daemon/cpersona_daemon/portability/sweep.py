@@ -17,7 +17,7 @@ import numpy as np
 from ..context import Context
 from ..errors import CPersonaError, StorageFailure
 from ..model.changes import Hidden
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import EPISODE, MEMORY, Kind
 from ..storage import copying, erasing, hidden, lexical
 from ..storage.transaction import Transaction
 from .progress import Progress
@@ -115,7 +115,7 @@ def _eraser(rows: int) -> Callable[[Transaction], tuple[int, float]]:
     return job
 
 
-def _merger(kind: str, pages: int, begin: bool) -> Callable[[Transaction], tuple[bool, float]]:
+def _merger(kind: Kind, pages: int, begin: bool) -> Callable[[Transaction], tuple[bool, float]]:
     """Return the job that merges so many pages; it answers whether there was something to merge, and when it began."""
 
     def job(tx: Transaction) -> tuple[bool, float]:

@@ -44,7 +44,7 @@ def rows(conn: apsw.Connection, sql: str, params: tuple = ()) -> Iterator[tuple 
         place += 1
 
 
-def readable(cursor: apsw.Cursor) -> Iterator[tuple | None]:
+def readable(cursor: Iterator[tuple]) -> Iterator[tuple | None]:
     """Yield what a statement returns, None for each row that is not valid UTF-8."""
     while True:
         try:

@@ -146,7 +146,7 @@ class _Merge:
         tx.changes += [Hidden(kind, copies.copied("new")) for kind, copies in self._changed(outcomes).items()]
         return outcomes
 
-    def _again(self, tx: Transaction, noted: list[tuple[str, int]]) -> Outcomes:
+    def _again(self, tx: Transaction, noted: list[tuple[Kind, int]]) -> Outcomes:
         """Take away the copies of rows that were changed, and copy what of them is there; one that a writer took away makes way for his."""
         outcomes: Outcomes = {MEMORY: {}, EPISODE: {}}
         for kind, copies in self._copies.items():
