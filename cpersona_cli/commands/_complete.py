@@ -58,17 +58,17 @@ def _listed(names, text):
 
 
 def _settings(place):
-    from cpersona_daemon.shared import settings
+    from cpersona_daemon.shared import settings_table
 
-    return [(setting.name, setting.meaning) for setting in settings.TABLE]
+    return [(setting.name, setting.meaning) for setting in settings_table.TABLE]
 
 
 def _overrides(place):
-    from cpersona_daemon.shared import settings
+    from cpersona_daemon.shared import settings_table
 
     found = []
-    for name in settings.SCOPED[settings.RETRIEVAL]:
-        setting = settings.BY_NAME[name]
+    for name in settings_table.SCOPED[settings_table.RETRIEVAL]:
+        setting = settings_table.BY_NAME[name]
         words = setting.choices or (("true", "false") if setting.kind == "bool" else ())
         found += (
             [(f"{name}=", setting.meaning)] if "=" not in place.text else [(f"{name}={word}", "") for word in words]

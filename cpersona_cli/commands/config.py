@@ -13,7 +13,8 @@ from ..terminal.output import Output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cpersona_daemon.shared.settings import Setting, Settings
+    from cpersona_daemon.shared.settings import Settings
+    from cpersona_daemon.shared.settings_table import Setting
 
 
 @command(
@@ -39,7 +40,7 @@ def show(session: Session, names: list[str]) -> None:
       cpersona config show
       CPERSONA_RECALL_MODE=rsf cpersona config show recall_mode
     """
-    from cpersona_daemon.shared import settings as table
+    from cpersona_daemon.shared import settings_table as table
 
     wanted = [name.strip().lower().removeprefix("cpersona_") for name in names]
     for name in wanted:
@@ -95,12 +96,11 @@ def path(session: Session, which: str | None) -> None:
     Example:
       cpersona config path
     """
-    from cpersona_daemon.shared import paths
-    from cpersona_daemon.shared import settings as table
+    from cpersona_daemon.shared import paths, settings
 
     places = paths.places(session.settings)
     known = {
-        "config": table.config_path(),
+        "config": settings.config_path(),
         "db": places.db,
         "socket": places.socket,
         "log": places.log,

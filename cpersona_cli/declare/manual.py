@@ -11,19 +11,19 @@ import os
 from collections.abc import Iterable
 
 from cpersona_daemon import __version__
-from cpersona_daemon.shared import fields, settings
+from cpersona_daemon.shared import fields, settings_table
 
 from . import catalogue, completions, spec
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _SCOPES = {
-    settings.PLACE: ("Where things live", "Read before a daemon can be found."),
-    settings.CLIENT: ("The command line", "Read by the command line alone."),
-    settings.RETRIEVAL: (
+    settings_table.PLACE: ("Where things live", "Read before a daemon can be found."),
+    settings_table.CLIENT: ("The command line", "Read by the command line alone."),
+    settings_table.RETRIEVAL: (
         "Retrieval",
         "May also change for one request: `recall --set NAME=VALUE`, or `overrides` on the wire.",
     ),
-    settings.DAEMON: ("The daemon", "Fixed when the daemon starts; `cpersona daemon restart` applies a change."),
+    settings_table.DAEMON: ("The daemon", "Fixed when the daemon starts; `cpersona daemon restart` applies a change."),
 }
 _EXITS = (
     (fields.EXIT_OK, "done: stored, skipped as a duplicate, queued, rows, or an honestly empty recall"),
@@ -244,7 +244,7 @@ def _family_page(name: str) -> list[str]:
     return out + _exit_section() + _see_also(("cpersona", 1), ("cpersona-config", 5))
 
 
-def _default(setting: settings.Setting) -> str:
+def _default(setting: settings_table.Setting) -> str:
     """Return a setting's default as a reader of the page sees it."""
     words = (
         {None: "unset", "": "empty", True: "true", False: "false"}
@@ -270,8 +270,8 @@ def _config_page() -> list[str]:
     ]
     for scope, (title, text) in _SCOPES.items():
         out += [f".SH {_roff(title.upper())}", _roff(text)]
-        for name in settings.SCOPED[scope]:
-            s = settings.BY_NAME[name]
+        for name in settings_table.SCOPED[scope]:
+            s = settings_table.BY_NAME[name]
             out += [
                 ".TP",
                 f"\\fB{s.variable}\\fR",

@@ -15,7 +15,8 @@ from cpersona_daemon import __version__
 from cpersona_daemon.shared import fields, methods
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.peer import peer_pid
-from cpersona_daemon.shared.settings import BY_NAME, DAEMON, RETRIEVAL, load
+from cpersona_daemon.shared.settings import load
+from cpersona_daemon.shared.settings_table import BY_NAME, DAEMON, RETRIEVAL
 
 from ..fast.codec import packb, unpackb
 from .dial import NO_SIGNAL, POLL_SECONDS, Absent, CallFailed, Nobody, reach

@@ -14,7 +14,8 @@ import time
 
 from cpersona_daemon.shared import fields, files, header
 from cpersona_daemon.shared.paths import make_private_directory
-from cpersona_daemon.shared.settings import BY_NAME, DAEMON, OPTION, PLACE
+from cpersona_daemon.shared.settings import OPTION
+from cpersona_daemon.shared.settings_table import BY_NAME, DAEMON, PLACE
 
 from ..terminal.output import to_stderr
 from .dial import POLL_SECONDS, Absent, CallFailed, reach

@@ -68,14 +68,14 @@ def test_a_database_of_the_command_line_is_another_daemon(run_cli, home):
 
 
 def test_config_show_has_a_line_for_every_setting_with_value_and_origin(run_cli, home):
-    from cpersona_daemon.shared import settings
+    from cpersona_daemon.shared import settings_table
 
     os.makedirs(os.path.join(home["XDG_CONFIG_HOME"], "cpersona"))
     with open(os.path.join(home["XDG_CONFIG_HOME"], "cpersona", "config.toml"), "w", encoding="utf-8") as handle:
         handle.write('recall_mode = "rsf"\nmax_memories = 0\n')
     done = run_cli(["config", "show"], env={"CPERSONA_TOKEN": "hidden", "CPERSONA_RRF_K": "61"})
     rows = {line.split("\t")[0]: line.split("\t")[1:3] for line in done.stdout.splitlines()}
-    assert set(rows) == set(settings.BY_NAME)
+    assert set(rows) == set(settings_table.BY_NAME)
     assert (
         rows["recall_mode"] == ["rsf", "config"]
         and rows["rrf_k"] == ["61", "environment"]

@@ -12,7 +12,7 @@ import pytest
 from cpersona_cli.commands import help as topics
 from cpersona_cli.declare import catalogue, completions, manual
 from cpersona_daemon import main as daemon
-from cpersona_daemon.shared import settings
+from cpersona_daemon.shared import settings_table
 from cpersona_daemon.shared.paths import Places
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +34,7 @@ def test_the_completion_scripts_are_what_the_command_tree_says():
 def test_every_command_has_a_page_and_every_setting_an_entry():
     pages = manual.pages()
     assert {f"man1/cpersona-{name}.1" for name in catalogue.ENTRIES} <= set(pages)
-    assert all(s.variable in pages["man5/cpersona-config.5"] for s in settings.TABLE)
+    assert all(s.variable in pages["man5/cpersona-config.5"] for s in settings_table.TABLE)
 
 
 def test_the_page_of_the_daemon_names_its_options_and_every_file_beside_the_database():

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 from contract_kit import memory
 
-from cpersona_daemon.shared.settings import LARGEST_NUMBER, RETRIEVAL, TABLE
+from cpersona_daemon.shared.settings import LARGEST_NUMBER
+from cpersona_daemon.shared.settings_table import RETRIEVAL, TABLE
 
 NUMBERS = [s for s in TABLE if s.scope == RETRIEVAL and s.kind in ("int", "float")]
 

@@ -6,7 +6,7 @@ Contract: prior.age, prior.order, prior.far.
 import pytest
 from contract_kit import episode, memory, reasons, refs, stamp
 
-from cpersona_daemon.shared import settings
+from cpersona_daemon.shared import settings_table
 
 RATE = {"prior_age_rate": 0.01}
 REACH = {"max_memories": 3, "vector_reach": 100}
@@ -318,8 +318,8 @@ def test_the_episode_penalty_stays_available_as_an_opt_in(agent):
 )
 def test_the_settings_have_the_defaults_of_the_table(name, default):
     """Contract: settings.values, prior.age."""
-    setting = next(s for s in settings.TABLE if s.variable == name)
-    assert (setting.default, setting.scope) == (default, settings.RETRIEVAL)
+    setting = next(s for s in settings_table.TABLE if s.variable == name)
+    assert (setting.default, setting.scope) == (default, settings_table.RETRIEVAL)
 
 
 def test_at_the_defaults_nothing_of_the_prior_shows(agent):

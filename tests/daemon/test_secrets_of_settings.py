@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpersona_cli.wire import client
-from cpersona_daemon.shared.settings import BY_NAME, load
+from cpersona_daemon.shared.settings import load
+from cpersona_daemon.shared.settings_table import BY_NAME
 
 SECRETS = ("hugo", "pass-word", "k3y", "fragm3nt")
 ADDRESS = "http://hugo:pass-word@127.0.0.1:1/embed?api_key=k3y#fragm3nt"

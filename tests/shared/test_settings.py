@@ -7,23 +7,17 @@ import re
 import pytest
 
 from cpersona_daemon.shared.settings import (
-    BY_NAME,
-    CLIENT,
     CONFIG,
-    DAEMON,
     DEFAULT,
     ENVIRONMENT,
     LARGEST_NUMBER,
     OPTION,
-    PLACE,
-    RETRIEVAL,
-    SCOPED,
-    TABLE,
     BadValue,
     config_path,
     load,
     parse,
 )
+from cpersona_daemon.shared.settings_table import BY_NAME, CLIENT, DAEMON, PLACE, RETRIEVAL, SCOPED, TABLE
 
 
 @pytest.fixture
@@ -178,6 +172,10 @@ CONFLICTS = [
     ),
     ({"cosine_floor": "0.8"}, "CPERSONA_COSINE_FLOOR"),
     ({"decay_floor": "0.6"}, "CPERSONA_DECAY_FLOOR"),
+    (
+        {"vector_search_mode": "qdrant"},
+        "CPERSONA_VECTOR_SEARCH_MODE=qdrant: so far vectors are searched by this daemon alone",
+    ),
 ]
 
 
@@ -220,6 +218,7 @@ def test_overrides_replace_retrieval_values_for_one_request_alone(read):
         ({"db_path": "/x"}, "cannot change for one request"),
         ({"rrf_k": None}, "NoneType"),
         ({"cosine_floor": 0.9}, "CPERSONA_COSINE_FLOOR"),
+        ({"vector_search_mode": "qdrant"}, "searched by this daemon alone"),
         ({"reconstruct_default_count": 50}, "CPERSONA_RECONSTRUCT_DEFAULT_COUNT"),
     ],
 )

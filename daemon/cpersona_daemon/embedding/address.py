@@ -10,7 +10,7 @@ from __future__ import annotations
 from urllib.parse import SplitResult, urlsplit
 
 from ..errors import SettingsConflict
-from ..shared.settings import masked_address
+from ..shared.addresses import masked_address
 
 
 def checked(url: str) -> SplitResult:

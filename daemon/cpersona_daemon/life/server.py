@@ -22,7 +22,7 @@ from ..rpc.envelopes import DaemonHello, Progress, Request, Response
 from ..rpc.fitting import fit
 from ..shared import fields, methods
 from ..shared.peer import hung_up, peer_pid, peer_uid
-from ..shared.settings import BY_NAME, DAEMON, RETRIEVAL
+from ..shared.settings_table import BY_NAME, DAEMON, RETRIEVAL
 from . import frames, memory_use
 
 log = logging.getLogger("cpersona.server")

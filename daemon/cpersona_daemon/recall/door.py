@@ -6,6 +6,7 @@ Contract: gate.measured, window.near, advisory.says.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -64,6 +65,8 @@ def prepared(
     ``made`` is the question's vector: rows are judged by what was measured with the model that made it.
     """
     mode, declared = settings.recall_mode, ctx.embedding.profile
+    if query.limit > settings.recall_library_max_limit:
+        query = replace(query, limit=settings.recall_library_max_limit)
     depth = depth_of(settings, query.limit)
     model = ctx.embedding.model.identity if made is None else made.model
     return partial(

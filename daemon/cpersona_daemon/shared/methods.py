@@ -1,7 +1,7 @@
 """Every method of the wire once: who may ask it, how long it may take, who answers it, and how it says no.
 
-The daemon's dispatch and the client derive theirs from these rows: deadlines, idempotency keys, what is asked again after
-a broken connection, what may be queued. It imports nothing but ``fields``: the client's hot path reads this module too.
+The daemon's dispatch and the client derive theirs from these rows: deadlines, idempotency keys, what is asked again
+after a broken connection, what may be queued. It imports nothing but ``fields``: the client's hot path reads it too.
 
 Contract: answer.shape, wire.requests, pause.answers.
 """

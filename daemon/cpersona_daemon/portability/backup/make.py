@@ -21,7 +21,8 @@ from ...errors import CorruptDatabase, Refused, TimedOut, of_file, translate
 from ...model.instants import iso_now
 from ...shared import files
 from ...shared.paths import Places
-from ...shared.settings import CLIENT, DAEMON, RETRIEVAL, TABLE, Settings
+from ...shared.settings import Settings
+from ...shared.settings_table import CLIENT, DAEMON, RETRIEVAL, TABLE
 from ...storage import connection, sound
 from ..progress import Progress
 from . import shape

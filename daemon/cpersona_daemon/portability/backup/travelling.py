@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...shared import files
-from ...shared.settings import BY_NAME, CLIENT, CONFIG, DAEMON, RETRIEVAL, TABLE, BadValue, Settings, parse
+from ...shared.settings import CONFIG, BadValue, Settings, parse
+from ...shared.settings_table import BY_NAME, CLIENT, DAEMON, RETRIEVAL, TABLE
 
 MOST_BYTES = 1 << 20
 MOST_NAME = 100
