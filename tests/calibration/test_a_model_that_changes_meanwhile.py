@@ -14,6 +14,8 @@ from cpersona_daemon.calibration import measure
 from cpersona_daemon.calibration.measured import Measured
 from cpersona_daemon.calibration.plan import Plan
 from cpersona_daemon.calibration.run import calibrate
+from cpersona_daemon.memory.draft import prepare
+from cpersona_daemon.memory.store import store
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall import pipeline
@@ -81,8 +83,6 @@ def test_a_question_is_judged_by_the_gate_of_the_model_that_embedded_it(in_store
 
 
 def test_a_row_stored_meanwhile_has_the_name_of_the_model_that_made_its_vector(in_store, model_server, monkeypatch):
-    from cpersona_daemon.memory.store import prepare, store
-
     async def body(ctx):
         draft = prepare(
             agent_id="kit",

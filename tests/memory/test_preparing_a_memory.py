@@ -6,8 +6,8 @@ import pytest
 
 from cpersona_daemon.errors import Refused
 from cpersona_daemon.memory.cleaning import sanitise
+from cpersona_daemon.memory.draft import prepare
 from cpersona_daemon.memory.source import normalise_source
-from cpersona_daemon.memory.store import prepare
 from cpersona_daemon.shared.settings import load
 
 DEFAULTS = load({"HOME": "/nonexistent"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import apsw
 
 from ..memory.cleaning import sanitise
-from ..memory.store import CLOCK_ALLOWANCE_SECONDS
+from ..memory.draft import CLOCK_ALLOWANCE_SECONDS
 from ..model.instants import parse_instant
 from ..model.kinds import EPISODE, MEMORY
 from ..storage import health

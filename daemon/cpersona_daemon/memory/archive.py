@@ -17,8 +17,7 @@ from ..storage.idempotency import Key
 from ..storage.memories import Whole
 from ..storage.transaction import Transaction
 from ..text.embedded import episode_text
-from .cleaning import check_axes, check_text, fit, remarks, sanitise
-from .store import MAX_TIMESTAMP_LENGTH
+from .cleaning import MAX_TIMESTAMP_LENGTH, check_axes, check_text, fit, remarks, sanitise
 
 
 def history_bounds(history: Any) -> tuple[str | None, str | None]:

@@ -14,6 +14,7 @@ _ANNOTATION = re.compile(re.escape(_MARK) + r"[^\]]*\] ")
 
 
 MAX_AXIS_LENGTH = 256
+MAX_TIMESTAMP_LENGTH = 64
 
 
 def check_axes(**values: str) -> None:

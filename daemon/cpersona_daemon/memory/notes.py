@@ -13,7 +13,7 @@ from ..model.kinds import MEMORY
 from ..storage import backlog, memories
 from ..storage.idempotency import Key
 from ..storage.transaction import Transaction
-from .store import Draft
+from .draft import Draft
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 
 _CREATED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
+HOUR = 3600.0  # in seconds
+
 
 def parse_instant(text: object) -> float | None:
     """Return the instant that an ISO-8601 text names in epoch seconds, or None if it names none."""

@@ -5,8 +5,9 @@ Contract: preview.prefix, preview.budget.
 
 from __future__ import annotations
 
+from ..recall.display import PROFILE_SOURCE
+
 FULL_CONTENT_BUDGET = 200_000
-PROFILE_SOURCE = {"System": "profile"}
 
 
 def trim(messages: list[dict], preview_chars: int, full_content: bool) -> bool:

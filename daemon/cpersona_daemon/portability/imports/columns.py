@@ -19,7 +19,6 @@ from ...storage.damaged import nests_deeper
 from ...storage.memories import Whole, read_mark
 from .records import BadRecord
 
-MAX_TIMESTAMP_LENGTH = 64
 MAX_DIMENSIONS = 16_384
 _UNIT = 1e-6  # a squared norm this near to one is one: a vector that went out and comes in again keeps its bytes
 _LARGEST_COUNT = 2**53

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ...memory.cleaning import MAX_AXIS_LENGTH
+from ...memory.cleaning import MAX_AXIS_LENGTH, MAX_TIMESTAMP_LENGTH
 from ...model.instants import normal_created
 from ...model.kinds import parse_ref
 from ...shared.settings import Settings
@@ -100,7 +100,7 @@ def _memory(record: dict, target: str, settings: Settings) -> MemoryRow:
     remarks: list[str] = []
     agent = columns.agent(record, target)
     content, whole, cut = columns.content(record, "content", settings.max_content_length, "memories", remarks)
-    timestamp = columns.text(record, "timestamp", columns.MAX_TIMESTAMP_LENGTH)
+    timestamp = columns.text(record, "timestamp", MAX_TIMESTAMP_LENGTH)
     source = columns.source(record)
     metadata = columns.metadata(record)
     columns.fits("source", source, settings.max_metadata_length)
@@ -138,8 +138,8 @@ def _episode(record: dict, target: str, settings: Settings) -> EpisodeRow:
         columns.text(record, "keywords", settings.max_content_length),
         columns.text(record, "project_id"),
         columns.text(record, "channel"),
-        columns.text(record, "start_time", columns.MAX_TIMESTAMP_LENGTH) or None,
-        columns.text(record, "end_time", columns.MAX_TIMESTAMP_LENGTH) or None,
+        columns.text(record, "start_time", MAX_TIMESTAMP_LENGTH) or None,
+        columns.text(record, "end_time", MAX_TIMESTAMP_LENGTH) or None,
         columns.flag(record, "resolved"),
         columns.stamp(record, "created_at", remarks) or "",
         whole,

@@ -11,10 +11,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ...model.instants import HOUR
 from ...shared.settings import Settings
 from ...storage.candidates import Facts
 
-HOUR = 3600.0
 UNDATED_HALF_SPAN_HOURS = 12.0
 
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from ...model.instants import HOUR
 from ...model.kinds import Rid
 from ...model.signals import ORDERING, PENALISED
 from ...storage.candidates import Facts
 from ..types import Candidate
-
-HOUR = 3600.0
 
 
 def factor(hours_before: float, rate: float, floor: float) -> float:

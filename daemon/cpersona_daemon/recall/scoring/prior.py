@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...model.instants import HOUR
 from ...model.kinds import Rid
 from ...model.signals import Signal
 from ...storage.candidates import Facts
 from ..types import Candidate
-
-HOUR = 3600.0
 
 
 def age_weight(age_hours: float, rate: float, floor: float) -> float:

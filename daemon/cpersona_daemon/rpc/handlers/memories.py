@@ -12,6 +12,7 @@ import msgspec
 from ...errors import Refused
 from ...memory import edit, secrets, undo
 from ...memory import store as storing
+from ...memory.draft import prepare
 from ...model.kinds import MEMORY
 from ...shared import methods
 from ...storage import memories
@@ -72,7 +73,7 @@ async def store(call: Call) -> dict:
         if unknown:
             raise Refused(f"message has an unknown key {unknown[0]!r}")
         given.update(p.message)
-    draft = storing.prepare(
+    draft = prepare(
         agent_id=p.agent_id,
         content=given["content"],
         msg_id=_text(given["id"]),

@@ -11,7 +11,7 @@ import msgspec
 
 from ...errors import InvalidParams, Refused
 from ...memory import notes as library
-from ...memory.store import prepare
+from ...memory.draft import prepare
 from ..registry import Call, Handler
 
 MAX_NOTES = 1000

@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 
 from ...memory.cleaning import check_axes
+from ..pauses import DEFAULT_TTL_SECONDS
 from ..registry import Call, Handler
-
-DEFAULT_TTL_SECONDS = 1800
 
 
 class PauseParams(msgspec.Struct, forbid_unknown_fields=True):
