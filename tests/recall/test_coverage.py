@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cpersona_daemon.model.instants import parse_instant
 from cpersona_daemon.recall.scoring.coverage import ELSEWHERE_LEAST, ELSEWHERE_MOST, Reading, Sought, idf
-from cpersona_daemon.storage import lexical, schema
+from cpersona_daemon.storage import postings, schema, stemmer
 from cpersona_daemon.text.dates import dates_of
 from cpersona_daemon.text.question import Question
 from cpersona_daemon.text.terms import LexicalQuery, index_text, parse_query, quoted
@@ -24,7 +24,7 @@ def conn():
 
 @pytest.fixture(scope="module")
 def stem(conn):
-    return lexical.stemmer(conn)
+    return stemmer.stemmer(conn)
 
 
 def held(stem, question, text, when=None, rows=0, found=()):
@@ -237,8 +237,8 @@ PIECES = st.sampled_from(
 def test_reading_a_text_agrees_with_asking_the_index(asked, stored, between):
     connection = apsw.Connection(":memory:")
     schema.migrate(connection, 0)
-    stem, text = lexical.stemmer(connection), between.join(stored)
-    lexical.add_memories(connection, [(1, "kit", index_text(text))])
+    stem, text = stemmer.stemmer(connection), between.join(stored)
+    postings.add_memories(connection, [(1, "kit", index_text(text))])
     for piece in asked:
         asked_for = Question(piece)
         for term in parse_query(piece).terms:

@@ -11,7 +11,7 @@ import pytest
 
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.storage import existence, frequencies, lexical
+from cpersona_daemon.storage import existence, frequencies, lexical, word_counts
 from cpersona_daemon.text.terms import parse_query
 
 WORDS = "kettle hub axle spoke rim valve chain saddle lamp bell PROJ-1042 東京駅 v2.3.1".split()
@@ -75,7 +75,7 @@ def test_a_word_of_very_many_rows_of_others_finds_an_agents_few_rows(words):
     words.add(*(f"kettle of others {n}" for n in range(200)), agent="other")
     for text in ("kettle", "kettle hub", "kettle unheard"):
         found = words.db.read_now(
-            lambda conn, text=text: lexical.search(conn, "mem", parse_query(text), Scope("kit"), 10, common_rows=40)
+            lambda conn, text=text: lexical.search(conn, MEMORY, parse_query(text), Scope("kit"), 10, common_rows=40)
         )
         assert f"mem:{found[0][0]}" in rows and {f"mem:{row}" for row, _ in found} <= set(rows), text
     assert (
@@ -105,9 +105,9 @@ def test_words_weigh_by_the_newest_rows_of_an_agent_however_many_it_and_others_h
     for n in range(60):
         words.add(f"{'kettle' if n % 2 else 'hub'} {n}")
         words.add(*(f"kettle hub {n} {m}" for m in range(n % 3)), agent="other")
-        warm = words.db.read_now(lexical.counted, "kit", (MEMORY,), terms)
+        warm = words.db.read_now(word_counts.counted, "kit", (MEMORY,), terms)
         words.db.read_now(lambda conn: frequencies.share(conn, frequencies.Known()))  # forget what was counted
-        assert words.db.read_now(lexical.counted, "kit", (MEMORY,), terms) == warm
+        assert words.db.read_now(word_counts.counted, "kit", (MEMORY,), terms) == warm
         assert sum(warm.terms) == warm.rows == min(n + 1, warm.rows) and (warm.rows <= 28) and warm.all == (n + 1 < 20)
         seen.append(warm.rows)
     assert max(seen) > 20 and len(set(seen[25:])) > 1

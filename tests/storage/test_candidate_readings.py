@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
-from cpersona_daemon.storage import candidates, lexical, schema
+from cpersona_daemon.storage import candidates, postings, schema, stemmer, word_counts
 from cpersona_daemon.text.terms import parse_query
 
 
@@ -36,7 +36,7 @@ class Store:
                 text,
             ),
         )
-        lexical.put_memory(self.conn, self.count, text)
+        postings.put_memory(self.conn, self.count, text)
         return self.count
 
     def episode(self, summary, keywords="", start=None):
@@ -47,13 +47,13 @@ class Store:
             ),
             (start, summary, keywords),
         )
-        lexical.put_episode(self.conn, 1, summary, keywords)
+        postings.put_episode(self.conn, 1, summary, keywords)
 
     def pairs(self, *ids, seconds=1800):
         return sorted(candidates.beside(self.conn, ids, seconds))
 
     def counted(self, question, kinds=(MEMORY,)):
-        found = lexical.counted(self.conn, "kit", kinds, parse_query(question).terms)
+        found = word_counts.counted(self.conn, "kit", kinds, parse_query(question).terms)
         return found.rows, found.terms
 
 
@@ -115,7 +115,7 @@ def test_episodes_count_beside_memories_where_they_are_seen(store):
 
 
 def test_stems_are_those_of_the_index_and_survive_another_connection(store):
-    assert lexical.stemmer(store.conn)("Running cafés E1103") == ("run", "cafe", "e1103")
+    assert stemmer.stemmer(store.conn)("Running cafés E1103") == ("run", "cafe", "e1103")
     other = apsw.Connection(":memory:")
-    assert lexical.stemmer(other)("walked") == ("walk",)
+    assert stemmer.stemmer(other)("walked") == ("walk",)
     other.close()

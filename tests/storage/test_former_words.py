@@ -18,7 +18,7 @@ from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
-from cpersona_daemon.storage import episodes, existence, former, health, lexical, memories, schema
+from cpersona_daemon.storage import episodes, existence, former, health, lexical, memories, postings, schema
 from cpersona_daemon.storage.memories import NewMemory, content_key
 from cpersona_daemon.storage.transaction import Transaction
 from cpersona_daemon.text.terms import parse_query
@@ -109,7 +109,7 @@ def test_rows_are_found_before_while_and_after_their_words_are_written_anew(conn
 def test_the_newest_rows_come_first_and_a_row_counts_by_its_new_words(conn):
     former.write_anew(conn, 5)
     assert conn.execute("SELECT min(id), count(*) FROM memory_fts_docsize").fetchall() == [(2 * len(TEXTS) - 4, 5)]
-    lexical.put_memory(conn, 2, "a teapot")
+    postings.put_memory(conn, 2, "a teapot")
     assert ids(conn, "kettle") == [3] and ids(conn, "teapot") == [2]
 
 

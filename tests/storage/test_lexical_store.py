@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.storage import lexical, schema
+from cpersona_daemon.storage import frequencies, keyword, lexical, lexical_plan, memories, postings, schema
 from cpersona_daemon.storage.scope import memory_sql
 from cpersona_daemon.text.terms import parse_query
 
@@ -39,7 +39,7 @@ class Store:
                 ),
                 (self._id, agent, project, channel, source, created, str(self._id).encode(), text),
             )
-            lexical.put_memory(self.conn, self._id, text)
+            postings.put_memory(self.conn, self._id, text)
         return self._id
 
     def episode(self, summary, keywords=""):
@@ -51,7 +51,7 @@ class Store:
             ),
             (self._id, summary, keywords),
         )
-        lexical.put_episode(self.conn, self._id, summary, keywords)
+        postings.put_episode(self.conn, self._id, summary, keywords)
         return self._id
 
     def hits(self, text, scope=KIT, depth=10, kind=MEMORY, **limits):
@@ -220,8 +220,8 @@ def test_summary_and_keywords_of_an_episode_are_searched(store):
     assert sorted(store.ids("yarrow", kind=EPISODE)) == [first, second]
     assert store.ids("sprints", kind=EPISODE) == [first]
     assert store.ids("yarrow") == []
-    lexical.drop_episode(store.conn, first)
-    lexical.put_episode(store.conn, second, "Talked about tamarind", "misc")
+    postings.drop_episode(store.conn, first)
+    postings.put_episode(store.conn, second, "Talked about tamarind", "misc")
     assert store.ids("yarrow", kind=EPISODE) == [] and store.ids("tamarind", kind=EPISODE) == [second]
 
 
@@ -231,7 +231,7 @@ def test_summary_and_keywords_of_an_episode_are_searched(store):
 def test_changed_text_replaces_its_postings(store):
     store.add("the old kettle", "another row")
     store.conn.execute("UPDATE memories SET content = 'a new teapot' WHERE id = 1")
-    lexical.put_memory(store.conn, 1, "a new teapot")
+    postings.put_memory(store.conn, 1, "a new teapot")
     assert store.ids("kettle") == [] and store.ids("teapot") == [1]
     assert store.conn.execute("SELECT count(*) FROM memory_terms WHERE term = 'kettl'").fetchall() == [(0,)]
 
@@ -239,7 +239,7 @@ def test_changed_text_replaces_its_postings(store):
 def test_dropped_postings_are_gone_and_dropping_again_is_harmless(store):
     store.add("kettle", "kettle too")
     for _ in range(2):
-        lexical.drop_memory(store.conn, 1)
+        postings.drop_memory(store.conn, 1)
     assert store.ids("kettle") == [2]
     store.conn.execute("INSERT INTO memory_fts (memory_fts) VALUES ('integrity-check')")
 
@@ -333,9 +333,9 @@ def test_looking_at_few_of_the_newest_rows_of_a_common_word_finds_what_ranking_a
     for _ in range(150):
         query = parse_query(" ".join(pick.sample(WORDS[:8], pick.randrange(1, 6))))
         scope, depth = pick.choice((KIT, Scope("kit", "a"), Scope("other", ""))), pick.choice((1, 3, 10, 40))
-        table = lexical.Frequencies(store.conn, MEMORY, 30)
-        own = lexical.Own(table, scope.agent_id)
-        plan = lexical._Plan(table, own, query, 400, 10_000)
+        table = frequencies.Frequencies(store.conn, MEMORY, 30)
+        own = frequencies.Own(table, scope.agent_id)
+        plan = lexical_plan.SearchPlan(table, own, query, 400, 10_000)
         if plan.rare or not plan.newest:
             continue
         driver, votes, lowest = plan.newest
@@ -344,7 +344,7 @@ def test_looking_at_few_of_the_newest_rows_of_a_common_word_finds_what_ranking_a
             store.conn, MEMORY, query, scope, depth, common_rows=30, voting_rows=400, half_from=10_000
         )
         one, other = same_hits(
-            found, lexical._ranked(lexical._View(store.conn, table, own, scope, depth, False), everything, lowest)
+            found, lexical._ranked(lexical._Reader(store.conn, table, own, scope, depth, False), everything, lowest)
         )
         assert one == other, (query, scope, depth)
         looked_at += 1
@@ -467,33 +467,33 @@ def test_wildcards_of_like_are_literal(store):
     store.add("5% done", "5x done", "a_b key", "axb key", "C:\\a dir", "C:/a dir", "100%")
     expected = {"5%": [1], "a_": [3], "\\a": [5], "%": [7, 1], "_": [3], "0%": [7], " DONE ": [2, 1], "": [], "zz": []}
     for text, ids in expected.items():
-        assert lexical.keyword_scan(store.conn, text, KIT, 10) == ids, text
+        assert keyword.keyword_scan(store.conn, text, KIT, 10) == ids, text
 
 
 def test_the_scan_is_newest_first_within_scope_and_depth(store):
     store.add("note", created="2026-01-03 00:00:00")
     store.add("note", "note", created="2026-01-02 00:00:00")
     store.add("note", agent="other", created="2026-01-04 00:00:00")
-    assert lexical.keyword_scan(store.conn, "note", KIT, 10) == lexical.recent(store.conn, KIT, 10) == [1, 3, 2]
-    assert lexical.keyword_scan(store.conn, "note", KIT, 2) == lexical.recent(store.conn, KIT, 2) == [1, 3]
-    assert lexical.keyword_scan(store.conn, "note", KIT, 10, scan_rows=2) == [1, 3]
-    assert lexical.recent(store.conn, KIT, 0) == []
+    assert keyword.keyword_scan(store.conn, "note", KIT, 10) == memories.recent(store.conn, KIT, 10) == [1, 3, 2]
+    assert keyword.keyword_scan(store.conn, "note", KIT, 2) == memories.recent(store.conn, KIT, 2) == [1, 3]
+    assert keyword.keyword_scan(store.conn, "note", KIT, 10, scan_rows=2) == [1, 3]
+    assert memories.recent(store.conn, KIT, 0) == []
 
 
 def test_a_text_whose_inner_word_no_row_holds_is_not_looked_for_and_one_whose_ends_are_pieces_of_words_is(store):
     store.add("a message hello world", "some other note", "the message\nHELLO worlds apart")
-    assert lexical.keyword_scan(store.conn, "ssage hello wor", KIT, 10) == [1]
-    assert lexical.keyword_scan(store.conn, "ssage\nhello wor", KIT, 10) == [3]
+    assert keyword.keyword_scan(store.conn, "ssage hello wor", KIT, 10) == [1]
+    assert keyword.keyword_scan(store.conn, "ssage\nhello wor", KIT, 10) == [3]
     asked = []
     store.conn.exec_trace = lambda cursor, sql, bindings: asked.append(sql) or True
-    assert lexical.keyword_scan(store.conn, "ssage unheard wor", KIT, 10) == []
+    assert keyword.keyword_scan(store.conn, "ssage unheard wor", KIT, 10) == []
     assert asked and not any("LIKE" in sql for sql in asked)
 
 
 def test_a_row_that_lost_its_postings_is_still_found_by_its_text(store):
     store.add("first of all notes", "the only kettle here")
     store.conn.execute("DELETE FROM memory_fts WHERE rowid = 2")
-    assert lexical.keyword_scan(store.conn, "only kettle here", KIT, 10) == [2]
+    assert keyword.keyword_scan(store.conn, "only kettle here", KIT, 10) == [2]
 
 
 def test_listing_walks_the_index_of_newest_rows_without_sorting(store):

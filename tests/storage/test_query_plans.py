@@ -26,6 +26,7 @@ from cpersona_daemon.storage import (
     idempotency,
     lexical,
     memories,
+    postings,
     profiles,
     schema,
     transfer,
@@ -87,7 +88,7 @@ def store(tmp_path_factory):
         rows,
     )
     for i, row in enumerate(rows):
-        lexical.add_memories(conn, [(i + 1, "kit", row[-1])])
+        postings.add_memories(conn, [(i + 1, "kit", row[-1])])
     conn.executemany(
         "INSERT INTO memory_vectors VALUES (?, 'm', ?)", [(i + 1, b"\0\0\x80?") for i in range(0, ROWS, 2)]
     )
@@ -100,7 +101,7 @@ def store(tmp_path_factory):
         [(projects[i % 3], channels[i % 4], stamp(i), f"episode {i}") for i in range(EPISODES)],
     )
     for i in range(EPISODES):
-        lexical.add_episode(conn, i + 1, "kit", f"episode {i}", "")
+        postings.add_episode(conn, i + 1, "kit", f"episode {i}", "")
     conn.executemany(
         "INSERT INTO idempotency (key, answered_at, answer) VALUES (?, ?, x'00')",
         [(f"key{i}", NOW + i) for i in range(9_000)],
@@ -188,7 +189,7 @@ def test_the_pool_is_counted_no_further_than_it_matters(store, scope):
 
 @in_every_scope
 def test_a_blank_recall_reads_the_newest_rows_and_no_others(store, scope):
-    looked = bounded(store, lambda tx: lexical.recent(tx.conn, scope, 100))
+    looked = bounded(store, lambda tx: memories.recent(tx.conn, scope, 100))
     assert looked.uses("INDEX memories_recent") and not looked.sorts
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.storage import frequencies, lexical, schema
+from cpersona_daemon.storage import frequencies, lexical, postings, schema
 from cpersona_daemon.storage.frequencies import Frequencies, Known
 from cpersona_daemon.text.terms import parse_query
 
@@ -38,15 +38,15 @@ class Table:
             (row_id, agent, text),
         )
         row_id = self.writer.last_insert_rowid()
-        lexical.add_memories(self.writer, [(row_id, agent, text)])
+        postings.add_memories(self.writer, [(row_id, agent, text)])
         return row_id
 
     def change(self, row_id, text):
         self.writer.execute("UPDATE memories SET content = ? WHERE id = ?", (text, row_id))
-        lexical.put_memory(self.writer, row_id, text)
+        postings.put_memory(self.writer, row_id, text)
 
     def delete(self, row_id):
-        lexical.drop_memory(self.writer, row_id)
+        postings.drop_memory(self.writer, row_id)
         self.writer.execute("DELETE FROM memories WHERE id = ?", (row_id,))
 
     def counted(self, reader, limit, words=WORDS):

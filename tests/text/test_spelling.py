@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpersona_daemon.storage import lexical
+from cpersona_daemon.storage import stemmer
 from cpersona_daemon.text.spelling import words
+from cpersona_daemon.text.terms import index_text
 
 SURROGATES = range(0xD800, 0xE000)
 
@@ -23,7 +24,7 @@ SURROGATES = range(0xD800, 0xE000)
 def tokens():
     """What the tokenizer of the index makes of a text, without stemming."""
     conn = apsw.Connection(":memory:")
-    unicode61 = conn.fts5_tokenizer(*lexical._TOKENIZER[1][:1], list(lexical._TOKENIZER[1][1:]))
+    unicode61 = conn.fts5_tokenizer(*stemmer.TOKENIZER[1][:1], list(stemmer.TOKENIZER[1][1:]))
     yield lambda text: list(
         unicode61(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
     )
@@ -106,4 +107,4 @@ def test_words_are_set_apart_from_what_they_are_glued_to(text, expected):
 
 def test_no_text_is_spelled_with_the_letter_that_begins_an_agents_name():
     for text in ("\uf8ff123", "a\uf8ff", "\uf8ff"):
-        assert "\uf8ff" not in words(text) and "\uf8ff" not in lexical.index_text(text)
+        assert "\uf8ff" not in words(text) and "\uf8ff" not in index_text(text)

@@ -18,7 +18,7 @@ from ..context import Context
 from ..errors import CPersonaError, StorageFailure
 from ..model.changes import Hidden
 from ..model.kinds import EPISODE, MEMORY, Kind
-from ..storage import copying, erasing, hidden, lexical
+from ..storage import copying, erasing, hidden, postings
 from ..storage.transaction import Transaction
 from .progress import Progress
 
@@ -41,7 +41,7 @@ async def sweep(ctx: Context, progress: Progress | None = None, total: int = 0) 
         if progress is not None:
             progress({"stage": "deleting", "done": done, "total": max(done, total)})
         rows = _fitting(rows, begun, FEWEST_ROWS, MOST_ROWS)
-    if await ctx.db.read(lexical.tidying_is_paused):
+    if await ctx.db.read(postings.tidying_is_paused):
         await _tidy(ctx)
 
 
@@ -67,7 +67,7 @@ async def _tidy(ctx: Context) -> None:
         while more:
             more, begun = await ctx.db.write(_merger(kind, pages, begin))
             begin, pages = False, _fitting(pages, begun, FEWEST_PAGES, MOST_PAGES)
-    await ctx.db.write(lexical.resume_tidying)
+    await ctx.db.write(postings.resume_tidying)
 
 
 def _fitting(count: int, begun: float, fewest: int, most: int) -> int:
@@ -94,7 +94,7 @@ async def leftovers(ctx: Context, watched: bool = False) -> None:
 
 
 def _is_left(conn: apsw.Connection) -> bool:
-    return lexical.tidying_is_paused(conn) or any(hidden.some(conn, table) for table in hidden.TABLES)
+    return postings.tidying_is_paused(conn) or any(hidden.some(conn, table) for table in hidden.TABLES)
 
 
 def _eraser(rows: int) -> Callable[[Transaction], tuple[int, float]]:
@@ -104,8 +104,8 @@ def _eraser(rows: int) -> Callable[[Transaction], tuple[int, float]]:
         begun, done = time.monotonic(), 0
         for table, erase in erasing.BY_TABLE.items():
             if row_ids := hidden.ids(tx.conn, table, rows - done):
-                if len(row_ids) >= FIRST_ROWS and not lexical.tidying_is_paused(tx.conn):
-                    lexical.pause_tidying(tx)
+                if len(row_ids) >= FIRST_ROWS and not postings.tidying_is_paused(tx.conn):
+                    postings.pause_tidying(tx)
                 erase(tx, row_ids)
                 done += len(row_ids)
         if done and done < rows:
@@ -120,6 +120,6 @@ def _merger(kind: Kind, pages: int, begin: bool) -> Callable[[Transaction], tupl
 
     def job(tx: Transaction) -> tuple[bool, float]:
         begun = time.monotonic()
-        return lexical.tidy(tx, kind, pages, begin), begun
+        return postings.tidy(tx, kind, pages, begin), begun
 
     return job

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..model.kinds import Rid
 from ..model.scope import Scope
-from ..storage import lexical
+from ..storage import stemmer, word_counts
 from ..vectors.backend import Background
 from .run import Run
 from .scoring.coverage import Sought
@@ -21,11 +21,11 @@ def sought(run: Run) -> Sought:
     """Return the question weighed by the statistics of the agent's rows; other names that were given for it only
     add.
     """
-    question, stem = run.question, lexical.stemmer(run.conn)
+    question, stem = run.question, stemmer.stemmer(run.conn)
     if not run.settings.fts_enabled:
         return Sought(question, stem)
     scope, at = run.query.scope, len(question.terms)
-    found = lexical.counted(run.conn, scope.agent_id, scope.kinds, (*question.terms, *question.other_terms))
+    found = word_counts.counted(run.conn, scope.agent_id, scope.kinds, (*question.terms, *question.other_terms))
     return Sought(question, stem, found.rows, found.terms[:at], found.terms[at:], found.all)
 
 

@@ -13,7 +13,7 @@ from ..model.changes import VectorDrop
 from ..model.instants import created_text
 from ..model.kinds import EPISODE
 from ..model.scope import Scope
-from . import backlog, damaged, hidden, history, lexical, tables
+from . import backlog, damaged, hidden, history, postings, tables
 from .damaged import Unreadable
 from .memories import Whole, forget_associations
 from .scope import row_sql
@@ -85,7 +85,7 @@ def insert(tx: Transaction, new: NewEpisode) -> int:
         ),
     )
     episode_id = tx.conn.last_insert_rowid()
-    lexical.add_episode(tx.conn, episode_id, new.agent_id, new.summary, new.keywords)
+    postings.add_episode(tx.conn, episode_id, new.agent_id, new.summary, new.keywords)
     return episode_id
 
 
@@ -93,7 +93,7 @@ def delete(tx: Transaction, episode_id: int, noted: bool = True) -> None:
     """Remove an episode with its postings, vector, backlog entry, mentions and relations; that it went is ``noted``, without what it said."""
     if noted:
         history.note_deletion(tx, EPISODE, episode_id)
-    lexical.drop_episode(tx.conn, episode_id)
+    postings.drop_episode(tx.conn, episode_id)
     tx.execute("DELETE FROM episode_vectors WHERE id = ?", (episode_id,))
     tx.changes.append(VectorDrop(EPISODE, episode_id))
     backlog.forget(tx, EPISODE, episode_id)

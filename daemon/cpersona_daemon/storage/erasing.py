@@ -8,7 +8,7 @@ from functools import partial
 
 from ..model.changes import VectorDrop
 from ..model.kinds import EPISODE, MEMORY, Kind
-from . import lexical
+from . import postings
 from .associations import ENTITY
 from .transaction import Transaction
 
@@ -16,7 +16,7 @@ from .transaction import Transaction
 def records(tx: Transaction, ids: list[int], kind: Kind) -> None:
     """Delete rows with their postings, vectors, backlog entries, mentions and relations; that they went is not noted."""
     named = json.dumps(ids)
-    lexical.drop_rows(tx.conn, kind, ids)
+    postings.drop_rows(tx.conn, kind, ids)
     tx.execute(f"DELETE FROM {kind.vectors} WHERE id IN (SELECT value FROM json_each(?))", (named,))
     tx.changes += [VectorDrop(kind, row_id) for row_id in ids]
     tx.execute("DELETE FROM embedding_backlog WHERE kind = ? AND id IN (SELECT value FROM json_each(?))", (kind, named))

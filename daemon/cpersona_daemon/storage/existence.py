@@ -33,7 +33,10 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
     """
     if not query.terms:
         return None
-    expression, needle = _within(scope, " AND ".join(map(_any_form, query.terms))), as_meant(text)
+    expression, needle = (
+        _within(scope, " AND ".join(f"({' OR '.join(term.forms)})" for term in query.terms)),
+        as_meant(text),
+    )
     both = former.present(conn)
     by_words: tuple[Rid, bool] | None = None
     for kind in scope.kinds:
@@ -68,7 +71,7 @@ def holds(conn: apsw.Connection, term: Term, scope: Scope) -> bool:
         ((inside, looked_through),) = conn.execute(
             f"WITH f AS MATERIALIZED ({newest})"
             f" SELECT EXISTS (SELECT 1 FROM f CROSS JOIN {table} m ON m.id = f.rowid WHERE {axes}), (SELECT count(*) FROM f)",
-            (_within(scope, _any_form(term)), LOOKED_THROUGH, *params),
+            (_within(scope, " OR ".join(term.forms)), LOOKED_THROUGH, *params),
         ).fetchall()
         if (
             inside
@@ -82,8 +85,3 @@ def holds(conn: apsw.Connection, term: Term, scope: Scope) -> bool:
 
 def _within(scope: Scope, expression: str) -> str:
     return f"({expression}) AND {quoted(owner(scope.agent_id))}"
-
-
-def _any_form(term: Term) -> str:
-    forms = [term.token, *([quoted(term.prefix) + "*"] if term.prefix else []), *([term.phrase] if term.phrase else [])]
-    return f"({' OR '.join(forms)})"

@@ -36,14 +36,7 @@ def present(conn: apsw.Connection) -> bool:
 
 def any_form(term: Term) -> str:
     """Return what finds a term as it was indexed then: in today's spelling, or as it is written."""
-    forms = dict.fromkeys(
-        (
-            term.token,
-            *([quoted(term.prefix) + "*"] if term.prefix else []),
-            *([term.phrase] if term.phrase else []),
-            quoted(term.text),
-        )
-    )
+    forms = dict.fromkeys((*term.forms, quoted(term.text)))
     return f"({' OR '.join(forms)})"
 
 

@@ -24,6 +24,7 @@ from ..model.kinds import Kind
 from ..model.scope import Scope
 from ..text.terms import OWNER, quoted
 
+COMMON_ROWS = 20_000  # a term found in more rows finds none by itself beside a rarer one
 PRUNED_FROM = (
     1_000  # from this size of the table on, looking at words one by one costs less than ranking all rows of all of them
 )

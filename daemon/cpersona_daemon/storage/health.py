@@ -12,7 +12,7 @@ import apsw
 
 from ..model.changes import VectorDrop
 from ..model.kinds import EPISODE, MEMORY, Kind
-from . import connection, damaged, former, lexical, migrations
+from . import connection, damaged, former, migrations, postings
 from .damaged import Unreadable
 from .frequencies import rewritten
 from .memories import key_of_bytes
@@ -114,18 +114,18 @@ def put_postings(tx: Transaction, kind: Kind, ids: list[int]) -> int:
         if kind == MEMORY:
             row = damaged.texts(tx.conn, "SELECT content FROM memories WHERE id = ?", (row_id,))
             if row:
-                lexical.put_memory(tx.conn, row_id, *row[0])
+                postings.put_memory(tx.conn, row_id, *row[0])
         else:
             row = damaged.texts(tx.conn, "SELECT summary, keywords FROM episodes WHERE id = ?", (row_id,))
             if row:
-                lexical.put_episode(tx.conn, row_id, *row[0])
+                postings.put_episode(tx.conn, row_id, *row[0])
         done += bool(row)
     return done
 
 
 def drop_postings(tx: Transaction, kind: Kind, ids: list[int]) -> int:
     """Remove the postings of these ids."""
-    drop = lexical.drop_memory if kind == MEMORY else lexical.drop_episode
+    drop = postings.drop_memory if kind == MEMORY else postings.drop_episode
     for row_id in ids:
         drop(tx.conn, row_id)
     return len(ids)
@@ -139,7 +139,7 @@ def clear_postings(tx: Transaction, kind: Kind) -> None:
 
 def merge_postings(tx: Transaction, kind: Kind, begin: bool) -> bool:
     """Do a piece of the work that makes an index compact, and tell whether more is left."""
-    return lexical.tidy(tx, kind, _MERGE_PAGES, begin)
+    return postings.tidy(tx, kind, _MERGE_PAGES, begin)
 
 
 def ids_after(conn: apsw.Connection, kind: Kind, after: int, most: int) -> list[int]:

@@ -1,130 +1,28 @@
-"""All SQL of the lexical channel: postings, the ranked search with its bounded cost, and the substring scan.
+"""The ranked search by words: the best rows of a kind in scope by bm25, at a bounded cost.
 
-Contract: lexical.terms, lexical.order, lexical.keyword, lexical.cost.
+Contract: lexical.order, lexical.cost.
 """
 
 from __future__ import annotations
 
 import json
-import re
-import weakref
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
 from ..model.kinds import EPISODE, MEMORY, Kind
 from ..model.scope import Scope
-from ..text.terms import LexicalQuery, Term, index_text, quoted
+from ..text.terms import LexicalQuery
 from . import former
-from .frequencies import Bounded, Frequencies, Own, owner, rewritten
-from .scope import kind_sql, memory_sql
-from .transaction import Transaction
+from .frequencies import COMMON_ROWS, Bounded, Frequencies, Own
+from .lexical_plan import HALF_FROM, NARROW_SHARE, VOTING_ROWS, SearchPlan
+from .scope import kind_sql
 
-COMMON_ROWS = 20_000  # a term found in more rows finds none by itself beside a rarer one
-VOTING_ROWS = 100_000  # and beyond this it does not even vote: bm25 walks through all rows of every term that does
-HALF_FROM = 1_000  # from this many rows on, a word in more than half of them says nothing
-SCAN_ROWS = 50_000
 FEW_ROWS = 400  # to rank so many costs no more than a second query
-NARROW_SHARE = 8  # an agent with no more than this part of the rows is looked for as one more word
-_WORD_BETWEEN_BLANKS = re.compile(r"(?<=[ \t\n])[A-Za-z]+(?=[ \t\n])")
 WALK = 0.15  # what passing by a row costs beside ranking it
 # The name of a row's agent in its postings has no weight.
 _BM25 = {MEMORY: "bm25(memory_fts, 1.0, 0.0)", EPISODE: "bm25(episode_fts, 1.0, 1.0, 0.0)"}
-
-
-# -- postings
-
-
-def add_memories(conn: apsw.Connection, rows: list[tuple[int, str, str]]) -> None:
-    """Write the postings of rows that have none yet: (id, agent, what ``index_text`` made of the content)."""
-    conn.execute(
-        f"INSERT INTO memory_fts (rowid, body, owner) VALUES {','.join(['(?,?,?)'] * len(rows))}",
-        tuple(value for row_id, agent, body in rows for value in (row_id, body, owner(agent))),
-    )
-
-
-def put_memory(conn: apsw.Connection, id: int, content: str) -> None:
-    """Write the postings of a stored memory, in place of those it may have. Call it only when the content changed."""
-    conn.execute(
-        "INSERT OR REPLACE INTO memory_fts (rowid, body, owner) VALUES (?, ?, ?)",
-        (id, index_text(content), _owner_of(conn, MEMORY, id)),
-    )
-    rewritten(conn, MEMORY)
-
-
-def drop_memory(conn: apsw.Connection, id: int) -> None:
-    """Remove the postings of a memory."""
-    conn.execute("DELETE FROM memory_fts WHERE rowid = ?", (id,))
-    rewritten(conn, MEMORY)
-
-
-def add_episode(conn: apsw.Connection, id: int, agent_id: str, summary: str, keywords: str) -> None:
-    """Write the postings of an episode that has none yet."""
-    conn.execute(
-        "INSERT INTO episode_fts (rowid, summary, keywords, owner) VALUES (?, ?, ?, ?)",
-        (id, index_text(summary), index_text(keywords), owner(agent_id)),
-    )
-
-
-def put_episode(conn: apsw.Connection, id: int, summary: str, keywords: str) -> None:
-    """Write the postings of a stored episode, in place of those it may have."""
-    conn.execute(
-        "INSERT OR REPLACE INTO episode_fts (rowid, summary, keywords, owner) VALUES (?, ?, ?, ?)",
-        (id, index_text(summary), index_text(keywords), _owner_of(conn, EPISODE, id)),
-    )
-    rewritten(conn, EPISODE)
-
-
-def drop_episode(conn: apsw.Connection, id: int) -> None:
-    """Remove the postings of an episode."""
-    conn.execute("DELETE FROM episode_fts WHERE rowid = ?", (id,))
-    rewritten(conn, EPISODE)
-
-
-def drop_rows(conn: apsw.Connection, kind: Kind, ids: Sequence[int]) -> None:
-    """Remove the postings of many rows of a kind."""
-    conn.execute(f"DELETE FROM {kind.index} WHERE rowid IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
-    rewritten(conn, kind)
-
-
-# FTS5 merges a segment of the index anew as soon as a tenth of its rows is deleted, in the very commit that deletes them:
-# in a large index that takes seconds. While many rows go, it is told not to; afterwards the merge is done a piece at a time.
-_INDEXES = tuple(kind.index for kind in Kind)
-_MERGE_SHARE = 10  # per cent, its own default
-
-
-def pause_tidying(tx: Transaction) -> None:
-    """Let deletions leave the index untidy until ``tidy`` says that it is done. Kept in the database, so that a restart knows."""
-    for fts in _INDEXES:
-        tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('deletemerge', 0)")
-
-
-def tidying_is_paused(conn: apsw.Connection) -> bool:
-    return any(
-        conn.execute(f"SELECT 1 FROM {fts}_config WHERE k = 'deletemerge' AND v = 0").fetchone() for fts in _INDEXES
-    )
-
-
-def tidy(tx: Transaction, kind: Kind, pages: int, begin: bool) -> bool:
-    """Merge a piece of the index of a kind, about so many pages; ``begin`` takes in all of it as it is now. Tell whether there was something to do."""
-    fts, before = kind.index, tx.conn.total_changes()
-    tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('merge', ?)", (-pages if begin else pages,))
-    return tx.conn.total_changes() - before > 1
-
-
-def resume_tidying(tx: Transaction) -> None:
-    """Let deletions keep the index tidy by themselves again."""
-    for fts in _INDEXES:
-        tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('deletemerge', {_MERGE_SHARE})")
-
-
-def _owner_of(conn: apsw.Connection, kind: Kind, id: int) -> str:
-    ((agent_id,),) = conn.execute(f"SELECT agent_id FROM {kind.table} WHERE id = ?", (id,)).fetchall()
-    return owner(agent_id)
-
-
-# -- ranked search
 
 
 def search(
@@ -133,7 +31,7 @@ def search(
     query: LexicalQuery,
     scope: Scope,
     depth: int,
-    trace: dict | None = None,
+    trace: dict[str, Any] | None = None,
     *,
     common_rows: int = COMMON_ROWS,
     voting_rows: int = VOTING_ROWS,
@@ -149,20 +47,20 @@ def search(
     """
     table = Frequencies(conn, kind, common_rows)
     own = Own(table, scope.agent_id)
-    plan = _Plan(table, own, query, voting_rows, half_from)
+    plan = SearchPlan(table, own, query, voting_rows, half_from)
     if trace is not None:
         trace.update(plan.trace)
     if depth <= 0:
         return []
-    view = _View(conn, table, own, scope, depth, plan.close or own.about * NARROW_SHARE <= table.rows)
+    reader = _Reader(conn, table, own, scope, depth, plan.close or own.about * NARROW_SHARE <= table.rows)
     found: list[tuple[int, float]] = []
     if plan.rare:
-        found = _pruned(view, plan.rare, plan.voting, 0)
+        found = _pruned(reader, plan.rare, plan.voting, 0)
     if not found and plan.whole:
-        found = _ranked(view, plan.whole, 0)
+        found = _ranked(reader, plan.whole, 0)
     if not found and plan.newest:
         driver, votes, lowest = plan.newest
-        found = _pruned(view, [driver], votes, lowest)
+        found = _pruned(reader, [driver], votes, lowest)
         if found and trace is not None:
             trace["newest_rows_only"] = common_rows
     if former.present(conn):
@@ -173,7 +71,7 @@ def search(
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class _Reader:
     """Where a search looks. ``close``: among the agent's rows alone, which the index finds as it finds a word."""
 
     conn: apsw.Connection
@@ -184,8 +82,77 @@ class _View:
     close: bool
 
 
-def _pruned(view: _View, finding: list[Bounded], voting: list[Bounded], lowest: int) -> list[tuple[int, float]]:
-    """Return the same best rows as ranking all from ``lowest`` on that hold one of ``finding`` would, mostly by ranking few of them.
+class _Best:
+    """The best ``depth`` rows known so far, each with the lowest score that any expression gave it."""
+
+    def __init__(self, depth: int):
+        self._depth = depth
+        self._scores: dict[int, float] = {}
+
+    def take(self, found: list[tuple[int, float]]) -> float:
+        """Take in what an expression found and return what a row must have from now on."""
+        best = self._scores
+        for row_id, score in found:
+            best[row_id] = min(score, best.get(row_id, 0.0))
+        for row_id in sorted(best, key=lambda row_id: (best[row_id], row_id))[self._depth :]:
+            del best[row_id]
+        return -max(best.values()) if len(best) == self._depth else 0.0
+
+    def ranked(self) -> list[tuple[int, float]]:
+        """Return the rows as (id, bm25), best (lowest) first, ties by id ascending."""
+        return sorted(self._scores.items(), key=lambda pair: (pair[1], pair[0]))
+
+
+class _Descending:
+    """The terms that find rows from the highest bound down, behind them those that only vote, and what asking for them costs.
+
+    A place is a position in that order. ``reach`` is the most that a row has of a term and all that come after it.
+    """
+
+    def __init__(self, finding: list[Bounded], voting: list[Bounded]):
+        self._terms = sorted(finding, key=lambda term: (-term.most, term.expression)) + voting
+        self._finders = len(finding)
+        self._rows = [term.rows for term in self._terms]
+        self.reach = [sum(term.most for term in self._terms[place:]) for place in range(len(self._terms))]
+        self.last = len(self._terms) - 1
+        self.rows = sum(self._rows)
+
+    def wanted(self, least: float) -> list[int]:
+        """Return the places of terms that, with all after them, may still give a row ``least``."""
+        return [place for place in range(self._finders) if self.reach[place] >= least]
+
+    def alone(self, place: int) -> str:
+        return self._terms[place].expression
+
+    def most(self, place: int) -> float:
+        """Return what the term by itself lends a row at most."""
+        return self._terms[place].most
+
+    def with_another(self, place: int) -> str:
+        """Return the expression of the term's rows that hold a later one too."""
+        others = " OR ".join(term.expression for term in self._terms[place + 1 :])
+        return f"({self._terms[place].expression}) AND ({others})"
+
+    def together(self, wanted: list[int]) -> str:
+        """Return the expression of all rows that the wanted terms find."""
+        # The terms left out stand after the wanted ones, or among those that only vote.
+        return _driven(
+            [self._terms[place].expression for place in wanted],
+            [term.expression for term in self._terms[len(wanted) :]],
+        )
+
+    def cheaper_together(self, wanted: list[int], least: float) -> bool:
+        """Tell whether ranking the rows of all wanted terms at once costs no more than asking for one after the other."""
+        in_turn = sum(self._rows[place] for place in wanted if self.most(place) >= least) + WALK * sum(
+            sum(self._rows[place:]) for place in wanted[1:]
+        )
+        at_once = sum(self._rows[place] for place in wanted) + WALK * 2 * self.rows
+        return at_once <= in_turn
+
+
+def _pruned(reader: _Reader, finding: list[Bounded], voting: list[Bounded], lowest: int) -> list[tuple[int, float]]:
+    """Return the same best rows as ranking all from ``lowest`` on that hold one of ``finding`` would, mostly by ranking
+    few of them.
 
     Computing a bm25 costs ten times what finding the row does. A term lends a row no more than its bound, so once
     ``depth`` rows are known, terms that cannot reach the last of them, alone or with all that come after, need not be
@@ -193,55 +160,33 @@ def _pruned(view: _View, finding: list[Bounded], voting: list[Bounded], lowest: 
     the term by itself may still matter, all of its rows. What a later query finds of a row again is less than the row
     has, and so less than what keeps it out already.
     """
-    terms = sorted(finding, key=lambda term: (-term.most, term.expression)) + voting
-    finders, depth = len(finding), view.depth
-    rows = [term.rows for term in terms]
-    reach = [sum(term.most for term in terms[place:]) for place in range(len(terms))]
-    best: dict[int, float] = {}
-
-    def merge(expression: str) -> float:
-        """Take in what an expression finds and return what a row must have from now on."""
-        for row_id, score in _ranked(view, expression, lowest):
-            best[row_id] = min(score, best.get(row_id, 0.0))
-        for row_id in sorted(best, key=lambda row_id: (best[row_id], row_id))[depth:]:
-            del best[row_id]
-        return -max(best.values()) if len(best) == depth else 0.0
-
-    def with_another(place: int) -> str:
-        return f"({terms[place].expression}) AND ({' OR '.join(term.expression for term in terms[place + 1 :])})"
-
-    few = sum(rows) <= FEW_ROWS or view.close and view.own.all
-    least = merge(with_another(0)) if len(terms) > 1 and not few else 0.0
-    wanted = [place for place in range(finders) if reach[place] >= least]
-    alone = [place for place in wanted if terms[place].most >= least]
-    in_turn = sum(rows[place] for place in alone) + WALK * sum(sum(rows[place:]) for place in wanted[1:])
-    at_once = sum(rows[place] for place in wanted) + WALK * 2 * sum(rows)
-    if few or at_once <= in_turn:
-        # The terms left out stand after the wanted ones, or among those that only vote.
-        merge(
-            _driven([terms[place].expression for place in wanted], [term.expression for term in terms[len(wanted) :]])
-        )
-    else:
-        for place in wanted:
-            if reach[place] < least:
-                break
-            if place and place + 1 < len(terms):
-                least = merge(with_another(place))
-            if terms[place].most >= least:
-                least = merge(terms[place].expression)
-    return sorted(best.items(), key=lambda pair: (pair[1], pair[0]))
+    terms, best = _Descending(finding, voting), _Best(reader.depth)
+    few = terms.rows <= FEW_ROWS or reader.close and reader.own.all
+    least = best.take(_ranked(reader, terms.with_another(0), lowest)) if terms.last > 0 and not few else 0.0
+    wanted = terms.wanted(least)
+    if few or terms.cheaper_together(wanted, least):
+        best.take(_ranked(reader, terms.together(wanted), lowest))
+        return best.ranked()
+    for place in wanted:
+        if terms.reach[place] < least:
+            break
+        if 0 < place < terms.last:
+            least = best.take(_ranked(reader, terms.with_another(place), lowest))
+        if terms.most(place) >= least:
+            least = best.take(_ranked(reader, terms.alone(place), lowest))
+    return best.ranked()
 
 
-def _ranked(view: _View, expression: str, lowest: int) -> list[tuple[int, float]]:
+def _ranked(reader: _Reader, expression: str, lowest: int) -> list[tuple[int, float]]:
     """Return the best ``depth`` rows of an expression in scope, from the rowid ``lowest`` on.
 
     Where the agent has a good part of the table, the rows are ranked first, and only the best are looked up in the scope.
     """
-    conn, own, kind = view.conn, view.own, view.table.kind
+    conn, own, kind = reader.conn, reader.own, reader.table.kind
     fts, table = kind.index, kind.table
-    axes, params = kind_sql(view.scope, kind, "m.")
-    if not view.close and not own.is_narrow(view.scope):
-        enough = 4 * view.depth + 40
+    axes, params = kind_sql(reader.scope, kind, "m.")
+    if not reader.close and not own.is_narrow(reader.scope):
+        enough = 4 * reader.depth + 40
         best = conn.execute(
             f"SELECT rowid, {_BM25[kind]} AS score FROM {fts} WHERE {fts} MATCH ? AND rowid >= ? ORDER BY score, rowid LIMIT ?",
             (expression, lowest, enough),
@@ -253,107 +198,17 @@ def _ranked(view: _View, expression: str, lowest: int) -> list[tuple[int, float]
                 f"SELECT m.id FROM json_each(?) j CROSS JOIN {table} m ON m.id = j.value WHERE {axes}", (ids, *params)
             )
         }
-        found = [row for row in best if row[0] in inside][: view.depth]
-        if len(found) == view.depth or len(best) < enough:
+        found = [row for row in best if row[0] in inside][: reader.depth]
+        if len(found) == reader.depth or len(best) < enough:
             return found
-        own.note_narrow(view.scope)
-    if view.close or own.about * 2 <= view.table.rows:
+        own.note_narrow(reader.scope)
+    if reader.close or own.about * 2 <= reader.table.rows:
         expression = own.within(expression)
     return conn.execute(
         f"SELECT f.rowid, {_BM25[kind]} AS score FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
         f" WHERE {fts} MATCH ? AND f.rowid >= ? AND {axes} ORDER BY score, f.rowid LIMIT ?",
-        (expression, lowest, *params, view.depth),
+        (expression, lowest, *params, reader.depth),
     ).fetchall()
-
-
-class _Plan:
-    """What to ask FTS5 for, the next only when the last found nothing: ``whole``, one expression for all of a small
-    table, or ``rare`` terms that find rows while ``voting`` ones only count; then ``newest``, (the one that finds, those that
-    count, the lowest rowid). ``close``: a term finds rows that is rare among the agent's alone.
-    """
-
-    def __init__(self, table: Frequencies, own: Own, query: LexicalQuery, voting_rows: int, half_from: int):
-        self._table, self._own = table, own
-        self.whole = ""
-        self.rare: list[Bounded] = []
-        self.voting: list[Bounded] = []
-        self.newest: tuple[Bounded, list[Bounded], int] | None = None
-        self.close = False
-        self.trace: dict = {"terms": [term.text for term in query.terms]}
-        if query.stop_words:
-            self.trace["stop_words"] = list(query.stop_words)
-        if query.beyond_limit:
-            self.trace["terms_beyond_limit"] = query.beyond_limit
-        terms = list(query.terms)
-        if terms and own.rows >= half_from:
-            terms = self._without_most_frequent(terms)
-        if not terms or not own.rows:
-            return
-        if not table.matter:
-            self.whole = " OR ".join(
-                form
-                for term in terms
-                for form in (term.token, term.prefix and quoted(term.prefix) + "*", term.phrase)
-                if form
-            )
-            return
-        common: list[tuple[int, str, str]] = []
-        for term in terms:
-            self._sort_in(term, common)
-        common.sort()
-        votes = [token for _, token, _ in common if table.of(token) <= voting_rows]
-        self.voting = [table.bounded(token) for token in votes]
-        if common:
-            # No rarer term: the rarest of the common ones finds the candidates, among its newest rows.
-            begins, driver, _ = common[0]
-            self.newest = table.bounded(driver), [vote for vote in self.voting if vote.expression != driver], begins
-            self.trace["common_terms"] = [text for _, _, text in common]
-            if silent := [text for _, token, text in common if token not in votes]:
-                self.trace["terms_without_vote"] = silent
-
-    def _without_most_frequent(self, terms: list[Term]) -> list[Term]:
-        """Leave out the words that stand in more than half of the rows, unless nothing else is left."""
-        frequent = {
-            term.text for term in terms if term.kind != "identifier" and self._own.of(term.token) * 2 > self._own.rows
-        }
-        if not frequent or len(frequent) == len(terms):
-            return terms
-        self.trace["too_frequent"] = sorted(frequent)
-        return [term for term in terms if term.text not in frequent]
-
-    def _sort_in(self, term: Term, common: list[tuple[int, str, str]]) -> None:
-        table, limit = self._table, self._table.limit
-        count = table.of(term.token)
-        if count > limit:
-            self._sort_in_common(term, common)
-        elif count:
-            self.rare.append(table.bounded(term.token))
-        if term.prefix:
-            starts = table.of_prefix(term.prefix)
-            if starts > limit:
-                self.trace.setdefault("prefixes_left_out", []).append(term.text)
-            elif starts:
-                self.rare.append(table.unbounded(quoted(term.prefix) + "*", starts))
-        if term.phrase:
-            holders = min(map(table.of, term.words))
-            if holders > limit:
-                holders = min(self._own.up_to(word, limit) for word in term.words)
-                self.close = self.close or holders <= limit
-            if holders > limit:
-                self.trace.setdefault("phrases_left_out", []).append(term.text)
-            elif holders:
-                self.rare.append(table.unbounded(term.phrase, holders))
-
-    def _sort_in_common(self, term: Term, common: list[tuple[int, str, str]]) -> None:
-        """A term of many rows: common where so many are the agent's, and else rare among those."""
-        own = self._own.up_to(term.token, self._table.limit)
-        if own > self._table.limit:
-            common.append((self._own.begins(term.token), term.token, term.text))
-        elif own:
-            known = self._table.bounded(term.token)
-            close = own * NARROW_SHARE <= known.rows
-            self.close = self.close or close
-            self.rare.append(Bounded(term.token, known.most, own) if close else known)
 
 
 def _driven(finding: list[str], voting: list[str]) -> str:
@@ -367,118 +222,3 @@ def _driven(finding: list[str], voting: list[str]) -> str:
         return found
     votes = " OR ".join(voting)
     return f"(({found}) NOT ({votes})) OR (({found}) AND ({votes}))"
-
-
-# -- what a question weighs
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """In how many of an agent's newest ``rows`` each term of a question stands. ``all``: the agent has no others."""
-
-    rows: int
-    terms: tuple[int, ...]
-    all: bool = True
-
-
-def counted(
-    conn: apsw.Connection,
-    agent_id: str,
-    kinds: Sequence[Kind],
-    terms: Sequence[Term],
-    *,
-    common_rows: int = COMMON_ROWS,
-) -> Counted:
-    """Count the terms of a question in the agent's newest rows of ``kinds``; what others store is none of it."""
-    tables = [(table, Own(table, agent_id)) for table in (Frequencies(conn, kind, common_rows) for kind in kinds)]
-    found = tuple(sum(own.of(_asked(table, term)) for table, own in tables) for term in terms)
-    return Counted(
-        sum(own.rows for _, own in tables), found, all(own.all for _, own in tables) and not former.present(conn)
-    )
-
-
-def _asked(table: Frequencies, term: Term) -> str:
-    """Return the term with its other forms, less a beginning that is dear to look for in a large table."""
-    forms = [term.token]
-    if term.prefix and (not table.matter or table.of_prefix(term.prefix) <= table.limit):
-        forms.append(quoted(term.prefix) + "*")
-    if term.phrase:
-        forms.append(term.phrase)
-    return " OR ".join(forms)
-
-
-_TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # what the tables are made with, see schema
-_STEMS_KEPT = 20_000
-_tokenizers: weakref.WeakKeyDictionary[apsw.Connection, apsw.FTS5Tokenizer] = weakref.WeakKeyDictionary()
-_stems: dict[str, tuple[str, ...]] = {}
-
-
-def stemmer(conn: apsw.Connection) -> Callable[[str], tuple[str, ...]]:
-    """Return a function from a text to its tokens as the index holds them."""
-    tokenizer = _tokenizers.get(conn)
-    if tokenizer is None:
-        tokenizer = _tokenizers[conn] = conn.fts5_tokenizer(*_TOKENIZER)
-
-    def stem(text: str) -> tuple[str, ...]:
-        found = _stems.get(text)
-        if found is None:
-            found = tuple(
-                tokenizer(
-                    text.encode("utf-8", "replace"),
-                    apsw.FTS5_TOKENIZE_DOCUMENT,
-                    None,
-                    include_offsets=False,
-                    include_colocated=False,
-                )
-            )
-            if len(_stems) >= _STEMS_KEPT:
-                _stems.clear()
-            _stems[text] = found
-        return found
-
-    return stem
-
-
-# -- without a score
-
-
-def keyword_scan(
-    conn: apsw.Connection, text: str, scope: Scope, depth: int, *, scan_rows: int = SCAN_ROWS
-) -> list[int]:
-    """Return the newest ``depth`` memories in scope that hold the stripped text, ASCII letters in either case.
-
-    Looks at the newest ``scan_rows`` rows in scope. Contract: lexical.keyword.
-    """
-    needle = text.strip()
-    if not needle or depth <= 0 or "\0" in needle or _stands_nowhere(conn, needle):
-        return []
-    pattern = "%" + needle.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-    axes, params = memory_sql(scope)
-    found = conn.execute(
-        f"SELECT id FROM (SELECT id, created_at, content FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?)"
-        " WHERE content LIKE ? ESCAPE '\\' ORDER BY created_at DESC, id DESC LIMIT ?",
-        (*params, scan_rows, pattern, depth),
-    )
-    return [row_id for (row_id,) in found]
-
-
-def _stands_nowhere(conn: apsw.Connection, needle: str) -> bool:
-    """Tell whether the index rules a text out: a plain word with blanks around it must stand in whatever row holds the text.
-
-    A row without postings (damage that check_health mends) could hold any word, so it counts only while every row has them.
-    """
-    frequencies = Frequencies(conn, MEMORY, COMMON_ROWS)
-    if not any(frequencies.of(quoted(word)) == 0 for word in _WORD_BETWEEN_BLANKS.findall(needle)):
-        return False
-    return conn.execute("SELECT count(*) FROM memories").fetchall() == [(frequencies.rows,)]
-
-
-def recent(conn: apsw.Connection, scope: Scope, n: int) -> list[int]:
-    """Return the ``n`` newest memories in scope: created_at DESC, id DESC. What a blank query lists."""
-    axes, params = memory_sql(scope)
-    return [
-        id
-        for (id,) in conn.execute(
-            f"SELECT id FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?", (*params, max(0, n))
-        )
-    ]

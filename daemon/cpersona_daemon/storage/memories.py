@@ -19,7 +19,8 @@ from ..model.changes import VectorDrop
 from ..model.instants import created_text, parse_instant
 from ..model.kinds import MEMORY, Kind
 from ..model.scope import Scope
-from . import backlog, damaged, hidden, history, lexical, tables
+from ..text.terms import index_text
+from . import backlog, damaged, hidden, history, postings, tables
 from .damaged import Unreadable
 from .scope import memory_sql, row_sql
 from .transaction import Transaction
@@ -119,7 +120,7 @@ class Prepared:
 
     @classmethod
     def of(cls, new: NewMemory) -> Prepared:
-        return cls(new, new.key, source_id(new.source), parse_instant(new.timestamp), lexical.index_text(new.content))
+        return cls(new, new.key, source_id(new.source), parse_instant(new.timestamp), index_text(new.content))
 
 
 def content_key(content: str) -> bytes:
@@ -274,7 +275,7 @@ def _insert(tx: Transaction, rows: list[Prepared]) -> int:
         tuple(chain.from_iterable(_values(row, created) for row in rows)),
     )
     last = tx.conn.last_insert_rowid()
-    lexical.add_memories(
+    postings.add_memories(
         tx.conn, [(last - len(rows) + 1 + place, row.new.agent_id, row.body) for place, row in enumerate(rows)]
     )
     return last
@@ -304,7 +305,7 @@ def replace_content(tx: Transaction, memory_id: int, content: str, whole: Whole 
         " changed_at = CASE WHEN content_key = ? THEN changed_at ELSE ? END WHERE id = ?",
         (content, key, *_mark(content, whole), key, created_text(tx.now), memory_id),
     )
-    lexical.put_memory(tx.conn, memory_id, content)
+    postings.put_memory(tx.conn, memory_id, content)
     drop_vector(tx, memory_id)
 
 
@@ -318,7 +319,7 @@ def delete(tx: Transaction, memory_id: int, noted: bool = True) -> None:
     """Remove a row with its postings, vector, backlog entry, mentions and relations; that it went is ``noted``, without what it said."""
     if noted:
         history.note_deletion(tx, MEMORY, memory_id)
-    lexical.drop_memory(tx.conn, memory_id)
+    postings.drop_memory(tx.conn, memory_id)
     drop_vector(tx, memory_id)
     backlog.forget(tx, MEMORY, memory_id)
     forget_associations(tx, MEMORY, memory_id)
@@ -445,6 +446,17 @@ def newest(
     """Return rows created_at DESC, id DESC; agent '' lists all agents. ``since`` and ``until``, in created_at's form, are inclusive; '' = open."""
     found = map(_read, tables.newest(conn, MEMORY.table, _FULL, agent_id, project_id, limit, since, until, channel))
     return tables.within_a_frame(found, lambda memory: len(memory.content) + len(memory.source) + len(memory.metadata))
+
+
+def recent(conn: apsw.Connection, scope: Scope, n: int) -> list[int]:
+    """Return the ``n`` newest memories in scope: created_at DESC, id DESC. What a blank query lists."""
+    axes, params = memory_sql(scope)
+    return [
+        id
+        for (id,) in conn.execute(
+            f"SELECT id FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?", (*params, max(0, n))
+        )
+    ]
 
 
 def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:

@@ -69,6 +69,11 @@ class Term:
     phrase: str = ""
     words: tuple[str, ...] = ()
 
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The FTS5 expressions that find it: the token, what begins like it, the phrase."""
+        return tuple(form for form in (self.token, self.prefix and quoted(self.prefix) + "*", self.phrase) if form)
+
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...model.kinds import EPISODE, MEMORY, Kind, Rid
-from ...storage import lexical
+from ...storage import keyword, lexical, memories
 from ...text.terms import LexicalQuery
 from ..run import Run
 from ..types import EPISODE_FTS, KEYWORD, MEMORY_FTS, RECENT, Ranked
@@ -29,7 +29,7 @@ def word_lists(run: Run) -> list[Ranked]:
         run.account.keyword_fallback = "the full-text index found nothing"
     else:
         run.account.keyword_fallback = "CPERSONA_FTS_ENABLED is false"
-    found = lexical.keyword_scan(run.conn, run.question.text, run.query.scope, run.depth)
+    found = keyword.keyword_scan(run.conn, run.question.text, run.query.scope, run.depth)
     return [*lists, Ranked(KEYWORD, _rids(MEMORY, found), None)]
 
 
@@ -43,7 +43,7 @@ def _indexed(run: Run, channel: str, kind: Kind, searched: LexicalQuery) -> Rank
 
 def recent_list(run: Run) -> Ranked:
     """Return the newest memories in scope: what a blank question lists."""
-    return Ranked(RECENT, _rids(MEMORY, lexical.recent(run.conn, run.query.scope, run.query.limit)), None)
+    return Ranked(RECENT, _rids(MEMORY, memories.recent(run.conn, run.query.scope, run.query.limit)), None)
 
 
 def _rids(kind: Kind, ids: list[int]) -> tuple[Rid, ...]:

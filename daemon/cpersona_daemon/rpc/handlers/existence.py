@@ -9,7 +9,7 @@ import msgspec
 
 from ...errors import InvalidParams
 from ...model.kinds import MEMORY, ref_of
-from ...storage import existence, lexical
+from ...storage import existence, keyword
 from ...text.terms import parse_query
 from ..common import scope_of
 from ..registry import Call, Handler
@@ -37,7 +37,7 @@ async def exists(call: Call) -> dict:
         ):
             return found
         # Signs alone are no words, and without the word index there are none: then the text itself is looked for.
-        ids = lexical.keyword_scan(conn, p.text, scope, 1)
+        ids = keyword.keyword_scan(conn, p.text, scope, 1)
         return ((MEMORY, ids[0]), True) if ids else None
 
     found = await call.ctx.db.read(look)
