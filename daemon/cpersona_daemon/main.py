@@ -77,13 +77,17 @@ def _restore(backup, check, with_settings):
 
     os.umask(0o077)
     from .errors import CPersonaError
+    from .life import ownership
     from .portability.backup import restore
     from .shared.paths import places
     from .shared.settings import load
 
     settings = load()
     try:
-        told = restore.check(backup) if check else restore.restore(backup, settings, places(settings), with_settings)
+        if check:
+            told = restore.check(backup)
+        else:
+            told = restore.restore(backup, settings, places(settings), ownership.held, with_settings)
         status = 0
     except CPersonaError as error:
         told, status = {"ok": False, "error": str(error), "code": error.code}, error.exit_status

@@ -21,6 +21,7 @@ import pytest
 from house_kit import House, memory
 
 from cpersona_daemon.errors import Refused, StorageFailure
+from cpersona_daemon.life import ownership
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.portability.backup import make, restore, shape
@@ -103,7 +104,7 @@ def place(tmp_path, monkeypatch):
         root=root,
         settings=settings,
         places=places,
-        restore=lambda path, **more: restore.restore(path, settings, places, **more),
+        restore=lambda path, **more: restore.restore(path, settings, places, ownership.held, **more),
     )
 
 
@@ -587,7 +588,7 @@ def test_a_backup_while_words_are_written_anew_keeps_the_index_that_finds_the_ot
     conn.close()
     where = paths.Places(path, str(tmp_path / "s"), str(tmp_path / "log"))
     make.make(where, place.settings, str(tmp_path / "b.tar"), 0.0, None, threading.Event())
-    assert restore.restore(str(tmp_path / "b.tar"), place.settings, place.places)["memories"] == 1
+    assert restore.restore(str(tmp_path / "b.tar"), place.settings, place.places, ownership.held)["memories"] == 1
     with closing(apsw.Connection(place.places.db)) as restored:
         assert (
             former.present(restored)

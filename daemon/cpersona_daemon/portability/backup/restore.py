@@ -19,7 +19,6 @@ from collections.abc import Callable
 import apsw
 
 from ...errors import Refused, StorageFailure
-from ...life import ownership
 from ...shared import files
 from ...shared.paths import Places, make_private_directory
 from ...shared.settings import Settings, config_path
@@ -32,6 +31,9 @@ from .workspace import Workspace
 
 BESIDE = ("-wal", "-shm")
 
+# Holds the database's place while the block lasts, and gives what the names of drafts in it begin with.
+Hold = Callable[[Places], contextlib.AbstractContextManager[str]]
+
 
 def check(path: str) -> dict:
     """Verify a backup whole, its database and settings included, and return `{ok, path, created_at, version, schema, memories, …}`. Raises Refused."""
@@ -42,32 +44,29 @@ def check(path: str) -> dict:
         )
 
 
-def restore(path: str, settings: Settings, places: Places, with_settings: bool = False) -> dict:
+def restore(path: str, settings: Settings, places: Places, hold: Hold, with_settings: bool = False) -> dict:
     """Put a backup in the place of the database and return `{ok, restored, moved_aside, memories, …, settings}`.
 
-    ``with_settings``: where there is no config file, write the backup's settings, those that may travel. Raises Refused for
-    what cannot be restored, Busy while a daemon serves the database, StorageFailure; the store is then as it was.
+    ``with_settings``: where there is no config file, write the backup's settings, those that may travel. Raises
+    Refused for what cannot be restored, StorageFailure, and what ``hold`` raises, Busy while a daemon serves the
+    database; the store is then as it was.
     """
     try:
         make_private_directory(os.path.dirname(places.db))
-        lock = ownership.take_lock(places)
-        try:
-            return _restore(path, settings, places, with_settings)
-        finally:
-            os.close(lock)
+        with hold(places) as draft:
+            return _restore(path, settings, places, draft, with_settings)
     except OSError as error:
         raise StorageFailure(f"{error.filename or places.db}: {error.strerror}; the backup was not restored") from error
 
 
-def _restore(path: str, settings: Settings, places: Places, with_settings: bool) -> dict:
-    ownership.remove_drafts(places)
-    drafts = {name: f"{ownership.draft_of(places)}{os.getpid()}-{name}" for name in shape.KNOWN}
+def _restore(path: str, settings: Settings, places: Places, draft: str, with_settings: bool) -> dict:
+    drafts = {name: draft + name for name in shape.KNOWN}
     try:
         manifest, found, kept = _checked(path, drafts)
         aside = _swap(places, drafts)
     finally:
-        for draft in drafts.values():
-            _remove(draft)
+        for place in drafts.values():
+            _remove(place)
     return {
         **_told(path, manifest, found),
         "restored": places.db,
