@@ -13,6 +13,7 @@ from cpersona_daemon.embedding.service import EmbeddingService
 from cpersona_daemon.embedding.turns import QUESTION
 from cpersona_daemon.model.changes import VectorPut
 from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.cuts import content_key
 from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.storage import backlog, episodes, memories
@@ -187,7 +188,7 @@ def test_a_row_that_changed_meanwhile_keeps_its_place_and_gets_the_vector_of_its
         db.write_now(
             lambda tx: tx.execute(
                 "UPDATE memories SET content = ?, content_key = ? WHERE id = ?",
-                ("new text", memories.content_key("new text"), row),
+                ("new text", content_key("new text"), row),
             )
         )
         embed_service.gate.set()

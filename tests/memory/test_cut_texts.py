@@ -10,8 +10,8 @@ import json
 import pytest
 from house_kit import memory
 
+from cpersona_daemon.model.cuts import content_key
 from cpersona_daemon.shared.settings import load
-from cpersona_daemon.storage.memories import content_key
 
 CAP = 16_000
 HEAD = "the log of a long night " * 700  # longer than what is kept

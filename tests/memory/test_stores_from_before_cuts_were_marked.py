@@ -10,8 +10,8 @@ import os
 import apsw
 from house_kit import House
 
+from cpersona_daemon.model.cuts import content_key
 from cpersona_daemon.storage import schema
-from cpersona_daemon.storage.memories import content_key
 
 
 def written_by_schema_4(path: str) -> None:

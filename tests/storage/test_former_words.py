@@ -14,12 +14,13 @@ import pytest
 from cpersona_daemon.life.lifecycle import close_context, open_context
 from cpersona_daemon.memory.respelling import write_words_anew
 from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.cuts import content_key
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import episodes, existence, former, health, lexical, memories, postings, schema
-from cpersona_daemon.storage.memories import NewMemory, content_key
+from cpersona_daemon.storage.memories import NewMemory
 from cpersona_daemon.storage.transaction import Transaction
 from cpersona_daemon.text.terms import parse_query
 

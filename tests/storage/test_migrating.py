@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.cuts import content_key
 from cpersona_daemon.storage import schema
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.idempotency import Key
-from cpersona_daemon.storage.memories import content_key
 
 FIRST_RELEASED = 4
 

@@ -14,6 +14,7 @@ from functools import partial
 
 from ..calibration.at_start import recalibrate_if_stale
 from ..context import Context
+from ..model.cuts import content_key
 from ..model.kinds import MEMORY, Kind
 from ..storage import backlog, health, memories
 from ..storage.transaction import Transaction
@@ -112,7 +113,7 @@ async def contamination(ctx: Context, agent_id: str) -> list[str]:
             if row is None or row.locked:
                 continue
             if (
-                memories.find_in_bucket(tx.conn, row.agent_id, row.project_id, row.channel, memories.content_key(text))
+                memories.find_in_bucket(tx.conn, row.agent_id, row.project_id, row.channel, content_key(text))
                 is not None
             ):
                 memories.delete(tx, row_id)  # the memory itself stands beside its echo

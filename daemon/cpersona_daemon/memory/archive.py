@@ -9,12 +9,12 @@ from typing import Any
 
 from ..context import Context
 from ..errors import Refused
+from ..model.cuts import Whole
 from ..model.instants import parse_instant
 from ..model.kinds import EPISODE
 from ..shared.settings import Settings
 from ..storage import backlog, episodes, profiles
 from ..storage.idempotency import Key
-from ..storage.memories import Whole
 from ..storage.transaction import Transaction
 from ..text.embedded import episode_text
 from .cleaning import MAX_TIMESTAMP_LENGTH, check_axes, check_text, fit, remarks, sanitise

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Refused
+from ..model.cuts import Whole, read_mark
 from ..model.instants import iso_now, parse_instant
 from ..shared import fields
 from ..shared.settings import Settings
@@ -83,7 +84,7 @@ def prepare(
     if not cleaned:
         raise Refused("content is empty once its memory annotations are removed")
     text, lost = fit(cleaned, settings.max_content_length, "the text", fail_if_cut)
-    whole = memories.Whole.of(cleaned, text)
+    whole = Whole.of(cleaned, text)
     if cut is not None:
         whole = _whole_before(cut, cleaned)
         lost = {"kept": len(text), "of": whole.length}
@@ -103,9 +104,9 @@ def prepare(
     return Draft(memory, lost, ahead)
 
 
-def _whole_before(mark: Any, text: str) -> memories.Whole:
+def _whole_before(mark: Any, text: str) -> Whole:
     try:
-        return memories.read_mark(mark, text)
+        return read_mark(mark, text)
     except ValueError as error:
         raise Refused(str(error)) from None
 

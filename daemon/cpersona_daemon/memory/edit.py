@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..context import Context
 from ..errors import Refused
+from ..model.cuts import Whole, content_key
 from ..model.kinds import EPISODE, MEMORY
 from ..shared import fields
 from ..shared.settings import Settings
@@ -56,8 +57,8 @@ async def update(
     if not cleaned:
         raise Refused("content is empty")
     text, cut = fit(cleaned, settings.max_content_length, "the text", fail_if_cut)
-    whole = memories.Whole.of(cleaned, text)
-    known_by = memories.content_key(cleaned)
+    whole = Whole.of(cleaned, text)
+    known_by = content_key(cleaned)
     made = await ctx.embedding.try_now(memory_text(text))
 
     def job(tx: Transaction) -> dict:

@@ -17,13 +17,13 @@ import apsw
 import msgspec
 
 from ..errors import Refused, of_file
+from ..model.cuts import Whole
 from ..model.instants import iso_now
 from ..model.kinds import EPISODE, MEMORY, parse_ref, ref_of
 from ..recall.display import left_out
 from ..shared import fields, files
 from ..storage import transfer
 from ..storage.damaged import NOT_UTF8, Unreadable, nests_deeper, readable
-from ..storage.memories import Whole
 from .counted import associations
 from .imports.lines import VERSION
 from .progress import Progress

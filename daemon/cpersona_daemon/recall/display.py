@@ -8,7 +8,8 @@ from __future__ import annotations
 from ..model.kinds import ref_of
 from ..storage.damaged import Unreadable
 from ..storage.episodes import Episode
-from ..storage.memories import Memory, load_source
+from ..storage.json_columns import load_source
+from ..storage.memories import Memory
 
 EPISODE_SOURCE = {"System": "episode"}
 PROFILE_SOURCE = {"System": "profile"}

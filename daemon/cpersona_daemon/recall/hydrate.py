@@ -14,6 +14,7 @@ from ..storage import episodes, memories
 from ..storage.candidates import Facts
 from ..storage.damaged import Unreadable
 from ..storage.episodes import Episode
+from ..storage.json_columns import load_source
 from ..storage.memories import Memory
 from . import evidence
 from .display import EPISODE_SOURCE, PROFILE_SOURCE, episode_text, episode_timestamp, left_out, profile_text
@@ -59,7 +60,7 @@ def _row(candidate: Candidate, record: Memory | Episode | str, told: dict[str, A
     if isinstance(record, Episode):
         stamp = episode_timestamp(record)
         return Row(text=episode_text(record), source=dict(EPISODE_SOURCE), timestamp=stamp, record=record, **common)
-    source = memories.load_source(record.source)
+    source = load_source(record.source)
     return Row(
         text=record.content, source=source, timestamp=record.timestamp, msg_id=record.msg_id, record=record, **common
     )

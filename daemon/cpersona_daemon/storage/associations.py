@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import apsw
 
 from ..model.instants import created_text
-from ..model.kinds import Rid
+from ..model.kinds import Kind, Rid
 from ..model.scope import Scope
 from ..text.names import Name
 from . import hidden, tables
@@ -197,6 +197,13 @@ def delete_entity(tx: Transaction, entity_id: int) -> None:
     tx.execute("DELETE FROM relations WHERE subject_kind = ? AND subject_id = ?", (ENTITY, entity_id))
     tx.execute("DELETE FROM relations WHERE object_kind = ? AND object_id = ?", (ENTITY, entity_id))
     tx.execute("DELETE FROM entities WHERE id = ?", (entity_id,))
+
+
+def forget_record(tx: Transaction, kind: Kind, record_id: int) -> None:
+    """Remove the mentions of a record and every relation that names it."""
+    tx.execute("DELETE FROM entity_mentions WHERE kind = ? AND record_id = ?", (kind, record_id))
+    tx.execute("DELETE FROM relations WHERE subject_kind = ? AND subject_id = ?", (kind, record_id))
+    tx.execute("DELETE FROM relations WHERE object_kind = ? AND object_id = ?", (kind, record_id))
 
 
 # -- reading

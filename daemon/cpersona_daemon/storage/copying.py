@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import apsw
 
+from ..model.cuts import Whole
 from ..model.kinds import MEMORY, Kind
 from . import episodes, memories
 from .damaged import Unreadable, rows, unfit
@@ -66,12 +67,12 @@ def read(conn: apsw.Connection, kind: Kind, ids: list[int], source: str, target:
 
 
 def _memory(agent_id: str, row: tuple) -> memories.NewMemory:
-    whole = None if row[12] is None else memories.Whole(*row[12:14])
+    whole = None if row[12] is None else Whole(*row[12:14])
     return memories.NewMemory(agent_id, *row[1:9], bool(row[9]), *row[10:12], whole)
 
 
 def _episode(agent_id: str, row: tuple) -> episodes.NewEpisode:
-    whole = None if row[9] is None else memories.Whole(*row[9:11])
+    whole = None if row[9] is None else Whole(*row[9:11])
     return episodes.NewEpisode(agent_id, *row[1:7], bool(row[7]), row[8], whole)
 
 

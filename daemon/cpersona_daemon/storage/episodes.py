@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import apsw
 
 from ..model.changes import VectorDrop
+from ..model.cuts import Whole
 from ..model.instants import created_text
 from ..model.kinds import EPISODE
 from ..model.scope import Scope
-from . import backlog, damaged, hidden, history, postings, tables
+from . import associations, backlog, damaged, hidden, history, postings, tables
 from .damaged import Unreadable
-from .memories import Whole, forget_associations
 from .scope import row_sql
 from .transaction import Transaction
 
@@ -97,7 +97,7 @@ def delete(tx: Transaction, episode_id: int, noted: bool = True) -> None:
     tx.execute("DELETE FROM episode_vectors WHERE id = ?", (episode_id,))
     tx.changes.append(VectorDrop(EPISODE, episode_id))
     backlog.forget(tx, EPISODE, episode_id)
-    forget_associations(tx, EPISODE, episode_id)
+    associations.forget_record(tx, EPISODE, episode_id)
     tx.execute("DELETE FROM episodes WHERE id = ?", (episode_id,))
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import apsw
 
 from ..model.changes import VectorDrop
+from ..model.cuts import key_of_bytes
 from ..model.kinds import EPISODE, MEMORY, Kind
 from . import connection, damaged, former, migrations, postings
 from .damaged import Unreadable
 from .frequencies import rewritten
-from .memories import key_of_bytes
 from .transaction import Transaction
 
 _MERGE_PAGES = 256

@@ -5,61 +5,23 @@ Contract: rows.shape, dedup.skip, speed.plans.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import apsw
 
 from ..model.changes import VectorDrop
+from ..model.cuts import Whole, content_key
 from ..model.instants import created_text, parse_instant
-from ..model.kinds import MEMORY, Kind
+from ..model.kinds import MEMORY
 from ..model.scope import Scope
 from ..text.terms import index_text
-from . import backlog, damaged, hidden, history, postings, tables
+from . import associations, backlog, damaged, hidden, history, postings, tables
 from .damaged import Unreadable
+from .json_columns import source_id
 from .scope import memory_sql, row_sql
 from .transaction import Transaction
-
-KEY_BYTES = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """What a text was of which only the beginning is kept: its length in characters, and the key that it is known by."""
-
-    length: int
-    key: bytes
-
-    @classmethod
-    def of(cls, text: str, kept: str) -> Whole | None:
-        """Return the mark of a text that was cut down to ``kept``, None for one that was not."""
-        return None if len(kept) == len(text) else cls(len(text), content_key(text))
-
-    def told(self, kept: str) -> dict:
-        """Return the mark as rows carry it out and in: `{kept, of, digest}`."""
-        return {"kept": len(kept), "of": self.length, "digest": self.key.hex()}
-
-
-LONGEST = 2**53  # characters of a text that was cut, as a mark from outside may claim
-
-
-def read_mark(mark: Any, kept: str) -> Whole:
-    """Return what a mark from outside says of a text. Raises ValueError for one that cannot be true of it."""
-    length, digest = (mark.get("of"), mark.get("digest")) if isinstance(mark, dict) else (None, None)
-    if type(length) is not int or not len(kept) < length <= LONGEST:
-        raise ValueError("cut.of is the length of the whole text, more than what is there of it")
-    try:
-        key = bytes.fromhex(digest) if isinstance(digest, str) else b""
-    except ValueError:
-        key = b""
-    if len(key) != KEY_BYTES:
-        raise ValueError(f"cut.digest is {2 * KEY_BYTES} hexadecimal digits")
-    return Whole(length, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +83,6 @@ class Prepared:
     @classmethod
     def of(cls, new: NewMemory) -> Prepared:
         return cls(new, new.key, source_id(new.source), parse_instant(new.timestamp), index_text(new.content))
-
-
-def content_key(content: str) -> bytes:
-    """Return the 128-bit digest that stands for a content in the unique index and in comparisons."""
-    return key_of_bytes(content.encode("utf-8"))
-
-
-def key_of_bytes(content: bytes) -> bytes:
-    """Return the same digest of a content as its bytes stand in the database."""
-    return hashlib.blake2b(content, digest_size=KEY_BYTES).digest()
-
-
-def source_id(source: str) -> str | None:
-    """Return `source.id` as text, or None where the JSON is malformed or names none; a number compares as text."""
-    try:
-        value = json.loads(source)
-    except (ValueError, RecursionError):
-        return None
-    found = value.get("id") if isinstance(value, dict) else None
-    if isinstance(found, bool) or found is None or isinstance(found, (dict, list)):
-        return None
-    return found if isinstance(found, str) else json.dumps(found)
 
 
 # The length of a text is counted only where it was cut, so that a probe reads no text.
@@ -322,15 +262,8 @@ def delete(tx: Transaction, memory_id: int, noted: bool = True) -> None:
     postings.drop_memory(tx.conn, memory_id)
     drop_vector(tx, memory_id)
     backlog.forget(tx, MEMORY, memory_id)
-    forget_associations(tx, MEMORY, memory_id)
+    associations.forget_record(tx, MEMORY, memory_id)
     tx.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
-
-
-def forget_associations(tx: Transaction, kind: Kind, record_id: int) -> None:
-    """Remove the mentions of a record and every relation that names it."""
-    tx.execute("DELETE FROM entity_mentions WHERE kind = ? AND record_id = ?", (kind, record_id))
-    tx.execute("DELETE FROM relations WHERE subject_kind = ? AND subject_id = ?", (kind, record_id))
-    tx.execute("DELETE FROM relations WHERE object_kind = ? AND object_id = ?", (kind, record_id))
 
 
 def set_locked(tx: Transaction, memory_id: int, locked: bool) -> None:
@@ -384,33 +317,6 @@ class Memory:
             if self.whole_length is None or self.whole_key is None
             else Whole(self.whole_length, self.whole_key).told(self.content)
         )
-
-
-_LONG_NUMBER = re.compile("[0-9]{19}")
-
-
-def _carried(digits: str) -> int | float | str:
-    number = int(digits) if len(digits) < 400 else None
-    if number is None:
-        return digits
-    return number if -(1 << 63) <= number < 1 << 63 else float(number) if abs(number) < 10**300 else digits
-
-
-def load_json(text: str) -> Any:
-    """Return what a JSON column holds, or the text itself where an import brought something malformed.
-
-    A whole number of more digits than an answer carries is the nearest number that it does; exports keep every digit.
-    """
-    try:
-        return json.loads(text, parse_int=_carried if _LONG_NUMBER.search(text) else None)
-    except (ValueError, RecursionError):
-        return text
-
-
-def load_source(text: str) -> dict:
-    """Return the source that a JSON column holds; one that is malformed, or no map, is shown as none."""
-    source = load_json(text)
-    return source if isinstance(source, dict) else {}
 
 
 def _read(row: tuple | Unreadable) -> Memory | Unreadable:

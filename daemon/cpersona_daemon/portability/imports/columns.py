@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 
 from ...memory.cleaning import MAX_AXIS_LENGTH, fit, sanitise
+from ...model.cuts import Whole, read_mark
 from ...model.instants import normal_created
 from ...shared import fields
 from ...storage.damaged import nests_deeper
-from ...storage.memories import Whole, read_mark
 from .records import BadRecord
 
 MAX_DIMENSIONS = 16_384

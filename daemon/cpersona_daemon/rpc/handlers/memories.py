@@ -16,6 +16,7 @@ from ...memory.draft import prepare
 from ...model.kinds import MEMORY
 from ...shared import methods
 from ...storage import memories
+from ...storage.json_columns import load_json, load_source
 from ..common import advise_of_history, bounded, scope_of, stored_at
 from ..listing import ListParams, listed
 from ..registry import Call, Handler
@@ -152,9 +153,9 @@ async def list_memories(call: Call) -> dict:
             "channel": m.channel,
             "msg_id": m.msg_id,
             "content": m.content,
-            "source": memories.load_source(m.source),
+            "source": load_source(m.source),
             "timestamp": m.timestamp,
-            "metadata": memories.load_json(m.metadata),
+            "metadata": load_json(m.metadata),
             "created_at": m.created_at,
             "locked": bool(m.locked),
             **({"cut": m.cut} if m.cut else {}),
