@@ -16,7 +16,7 @@ from cpersona_daemon.calibration.at_start import _recalibrate
 from cpersona_daemon.calibration.plan import Plan
 from cpersona_daemon.calibration.precision import set_precision
 from cpersona_daemon.calibration.run import calibrate
-from cpersona_daemon.embedding.values import Profile, Questions
+from cpersona_daemon.embedding.values import Declared, Questions
 from cpersona_daemon.errors import Refused
 from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.scope import Scope
@@ -99,7 +99,7 @@ def test_questions_about_anything_that_come_with_the_embedder_are_asked_and_move
     answers = [(f"an answer {n}", START + 1e7 + n * 1e5, vector) for n, vector in enumerate(vectors[:12])]
 
     async def body(ctx):
-        ctx.embedding._embedder.profile = Profile(
+        ctx.embedding._embedder.declared = Declared(
             admission=0.26, min_similarity=0.2, cosine_floor=0.1, cosine_ceil=0.6, questions=asked
         )
         insert(ctx, "silent", rows)

@@ -89,7 +89,7 @@ def test_the_same_thought_in_another_language_is_nearer_than_another_thought(emb
 
 
 def test_the_vectors_of_the_questions_about_anything_are_those_that_the_model_gives_them(embedder):
-    kept = embedder.profile.questions
+    kept = embedder.declared.questions
     assert len(set(kept.texts)) == len(kept.vectors) == 64 and kept.mean == pytest.approx(
         kept.vectors.mean(axis=0), abs=1e-6
     )
@@ -233,7 +233,7 @@ def test_an_idle_model_is_dropped_and_the_next_query_brings_it_back(make_setting
     async def run():
         service = EmbeddingService(make_settings("builtin"), SystemClock(), idle_seconds=0.01)
         service.start()
-        assert (service.state, service.model.dimension, service.profile.admission) == ("loading", 896, 0.26)
+        assert (service.state, service.model.dimension, service.declared.admission) == ("loading", 896, 0.26)
         first = await service.embed_query("hello", 30.0)
         assert service.state == "ready"
         async with asyncio.timeout(30):

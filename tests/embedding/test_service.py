@@ -49,7 +49,7 @@ def test_without_an_embedder_a_query_has_no_vector_and_the_advisory_is_a_hint(ma
     async def run():
         service = EmbeddingService(make_settings("none"), held_clock)
         service.start()
-        assert (service.mode, service.state, *service.model, service.profile) == ("none", "off", "", None, None)
+        assert (service.mode, service.state, *service.model, service.declared) == ("none", "off", "", None, None)
         assert await service.embed_query("a", 1.0) is None
         await fails(service.embed_documents(["a"]))
         assert service.advice().severity == "hint"

@@ -335,7 +335,7 @@ class Variant:
     """One way to ask.
 
     ``every`` picks the questions; a blend is asked fewer, as its accounts are long. ``store`` is where: "vectors",
-    "parts" (the embedder has a profile) or "words" (there is no embedder).
+    "parts" (the embedder declares numbers) or "words" (there is no embedder).
     """
 
     name: str

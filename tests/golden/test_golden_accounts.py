@@ -15,17 +15,17 @@ import pytest
 from store_kit import Store, opened_store
 
 from cpersona_daemon.embedding.http import HttpEmbedder
-from cpersona_daemon.embedding.values import Part, Profile, Questions
+from cpersona_daemon.embedding.values import Declared, Part, Questions
 
 ASKED = kit.VARIANTS + kit.WHY_NOT
 SHOWN = 5
 _SMALL_TALK = ("how was your day", "what is the weather like", "tell me something nice")
 
 
-def profile() -> Profile:
+def declared() -> Declared:
     """Return what an embedder with a part of its own and known small talk declares."""
     vectors = np.array([kit.bag(text) for text in _SMALL_TALK], dtype=np.float32)
-    return Profile(
+    return Declared(
         admission=0.4,
         min_similarity=0.35,
         cosine_floor=0.25,
@@ -43,7 +43,7 @@ def filled(name: str) -> Iterator[Store]:
     environ = {"CPERSONA_EMBEDDING_MODE": "http", "CPERSONA_EMBEDDING_URL": embedder.url}
     with pytest.MonkeyPatch.context() as patch:
         if name == "parts":
-            patch.setattr(HttpEmbedder, "profile", profile())
+            patch.setattr(HttpEmbedder, "declared", declared())
         try:
             with opened_store(kit.StillClock(), **({} if name == "words" else environ)) as (store, directory):
                 kit.fill(store, directory)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpersona_daemon.embedding.values import Part, Profile, Questions
+from cpersona_daemon.embedding.values import Declared, Part, Questions
 from cpersona_daemon.model.signals import Signal
 from cpersona_daemon.recall.pipeline import PLANS
 from cpersona_daemon.recall.scoring import blend, gate, penalty, prior
@@ -16,7 +16,7 @@ from cpersona_daemon.recall.types import Candidate
 from cpersona_daemon.storage.candidates import Facts
 from cpersona_daemon.vectors.backend import Background
 
-DECLARED = Profile(admission=0.26, min_similarity=0.2, cosine_floor=0.1, cosine_ceil=0.6, background=0.1)
+DECLARED = Declared(admission=0.26, min_similarity=0.2, cosine_floor=0.1, cosine_ceil=0.6, background=0.1)
 
 
 def unit(*numbers):
@@ -68,15 +68,15 @@ def test_a_row_is_no_background_of_itself():
 
 
 def test_the_multilingual_part_speaks_where_the_whole_is_silent():
-    profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, part=Part(2, 4, 0.5))
+    declared = Declared(0.26, 0.2, 0.1, 0.6, background=0.0, part=Part(2, 4, 0.5))
     half = 0.5**0.5
     query, stranger = np.array([half, 0, half, 0], np.float32), np.array([-half, 0, half, 0], np.float32)
-    cosines, above = blend.similarities(stranger[None], query, None, profile)
+    cosines, above = blend.similarities(stranger[None], query, None, declared)
     assert cosines[0] == pytest.approx(0.0) and above[0] == pytest.approx(blend.PART_WORTH)
 
 
 def test_what_is_near_to_every_question_must_be_nearer_to_this_one():
-    asked = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, questions=questions(0.0, 0.8, 0.0))
+    asked = Declared(0.26, 0.2, 0.1, 0.6, background=0.0, questions=questions(0.0, 0.8, 0.0))
     answer, exclamation, question = unit(1, 0, 1), unit(1, 1, 0), unit(1, 0, 0)
     rows = np.stack([answer, exclamation])
     assert blend.similarities(rows, question, None, replace(asked, questions=None))[1] == pytest.approx([0.5**0.5] * 2)
@@ -86,33 +86,33 @@ def test_what_is_near_to_every_question_must_be_nearer_to_this_one():
 
 
 def test_where_questions_about_anything_are_known_the_questions_own_background_counts_less():
-    profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, questions=questions(0.0, 0.0, 0.5))
+    declared = Declared(0.26, 0.2, 0.1, 0.6, background=0.0, questions=questions(0.0, 0.0, 0.5))
     behind = Background(10**9, 10**9 + 1, np.array([0.4, 0.2, 0.0]))
-    above = blend.similarities(unit(0, 1, 0)[None], unit(1, 0, 0), behind, profile)[1]
+    above = blend.similarities(unit(0, 1, 0)[None], unit(1, 0, 0), behind, declared)[1]
     assert above == pytest.approx([-blend.QUESTION_SHARE * 0.4 - blend.BACKGROUND_SHARE * 0.2])
 
 
 def test_what_a_row_has_with_any_question_counts_in_the_multilingual_part_too():
-    profile = Profile(
+    declared = Declared(
         0.26, 0.2, 0.1, 0.6, background=0.0, part=Part(2, 4, 0.5), questions=questions(0.0, 0.0, 0.3, 0.0)
     )
     half = 0.5**0.5
     row, question = np.array([-half, 0, half, 0], np.float32), np.array([half, 0, half, 0], np.float32)
     behind = Background(10**9, 10**9 + 1, np.array([0.0, 0.0, 0.1, 0.0]))
     of_part = 1 - 0.3 / half * blend.BACKGROUND_SHARE - 0.1 / half * (blend.QUESTION_SHARE + blend.BACKGROUND_SHARE)
-    assert blend.similarities(row[None], question, behind, profile)[1] == pytest.approx(
+    assert blend.similarities(row[None], question, behind, declared)[1] == pytest.approx(
         [blend.PART_WORTH * of_part], abs=1e-6
     )
 
 
 def test_a_question_in_another_language_hears_the_multilingual_part():
-    profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.0, part=Part(2, 4, 0.5))
+    declared = Declared(0.26, 0.2, 0.1, 0.6, background=0.0, part=Part(2, 4, 0.5))
     half = 0.5**0.5
     question = np.array([half, 0, half, 0], np.float32)
     same_language, same_meaning = np.array([half, 0, 0, half], np.float32), np.array([0, half, half, 0], np.float32)
     rows = np.stack([same_language, same_meaning])
-    english = blend.similarities(rows, question, None, profile)[1]
-    foreign = blend.similarities(rows, question, None, profile, english=False)[1]
+    english = blend.similarities(rows, question, None, declared)[1]
+    foreign = blend.similarities(rows, question, None, declared, english=False)[1]
     assert english == pytest.approx([0.5, blend.PART_WORTH])
     assert foreign == pytest.approx([0.5 * blend.FOREIGN_WHOLE, 0.5 * blend.FOREIGN_WHOLE + blend.FOREIGN_PART])
     assert foreign[0] < blend.gate_of(None, 1.0) < foreign[1]
@@ -120,7 +120,7 @@ def test_a_question_in_another_language_hears_the_multilingual_part():
 
 def test_two_rows_are_as_alike_as_their_cosine_stands_above_the_background_of_both():
     rows = np.stack([unit(1, 0), unit(1, 1), unit(0, 1)])
-    asked = Profile(0.26, 0.2, 0.1, 0.6, background=0.1, questions=questions(0.9, 0.1))
+    asked = Declared(0.26, 0.2, 0.1, 0.6, background=0.1, questions=questions(0.9, 0.1))
     alike = blend.alike(rows, Background(10_000, 20_000, np.array([0.2, 0.4])), asked)
     assert alike == pytest.approx(alike.T) and alike[0, 2] == pytest.approx(-0.75 * 0.6, abs=1e-3)
     assert blend.alike(rows[:0], None, asked).shape == (0, 0)

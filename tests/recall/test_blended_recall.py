@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cpersona_daemon.embedding.values import Part, Profile
+from cpersona_daemon.embedding.values import Declared, Part
 from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.instants import iso_now
@@ -99,7 +99,7 @@ class House:
         *,
         precision="balanced",
         limit=10,
-        profile=None,
+        declared=None,
         measured=None,
         gates=None,
         set=None,
@@ -112,12 +112,12 @@ class House:
             settings=settings,
             query=query,
             question=Question(text, query.also_lexical),
-            vector=None if vector is None else VectorQuery(vector, "m", 0.0, door.part_of(vector, profile)),
+            vector=None if vector is None else VectorQuery(vector, "m", 0.0, door.part_of(vector, declared)),
             vectors=self.vectors,
             now=START,
             depth=depth,
             scans=scans_of(settings, depth, far=True),
-            declared=profile,
+            declared=declared,
             measured=gates or ({} if measured is None else {"blend": measured}),
             beta=BETAS[precision],
             cosine_scale=(0.2, 0.75),
@@ -171,14 +171,14 @@ def test_an_exact_identifier_comes_back_first_at_every_precision_before_and_afte
 def test_under_rank_fusion_an_identifier_passes_beside_an_embedder_that_declares_its_numbers(house, gates, cosine):
     house.fill(60)
     (ref,) = house.add(("CVE-2024-3094 and what came of it", near(cosine)))
-    rrf, declared = {"recall_mode": "rrf"}, Profile(0.26, 0.2, 0.1, 0.6)
-    found = house.recall("was CVE-2024-3094 fixed", profile=declared, gates=gates, set=rrf, trace=True)
+    rrf, declared = {"recall_mode": "rrf"}, Declared(0.26, 0.2, 0.1, 0.6)
+    found = house.recall("was CVE-2024-3094 fixed", declared=declared, gates=gates, set=rrf, trace=True)
     assert ref in [row.ref for row in found.rows]
     if gates:
         assert ref not in house.refs("was CVE-2024-3094 fixed", gates=gates, set=rrf)
     (whole,) = house.add(("pip says externally-managed-environment there", near(cosine)))
-    assert whole in house.refs("externally-managed-environment", profile=declared, gates=gates, set=rrf)
-    assert ref not in house.refs("was CVE fixed", profile=declared, gates={"cosine": 0.9, "rrf": 3 / 61}, set=rrf)
+    assert whole in house.refs("externally-managed-environment", declared=declared, gates=gates, set=rrf)
+    assert ref not in house.refs("was CVE fixed", declared=declared, gates={"cosine": 0.9, "rrf": 3 / 61}, set=rrf)
 
 
 def test_a_few_shared_common_words_bring_nothing_back(house):
@@ -244,7 +244,7 @@ def test_a_neighbour_in_time_and_source_is_lifted(house):
 
 
 def test_the_multilingual_part_finds_what_the_whole_vector_does_not_see(house):
-    profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.05, part=Part(WIDTH // 2, WIDTH, 0.5))
+    declared = Declared(0.26, 0.2, 0.1, 0.6, background=0.05, part=Part(WIDTH // 2, WIDTH, 0.5))
     rng, half = np.random.default_rng(3), 0.5**0.5
 
     def both(first, second):
@@ -254,7 +254,7 @@ def test_the_multilingual_part_finds_what_the_whole_vector_does_not_see(house):
     house.add(*((f"row {n}", both(unit(rng.normal(size=12)), unit(rng.normal(size=12)))) for n in range(100)))
     meaning, here, there = unit(rng.normal(size=12)), unit(rng.normal(size=12)), unit(rng.normal(size=12))
     (gold,) = house.add(("別の言葉", both(unit(there - 2 * here), meaning)))
-    result = house.recall("something else entirely", both(here, meaning), profile=profile)
+    result = house.recall("something else entirely", both(here, meaning), declared=declared)
     assert result.rows[0].ref == gold and result.rows[0].match_reason["score"] > result.rows[0].match_reason["cosine"]
 
 
@@ -330,7 +330,7 @@ def test_where_nothing_was_looked_at_nothing_is_unfamiliar(house):
 
 
 def test_a_question_brings_back_no_rows_that_share_nothing_but_its_language(house):
-    profile = Profile(0.26, 0.2, 0.1, 0.6, background=0.05, part=Part(WIDTH // 2, WIDTH, 0.5))
+    declared = Declared(0.26, 0.2, 0.1, 0.6, background=0.05, part=Part(WIDTH // 2, WIDTH, 0.5))
     rng, axis = np.random.default_rng(3), np.eye(12)[0]
 
     def vector(language, meaning):
@@ -348,9 +348,9 @@ def test_a_question_brings_back_no_rows_that_share_nothing_but_its_language(hous
     house.add(*((f"row {n}", vector(None, None)) for n in range(100)))
     house.add(*((f"{word} bleu", vector("French", None)) for word in ("canard", "cheval", "bateau")))
     (answer,) = house.add(("gant vert", vector("French", axis)))
-    assert house.refs("où est la moufle perdue", vector("French", axis), profile=profile)[0] == answer
-    assert {"mem:101", "mem:102", "mem:103"} & set(house.refs("keywords", vector("French", -axis), profile=profile))
-    assert house.refs("où est la moufle perdue", vector("French", -axis), profile=profile) == []
+    assert house.refs("où est la moufle perdue", vector("French", axis), declared=declared)[0] == answer
+    assert {"mem:101", "mem:102", "mem:103"} & set(house.refs("keywords", vector("French", -axis), declared=declared))
+    assert house.refs("où est la moufle perdue", vector("French", -axis), declared=declared) == []
 
 
 def test_another_name_adds_a_vote_and_never_a_pass(house):

@@ -17,11 +17,11 @@ def threshold_in_force(ctx: Context, settings: Settings, agent: str) -> float:
     found = ctx.calibration.threshold(agent, ctx.embedding.model.identity)
     if found is not None:
         return found
-    profile = ctx.embedding.profile
+    declared = ctx.embedding.declared
     return (
         settings.vector_min_similarity
-        if profile is None or settings.is_set("vector_min_similarity")
-        else profile.min_similarity
+        if declared is None or settings.is_set("vector_min_similarity")
+        else declared.min_similarity
     )
 
 

@@ -89,9 +89,9 @@ async def gate_of(
 
     ``model`` is the one at work when the store was read: the embedder's questions and the memories' vectors are of it.
     """
-    profile = ctx.embedding.profile
-    if profile is not None and profile.questions is not None:
-        return gate_from(await _asked(ctx, settings, agent, profile.questions, model), rows, True)
+    declared = ctx.embedding.declared
+    if declared is not None and declared.questions is not None:
+        return gate_from(await _asked(ctx, settings, agent, declared.questions, model), rows, True)
     return gate_from(await _openings(ctx, settings, agent, openings, model), rows, False)
 
 

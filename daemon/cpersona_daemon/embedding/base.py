@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..errors import EmbeddingFailure
 from ..model.identity import VectorModel
 from .turns import Piece, at_once
-from .values import Batch, Profile
+from .values import Batch, Declared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ class Embedder(Protocol):
     """
 
     name: str
-    profile: Profile | None
+    declared: Declared | None
     resident: bool
     slice_size: int
     query_threads: int

@@ -26,7 +26,7 @@ from ..model.identity import VectorModel, may_change_width
 from .address import checked
 from .base import unit_rows
 from .turns import Piece, at_once
-from .values import Batch, Profile
+from .values import Batch, Declared
 
 TEXTS_PER_REQUEST = 32
 _LARGEST_ANSWER = 64 * 1024 * 1024
@@ -49,7 +49,7 @@ class HttpEmbedder:
     """
 
     name = "http"
-    profile: Profile | None = None
+    declared: Declared | None = None
     resident = False
     slice_size = TEXTS_PER_REQUEST
     query_threads = 2

@@ -8,14 +8,14 @@ from __future__ import annotations
 from ..errors import EmbeddingFailure
 from ..model.identity import VectorModel
 from .turns import Piece, at_once
-from .values import Batch, Profile
+from .values import Batch, Declared
 
 
 class NoneEmbedder:
     """Embeds nothing and says so."""
 
     name = "none"
-    profile: Profile | None = None
+    declared: Declared | None = None
     resident = False
     slice_size = 1
     query_threads = 1

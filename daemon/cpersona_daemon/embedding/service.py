@@ -25,7 +25,7 @@ from .base import Embedder
 from .cache import QueryCache
 from .loading import IDLE_SECONDS, LOADING, READY, Loading, said
 from .turns import QUESTION, STORED, Aside, Stop, Turns
-from .values import Advice, Batch, Profile
+from .values import Advice, Batch, Declared
 
 # A row that is being stored waits this long at most for a pause between questions: a steady stream of them does not
 # starve it.
@@ -105,8 +105,8 @@ class EmbeddingService:
         return self._embedder.model
 
     @property
-    def profile(self) -> Profile | None:
-        return self._embedder.profile
+    def declared(self) -> Declared | None:
+        return self._embedder.declared
 
     @property
     def slice_size(self) -> int:

@@ -35,7 +35,7 @@ class Questions:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Declared:
     """Where an embedder's cosines lie: used where neither a person nor a measurement gives the number.
 
     ``background`` is the mean cosine of texts that have nothing to do with each other. ``part`` is the part of the

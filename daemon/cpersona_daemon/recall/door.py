@@ -15,7 +15,7 @@ import numpy as np
 
 from ..context import Context
 from ..embedding.turns import Claim
-from ..embedding.values import Advice, Profile
+from ..embedding.values import Advice, Declared
 from ..errors import EmbeddingFailure
 from ..model.identity import Embedded
 from ..model.signals import Signal
@@ -64,7 +64,7 @@ def prepared(
 
     ``made`` is the question's vector: rows are judged by what was measured with the model that made it.
     """
-    mode, declared = settings.recall_mode, ctx.embedding.profile
+    mode, declared = settings.recall_mode, ctx.embedding.declared
     if query.limit > settings.recall_library_max_limit:
         query = replace(query, limit=settings.recall_library_max_limit)
     depth = depth_of(settings, query.limit)
@@ -112,7 +112,7 @@ def _number(settings: Settings, name: str, measured: float | None, declared: flo
 
 
 def _vector_query(ctx: Context, settings: Settings, query: Query, made: Embedded) -> VectorQuery:
-    (vector, model), declared = made, ctx.embedding.profile
+    (vector, model), declared = made, ctx.embedding.declared
     if settings.recall_mode == BLEND:
         # Nothing but the gate decides, so only what points the other way is left out.
         return VectorQuery(vector, model, 0.0, part_of(vector, declared))
@@ -126,7 +126,7 @@ def _vector_query(ctx: Context, settings: Settings, query: Query, made: Embedded
     return VectorQuery(vector, model, threshold * factor)
 
 
-def part_of(vector: np.ndarray, declared: Profile | None) -> np.ndarray | None:
+def part_of(vector: np.ndarray, declared: Declared | None) -> np.ndarray | None:
     """Return the question with nothing but its multilingual part, of unit length; None where it has none."""
     if declared is None or declared.part is None or len(vector) < declared.part.stop:
         return None

@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-from ..embedding.values import Profile
+from ..embedding.values import Declared
 from ..model.kinds import Rid
 from ..model.scope import Scope
 from ..model.signals import Signal
@@ -101,7 +101,7 @@ class Run:
     now: float
     depth: int
     scans: Sequence[Scan] = ()
-    declared: Profile | None = None
+    declared: Declared | None = None
     measured: Mapping[Signal, float] = field(default_factory=dict)
     beta: float = 1.0
     cosine_scale: tuple[float, float] = (0.0, 1.0)

@@ -23,7 +23,7 @@ from ...errors import EmbeddingFailure
 from ...model.identity import VectorModel
 from ..base import unit_rows
 from ..turns import Piece, Stop, Stopped, at_once
-from ..values import Batch, Part, Profile, Questions
+from ..values import Batch, Declared, Part, Questions
 from . import parts as model_parts
 from .blas import OneThread
 from .parts import Parts
@@ -132,7 +132,7 @@ class BuiltinEmbedder:
     """Both models, or none: a failure of either part is a failure of the whole."""
 
     name = "builtin"
-    profile: Profile | None = Profile(
+    declared: Declared | None = Declared(
         admission=0.26,
         min_similarity=0.20,
         cosine_floor=0.10,

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...embedding.values import Part, Profile
+from ...embedding.values import Declared, Part
 from ...model.kinds import Rid
 from ...vectors.backend import Background
 from ..types import Scored
@@ -51,7 +51,11 @@ PRIOR_ROWS = 8  # the background expected beforehand counts like this many rows
 
 
 def similarities(
-    vectors: np.ndarray, query: np.ndarray, background: Background | None, profile: Profile | None, english: bool = True
+    vectors: np.ndarray,
+    query: np.ndarray,
+    background: Background | None,
+    declared: Declared | None,
+    english: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (cosine, similarity) of each row of ``vectors`` to a question, float64. Rows and ``query`` are of unit
     length.
@@ -61,16 +65,16 @@ def similarities(
     texts of such a language are alike.
     """
     rows, question = vectors.astype(np.float64), query.astype(np.float64)
-    asked = None if profile is None or profile.questions is None else profile.questions.mean
-    return rows @ question, _similarity(rows, question, background, profile, asked, english)
+    asked = None if declared is None or declared.questions is None else declared.questions.mean
+    return rows @ question, _similarity(rows, question, background, declared, asked, english)
 
 
-def alike(vectors: np.ndarray, background: Background | None, profile: Profile | None) -> np.ndarray:
+def alike(vectors: np.ndarray, background: Background | None, declared: Declared | None) -> np.ndarray:
     """Return how far the cosine of each two rows stands above their background: float64, (n, n). Neither is a
     question.
     """
     rows = vectors.astype(np.float64)
-    return np.array([_similarity(rows, row, background, profile, None, True) for row in rows]).reshape(
+    return np.array([_similarity(rows, row, background, declared, None, True) for row in rows]).reshape(
         len(rows), len(rows)
     )
 
@@ -79,17 +83,17 @@ def _similarity(
     rows: np.ndarray,
     question: np.ndarray,
     background: Background | None,
-    profile: Profile | None,
+    declared: Declared | None,
     asked: np.ndarray | None,
     english: bool,
 ) -> np.ndarray:
-    above = _above(rows, question, background, profile, asked)
-    if profile is None or profile.part is None or len(question) < profile.part.stop:
+    above = _above(rows, question, background, declared, asked)
+    if declared is None or declared.part is None or len(question) < declared.part.stop:
         return above
-    part = profile.part
+    part = declared.part
     behind = background and background._replace(mean=_cut(background.mean, part))
     of_part = _above(
-        _cut(rows, part), _cut(question, part), behind, profile, None if asked is None else _cut(asked, part)
+        _cut(rows, part), _cut(question, part), behind, declared, None if asked is None else _cut(asked, part)
     )
     return np.maximum(above, PART_WORTH * of_part) if english else FOREIGN_WHOLE * above + FOREIGN_PART * of_part
 
@@ -103,14 +107,14 @@ def _above(
     rows: np.ndarray,
     question: np.ndarray,
     background: Background | None,
-    profile: Profile | None,
+    declared: Declared | None,
     asked: np.ndarray | None,
 ) -> np.ndarray:
     """Return how far the cosines stand above the shares of what question and rows have anyway.
 
     ``asked`` is the mean vector of questions about anything, None where the embedder declares none.
     """
-    cosines, expected = rows @ question, PRIOR_BACKGROUND if profile is None else profile.background
+    cosines, expected = rows @ question, PRIOR_BACKGROUND if declared is None else declared.background
     of_question = of_rows = expected
     if background is not None and background.averaged:
         n, known = background.averaged, background.averaged
