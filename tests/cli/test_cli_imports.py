@@ -16,6 +16,7 @@ OF_THE_DAEMON = {
     "cpersona_daemon.shared",
     "cpersona_daemon.shared.stopwords",
     "cpersona_daemon.shared.settings",
+    "cpersona_daemon.shared.settings_table",
     "cpersona_daemon.shared.paths",
     "cpersona_daemon.shared.fields",
     "cpersona_daemon.shared.methods",

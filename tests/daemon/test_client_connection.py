@@ -297,6 +297,7 @@ def test_the_way_to_a_running_daemon_imports_nothing_heavy(home, daemon):
     assert inside == {
         "cpersona_daemon.shared.paths",
         "cpersona_daemon.shared.settings",
+        "cpersona_daemon.shared.settings_table",
         "cpersona_daemon.shared.methods",
         "cpersona_daemon.shared",
         "cpersona_daemon.shared.fields",
