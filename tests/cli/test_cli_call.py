@@ -22,8 +22,8 @@ def test_call_sends_the_parameters_as_they_are_and_prints_the_answer(run_cli):
     )
 
 
-def test_an_unknown_method_is_an_answer_and_exit_1(run_cli):
-    done = run_cli(["call", "bogus"])
+def test_an_unknown_method_is_an_answer_and_exit_1(shared_cli):
+    done = shared_cli(["call", "bogus"])
     assert done.returncode == 1 and set(json.loads(done.stdout)) == {"error"}
 
 
@@ -75,8 +75,8 @@ def test_each_line_is_answered_in_order_under_its_own_id(run_cli):
         ),
     ],
 )
-def test_a_line_that_is_no_request_is_answered_with_a_null_id_and_the_next_is_read(run_cli, line):
-    done = run_cli(
+def test_a_line_that_is_no_request_is_answered_with_a_null_id_and_the_next_is_read(shared_cli, line):
+    done = shared_cli(
         ["call", "--stdin"], input=line + '\n\n{"id": 2, "method": "get_profile", "params": {"agent_id": "a"}}'
     )
     bad, good = answers(done)
@@ -84,17 +84,17 @@ def test_a_line_that_is_no_request_is_answered_with_a_null_id_and_the_next_is_re
     assert good["id"] == 2 and "profile" in good["response"]
 
 
-def test_bytes_that_are_not_utf8_and_lines_beyond_a_frame_are_answered_too(run_cli):
+def test_bytes_that_are_not_utf8_and_lines_beyond_a_frame_are_answered_too(shared_cli):
     good = b'{"id": 1, "method": "get_profile", "params": {"agent_id": "a"}}\n'
-    done = run_cli(["call", "--stdin"], input=b"\xff\xfe\n" + b"x" * (33 * 1024 * 1024) + b"\n" + good)
+    done = shared_cli(["call", "--stdin"], input=b"\xff\xfe\n" + b"x" * (33 * 1024 * 1024) + b"\n" + good)
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [a["id"] for a in found] == [None, None, 1] and done.returncode == 0
 
 
 @pytest.mark.parametrize("value", ["123456789012345678901234567890", '"\\ud800"', "[" * 80 + "]" * 80])
-def test_a_value_that_the_wire_cannot_carry_is_an_answer_under_its_id(run_cli, value):
+def test_a_value_that_the_wire_cannot_carry_is_an_answer_under_its_id(shared_cli, value):
     good = '{"id": 8, "method": "get_profile", "params": {"agent_id": "a"}}'
-    done = run_cli(
+    done = shared_cli(
         ["call", "--stdin"],
         input=f'{{"id": 7, "method": "store", "params": {{"agent_id": "a", "content": {value}}}}}\n{good}\n',
     )

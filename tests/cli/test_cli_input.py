@@ -50,9 +50,9 @@ READING = [
 
 
 @pytest.mark.parametrize("words, typed", READING, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
-def test_on_a_terminal_it_says_that_it_reads(on_terminal, daemon, words, typed):
-    daemon.call("store", {"agent_id": "default", "content": "walnut"})
-    out, _ = on_terminal(words, typed=typed + b"\x04")
+def test_on_a_terminal_it_says_that_it_reads(shared_terminal, shared_daemon, words, typed):
+    shared_daemon.call("store", {"agent_id": "default", "content": "walnut"})
+    out, _ = shared_terminal(words, typed=typed + b"\x04")
     assert out.count("reading from this terminal until Ctrl-D") == 1 and "Traceback" not in out
-    out, _ = on_terminal([*words, "-q"], typed=typed + b"\x04")
+    out, _ = shared_terminal([*words, "-q"], typed=typed + b"\x04")
     assert "reading from this terminal" not in out

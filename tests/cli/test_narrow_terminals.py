@@ -6,6 +6,7 @@ Contract: output.streams.
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -19,18 +20,19 @@ NOTES = [
 NUMBER = re.compile(r"\d+\.\d{4}")
 
 
-@pytest.fixture
-def notes(run_cli):
-    for text in NOTES:
-        assert run_cli(["store", text]).returncode == 0
+@pytest.fixture(scope="module")
+def notes(shared_cli):
+    assert (
+        shared_cli(["store", "--jsonl", "-"], input="".join(json.dumps(text) + "\n" for text in NOTES)).returncode == 0
+    )
 
 
 def lines(shown):
     return [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", shown).replace("\r\n", "\n").split("\n")]
 
 
-def test_an_account_fits_eighty_columns_with_whole_numbers_and_says_how_many_rows_are_left(on_terminal, notes):
-    shown, status = on_terminal(["recall", "deploy branch", "-n", "3", "--explain"], 80)
+def test_an_account_fits_eighty_columns_with_whole_numbers_and_says_how_many_rows_are_left(shared_terminal, notes):
+    shown, status = shared_terminal(["recall", "deploy branch", "-n", "3", "--explain"], 80)
     text = lines(shown)
     assert status == 0 and max(map(len, text)) <= 80
     ranked = [line.split() for line in text if re.match(r" +\d+ +mem:", line) and "returned" in line]
@@ -38,41 +40,41 @@ def test_an_account_fits_eighty_columns_with_whole_numbers_and_says_how_many_row
         len(NUMBER.findall(" ".join(row))) >= 2 for row in ranked
     )
     assert any("more rows" in line and "--explain=all" in line for line in text)
-    whole, _ = on_terminal(["recall", "deploy branch", "-n", "3", "--explain=all"], 80)
+    whole, _ = shared_terminal(["recall", "deploy branch", "-n", "3", "--explain=all"], 80)
     assert whole.count("mem:") > shown.count("mem:")
 
 
-def test_ranks_count_from_one_on_every_list(run_cli, notes):
-    account = run_cli(["recall", "deploy branch", "-n", "3", "--explain"]).stdout
+def test_ranks_count_from_one_on_every_list(shared_cli, notes):
+    account = shared_cli(["recall", "deploy branch", "-n", "3", "--explain"]).stdout
     places = [int(rank) for rank in re.findall(r"^mem:\d+ +(\d+) ", account, re.MULTILINE)]
     assert places and min(places) == 1
 
 
-def test_why_not_prints_its_few_lines_and_nothing_else(run_cli, on_terminal, notes):
+def test_why_not_prints_its_few_lines_and_nothing_else(shared_cli, shared_terminal, notes):
     for shown in (
-        run_cli(["recall", "deploy branch", "-n", "3", "--why-not", "mem:999"]).stdout,
-        run_cli(["recall", "deploy branch", "-n", "3", "--why-not", "mem:1"]).stdout,
+        shared_cli(["recall", "deploy branch", "-n", "3", "--why-not", "mem:999"]).stdout,
+        shared_cli(["recall", "deploy branch", "-n", "3", "--why-not", "mem:1"]).stdout,
     ):
         assert shown.startswith("why not mem:") and shown.count("\n") == 1
-    last = run_cli(["recall", "deploy branch", "-n", "1"]).stdout.split("\t")[1]
+    last = shared_cli(["recall", "deploy branch", "-n", "1"]).stdout.split("\t")[1]
     assert (
-        run_cli(["recall", "deploy branch", "-n", "1", "--why-not", last]).stdout
+        shared_cli(["recall", "deploy branch", "-n", "1", "--why-not", last]).stdout
         == f"why not {last}: it was returned, at rank 1\n"
     )
 
 
 @pytest.mark.parametrize("columns", [40, 50, 60, 80])
-def test_a_narrow_table_keeps_rank_ref_and_text(on_terminal, notes, columns):
+def test_a_narrow_table_keeps_rank_ref_and_text(shared_terminal, notes, columns):
     for command in (["recall", "deploy branch", "-n", "3"], ["list"]):
-        text = lines(on_terminal(command, columns)[0])
+        text = lines(shared_terminal(command, columns)[0])
         assert max(map(len, text)) <= columns
         assert not [line for line in text if "…" in line.split()], text
         assert sum(bool(re.search(r"mem:\d+ .*note", line)) for line in text) >= 3
 
 
 @pytest.mark.parametrize("columns", [40, 60])
-def test_notes_wrap_between_words(on_terminal, notes, columns):
-    shown, _ = on_terminal(["recall", "quantum chromodynamics", "--set", "fused_gate_enabled=true"], columns)
+def test_notes_wrap_between_words(shared_terminal, notes, columns):
+    shown, _ = shared_terminal(["recall", "quantum chromodynamics", "--set", "fused_gate_enabled=true"], columns)
     text = lines(shown)
     assert max(map(len, text)) <= columns
     assert "nothing found" in " ".join(text)

@@ -295,8 +295,7 @@ def _resident(pid: int) -> int:
         return 0  # no /proc here
 
 
-def test_a_hello_that_does_not_come_ends_the_connection(daemon, path):
-    """Ten seconds of real time: the one wait that only the daemon can end."""
+def test_a_hello_that_does_not_come_ends_the_connection(hurried, daemon, path):
     silent, half = Raw(path), Raw(path).greet()
     half.sock.sendall(b"\x00\x00\x10\x00part of a frame")
     for one in (silent, half):

@@ -119,7 +119,7 @@ def test_a_database_that_vanished_is_not_replaced_by_an_empty_one_without_a_word
     assert run_cli(["store", "later"]).stderr == ""
 
 
-def test_a_database_moved_with_its_directory_is_served_at_its_new_place(home, daemon, run_cli):
+def test_a_database_moved_with_its_directory_is_served_at_its_new_place(hurried, home, daemon, run_cli):
     run_cli(["store", "before"])
     directory = Path(home["CPERSONA_DB_PATH"]).parent
     directory.rename(directory.with_name("moved"))

@@ -253,7 +253,7 @@ def test_a_directory_that_exists_keeps_its_mode(home, connect):
     assert stat.S_IMODE(directory.stat().st_mode) == 0o755
 
 
-def test_a_removed_socket_is_made_again(home, daemon, connect):
+def test_a_removed_socket_is_made_again(hurried, daemon, connect):
     os.unlink(daemon.places.socket)
     wait_for(lambda: os.path.exists(daemon.places.socket))
     assert connect().hello["pid"] == daemon.hello["pid"]
@@ -272,8 +272,8 @@ def test_the_first_calls_after_a_sockets_end_wait_for_the_new_one(home, connect,
 
 
 @pytest.mark.parametrize("ask_for", ["find", "stop"])
-def test_a_daemon_whose_socket_is_gone_is_found_and_stopped(home, connect, ask_for):
-    daemon = connect(CPERSONA_IDLE_TIMEOUT="8")  # it looks at its socket every two seconds
+def test_a_daemon_whose_socket_is_gone_is_found_and_stopped(hurried, home, connect, ask_for):
+    daemon = connect()
     daemon.close()
     pid = daemon.hello["pid"]
     os.unlink(daemon.places.socket)
@@ -329,7 +329,7 @@ def test_a_link_that_leads_to_no_socket_of_ours_is_said_at_once(home, connect, r
     assert os.path.islink(path) and (target != "file" or there.read_text() == "theirs")
 
 
-def test_a_socket_that_was_taken_is_left_to_its_taker(home, connect):
+def test_a_socket_that_was_taken_is_left_to_its_taker(hurried, connect):
     connection = connect()
     pid, path = connection.hello["pid"], connection.places.socket
     os.unlink(path)
@@ -341,7 +341,7 @@ def test_a_socket_that_was_taken_is_left_to_its_taker(home, connect):
         assert os.lstat(path).st_ino == taken
 
 
-def test_a_daemon_whose_database_was_removed_leaves(home, daemon):
+def test_a_daemon_whose_database_was_removed_leaves(hurried, daemon):
     daemon.close()
     shutil.rmtree(os.path.dirname(daemon.places.db))
     wait_for(lambda: has_left(daemon.hello["pid"]))

@@ -451,9 +451,10 @@ def test_answers_do_not_depend_on_what_was_asked_or_counted_before(store, tmp_pa
 def test_counts_follow_writes_of_this_and_of_other_connections(store, tmp_path):
     common_store(store)
     reader = apsw.Connection(str(tmp_path / "lexical.db"), flags=apsw.SQLITE_OPEN_READONLY)
-    ask = lambda conn: [
-        id for id, _ in lexical.search(conn, MEMORY, parse_query("hub wheel"), KIT, 100, common_rows=10)
-    ]  # noqa: E731
+
+    def ask(conn):
+        return [id for id, _ in lexical.search(conn, MEMORY, parse_query("hub wheel"), KIT, 100, common_rows=10)]
+
     assert sorted(ask(reader)) == sorted(ask(store.conn)) == [6, 8]
     last = store.add("hub")
     assert sorted(ask(reader)) == sorted(ask(store.conn)) == [6, 8, last]
