@@ -77,11 +77,7 @@ def _opened(spool: str) -> int:
             os.mkdir(spool, 0o700)
         except FileExistsError:
             pass  # another writer was first
-        above = os.open(os.path.dirname(spool), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(above)
-        finally:
-            os.close(above)
+        files.sync(os.path.dirname(spool))
         directory = os.open(spool, flags)
     info = os.fstat(directory)
     if info.st_uid != os.getuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

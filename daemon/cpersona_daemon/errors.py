@@ -43,10 +43,6 @@ class CPersonaError(Exception):
         return fields.ERRORS[self.code][0]
 
     @property
-    def retryable(self) -> bool:
-        return fields.ERRORS[self.code][1]
-
-    @property
     def hint(self) -> str:
         return fields.ERRORS[self.code][2]
 

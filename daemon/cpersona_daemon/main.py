@@ -27,51 +27,74 @@ SIGTERM, `cpersona daemon stop`, or CPERSONA_IDLE_TIMEOUT seconds without work.
 """
 
 
-def main(argv=None):
+class _Asked:
+    """What the command line asks for."""
+
+    foreground = False
+    check = False
+    settings = False
+    restore: str | None = None
+    ready_fd: int | None = None
+
+
+# What a word of the command line sets; ``--restore FILE`` and ``--ready-fd N`` take the next word as well.
+_SWITCHES = {"--foreground": "foreground", "--check": "check", "--settings": "settings"}
+_VALUES: dict[str, tuple[str, type]] = {"--restore": ("restore", str), "--ready-fd": ("ready_fd", int)}
+
+
+def main(argv: list[str] | None = None) -> int:
     """Run the daemon and return its exit status.
 
     0, that of the error that kept it from starting, or 130 for a Ctrl-C before it could serve.
     """
     try:
-        return _run(argv)
+        return _run(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt:
         return 130  # fields.EXIT_INTERRUPTED; a second Ctrl-C must meet no import any more
 
 
-def _run(argv):
-    args = sys.argv[1:] if argv is None else argv
-    foreground, ready_fd, backup, check, with_settings = False, None, None, False, False
-    while args:
-        arg, args = args[0], args[1:]
-        if arg in ("-h", "--help"):
-            sys.stdout.write(USAGE)
-            return 0
-        if arg == "--version":
-            from . import __version__
-
-            sys.stdout.write(f"cpersonad {__version__}\n")
-            return 0
-        if arg == "--doctor":
-            from .life.doctor import main as doctor
-
-            return doctor()
-        if arg == "--foreground":
-            foreground = True
-        elif arg == "--check":
-            check = True
-        elif arg == "--settings":
-            with_settings = True
-        elif arg == "--restore" and args:
-            backup, args = args[0], args[1:]
-        elif arg == "--ready-fd" and args and args[0].isdigit():
-            ready_fd, args = int(args[0]), args[1:]
+def _run(words: list[str]) -> int:
+    """Do what the words ask for, the first of them that asks for something at once, and return the exit status."""
+    asked, left = _Asked(), list(words)
+    while left:
+        word = left.pop(0)
+        if word in _AT_ONCE:
+            return _AT_ONCE[word]()
+        if word in _SWITCHES:
+            setattr(asked, _SWITCHES[word], True)
+        elif word in _VALUES and left and (_VALUES[word][1] is str or left[0].isdigit()):
+            name, kind = _VALUES[word]
+            setattr(asked, name, kind(left.pop(0)))
         else:
-            sys.stderr.write(f"cpersonad: {arg!r} is not understood\n{USAGE}")
+            sys.stderr.write(f"cpersonad: {word!r} is not understood\n{USAGE}")
             return 2
-    return _serve(foreground, ready_fd) if backup is None else _restore(backup, check, with_settings)
+    if asked.restore is None:
+        return _serve(asked.foreground, asked.ready_fd)
+    return _restore(asked.restore, asked.check, asked.settings)
 
 
-def _restore(backup, check, with_settings):
+def _help() -> int:
+    sys.stdout.write(USAGE)
+    return 0
+
+
+def _version() -> int:
+    from . import __version__
+
+    sys.stdout.write(f"cpersonad {__version__}\n")
+    return 0
+
+
+def _doctor() -> int:
+    from .life.doctor import main as doctor
+
+    return doctor()
+
+
+_AT_ONCE = {"-h": _help, "--help": _help, "--version": _version, "--doctor": _doctor}
+
+
+def _restore(backup: str, check: bool, with_settings: bool) -> int:
     """Restore or check a backup; print what came of it as one line of JSON and return the exit status."""
     import json
 
@@ -95,7 +118,7 @@ def _restore(backup, check, with_settings):
     return status
 
 
-def _serve(foreground, ready_fd):
+def _serve(foreground: bool, ready_fd: int | None) -> int:
     os.umask(0o077)
     if ready_fd is not None:
         os.set_inheritable(ready_fd, False)
@@ -112,7 +135,7 @@ def _serve(foreground, ready_fd):
     settings = load()
     where = places(settings)
 
-    async def live():
+    async def live() -> None:
         problem = logfile.start(settings.log_level, None if foreground else where.log)
         daemon = lifecycle.Daemon(settings, where, warnings=[problem] if problem else [])
         await daemon.run(lambda line: _tell(ready_fd, line))
@@ -125,7 +148,7 @@ def _serve(foreground, ready_fd):
     return 0
 
 
-def _tell(ready_fd, line):
+def _tell(ready_fd: int | None, line: dict) -> None:
     """Write one JSON line to whoever started us, and close the descriptor; that they may be gone is no failure."""
     if ready_fd is None:
         return

@@ -93,7 +93,10 @@ def draft_of(places: Places) -> str:
 
 
 def remove_drafts(places: Places) -> None:
-    """Remove the drafts of a restore that was killed; the caller holds the database's lock, so that no other is at work. Raises nothing."""
+    """Remove the drafts of a restore that was killed. Raises nothing.
+
+    The caller holds the database's lock, so that no other is at work.
+    """
     directory, first = os.path.split(draft_of(places))
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:

@@ -151,8 +151,8 @@ class Spool:
                         return problem
                     done.append(name)
             finally:
-                if done:
-                    await asyncio.to_thread(_sync, self._directory)
+                if done:  # no power failure brings a finished file back
+                    await asyncio.to_thread(files.sync, self._directory)
         await asyncio.to_thread(_tidy, self._directory)
         self._stamp = None
         return None
@@ -317,12 +317,3 @@ def _tidy(directory: str) -> None:
                 continue
             if time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE_TEMPORARY_SECONDS:
                 _unlink(entry.path)
-
-
-def _sync(directory: str) -> None:
-    """Make the directory's changes durable, so that no power failure brings a finished file back."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,16 +12,34 @@ import msgspec
 
 from ..errors import InvalidParams
 from ..model.instants import created_text, parse_instant
+from ..model.kinds import Kind
 from ..model.scope import Scope
 from ..storage import history, profiles
 from . import advisories
 from .registry import Call
+
+MAX_QUERY_LENGTH = 8000
+QUESTION_WAIT_SECONDS = (
+    5.0  # what a question waits for an embedder that loads and rows just stored, unless it says no_wait
+)
 
 
 class AgentParams(msgspec.Struct, forbid_unknown_fields=True):
     """The agent alone; '' is every agent."""
 
     agent_id: str = ""
+
+
+def check_question(text: str, name: str = "query", blank: bool = True) -> None:
+    """Raise InvalidParams for a question that is too long, holds a NUL, or is blank where that asks for nothing."""
+    if not (blank or text.strip()):
+        raise InvalidParams(f"the {name} is blank; give 1 to {MAX_QUERY_LENGTH} characters")
+    if len(text) > MAX_QUERY_LENGTH:
+        raise InvalidParams(
+            f"the {name} has {len(text)} characters, at most {MAX_QUERY_LENGTH} are taken; ask for less at a time"
+        )
+    if "\0" in text:
+        raise InvalidParams(f"the {name} holds a NUL character; remove it")
 
 
 def bounded(value: Any, default: int, low: int, high: int) -> int:
@@ -56,7 +74,7 @@ async def advise_of_history(
     call: Call,
     answer: dict,
     scope: Scope,
-    kinds: tuple[str, ...],
+    kinds: tuple[Kind, ...],
     *,
     stored: tuple[str, str] = ("", ""),
     everyone: bool = False,

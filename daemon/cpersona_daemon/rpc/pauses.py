@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from ..errors import Refused
+from ..model.clock import Clock
 from ..model.instants import iso_now
 
 DEFAULT_TTL_SECONDS = 1800
@@ -18,7 +19,7 @@ MAX_PAUSES = 256
 class Pauses:
     """The pauses of one process, in memory, by session key; '' is everyone who has no key."""
 
-    def __init__(self, clock):
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._until: dict[str, float] = {}
 

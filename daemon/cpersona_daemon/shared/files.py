@@ -12,6 +12,12 @@ import os
 import stat
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    Path = str | bytes | os.PathLike[str]
+
 _GUARDED = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _FIRST, _LAST = ".cpersona-", ".tmp"  # what the name of a temporary file begins and ends with
 _STALE_SECONDS = 3600
@@ -28,7 +34,9 @@ class InTheWay(OSError):
     """Something that is no regular file stands where one belongs; ``strerror`` says what it is and what to do."""
 
 
-def opened(path, flags=os.O_RDONLY, mode=0o600, follow=False, directory=None):
+def opened(
+    path: "Path", flags: int = os.O_RDONLY, mode: int = 0o600, follow: bool = False, directory: int | None = None
+) -> int:
     """Return a descriptor of a regular file; O_CREAT in ``flags`` makes it with ``mode``. Raises InTheWay, OSError.
 
     ``follow`` is for a file that a person named, who may name a link. ``directory`` is a descriptor that ``path`` is
@@ -49,7 +57,7 @@ def opened(path, flags=os.O_RDONLY, mode=0o600, follow=False, directory=None):
     return descriptor
 
 
-def read(path, most, follow=False, directory=None):
+def read(path: "Path", most: int, follow: bool = False, directory: int | None = None) -> bytes:
     """Return at most ``most`` bytes of a regular file. Raises InTheWay, OSError."""
     with open(opened(path, follow=follow, directory=directory), "rb") as handle:
         return handle.read(most)
@@ -63,12 +71,11 @@ class Replacing:
     ``mode`` holds from the first byte on. Raises InTheWay where a directory stands, OSError.
     """
 
-    def __init__(self, path, mode=0o600, directory=None):
+    def __init__(self, path: str, mode: int = 0o600, directory: int | None = None) -> None:
         self._path, self._mode, self._given = path, mode, directory
-        self._folder = self._handle = None
         self._temporary = _FIRST + os.urandom(8).hex() + _LAST
 
-    def __enter__(self):
+    def __enter__(self) -> "BinaryIO":
         above, self._name = os.path.split(self._path)
         self.draft = os.path.join(above, self._temporary)
         self._folder = os.open(above or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._given)
@@ -87,7 +94,7 @@ class Replacing:
             raise
         return self._handle
 
-    def __exit__(self, thrown, error, trace):
+    def __exit__(self, thrown: "type[BaseException] | None", error: object, trace: object) -> None:
         try:
             if thrown is None:
                 self._place()
@@ -96,21 +103,24 @@ class Replacing:
         finally:
             os.close(self._folder)
 
-    def _place(self):
+    def _place(self) -> None:
         try:
             self._handle.flush()
             os.fsync(self._handle.fileno())
             self._handle.close()
             os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-        except BaseException as error:
+        except IsADirectoryError as error:
             self._give_up()
-            other = kind(self._name, directory=self._folder) if isinstance(error, IsADirectoryError) else None
-            if other is not None:
-                raise _in_the_way(error.errno, other, self._path) from None
+            other = kind(self._name, directory=self._folder)
+            if other is None:
+                raise
+            raise _in_the_way(error.errno, other, self._path) from None
+        except BaseException:
+            self._give_up()
             raise
         os.fsync(self._folder)
 
-    def _give_up(self):
+    def _give_up(self) -> None:
         try:
             self._handle.close()
         except OSError:
@@ -119,7 +129,7 @@ class Replacing:
             os.unlink(self._temporary, dir_fd=self._folder)
 
 
-def replace(path, data, mode=0o600, directory=None):
+def replace(path: str, data: bytes, mode: int = 0o600, directory: int | None = None) -> None:
     """Put a file in place whole and durably, or change nothing; it is private unless ``mode`` says otherwise.
 
     Raises InTheWay, OSError.
@@ -128,7 +138,16 @@ def replace(path, data, mode=0o600, directory=None):
         handle.write(data)
 
 
-def make_way(path):
+def sync(directory: str) -> None:
+    """Make durable what was made, renamed or removed in a directory. Raises OSError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_way(path: str) -> str | None:
     """Give what stands at a path and is no regular file another name, and return that; None where nothing is in the way.
 
     Raises OSError.
@@ -136,7 +155,7 @@ def make_way(path):
     return None if kind(path) is None else set_aside(path)
 
 
-def set_aside(path):
+def set_aside(path: str) -> str:
     """Give what stands at a path another name beside it, and return that. Raises OSError."""
     number = 1
     while os.path.lexists(aside := f"{path}.aside-{number}"):
@@ -145,7 +164,7 @@ def set_aside(path):
     return aside
 
 
-def tidy(directory):
+def tidy(directory: str) -> None:
     """Remove the temporary files that killed processes left in a directory an hour ago or longer. Raises OSError."""
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -159,7 +178,7 @@ def tidy(directory):
                 pass  # gone by itself, or another user's
 
 
-def kind(path, follow=False, directory=None):
+def kind(path: "Path", follow: bool = False, directory: int | None = None) -> str | None:
     """Return what stands at a path when that is no regular file ("a directory", "a named pipe" …), else None."""
     try:
         mode = os.stat(path, dir_fd=directory, follow_symlinks=follow).st_mode
@@ -168,9 +187,9 @@ def kind(path, follow=False, directory=None):
     return None if stat.S_ISREG(mode) else _named(mode)
 
 
-def _named(mode):
+def _named(mode: int) -> str:
     return _NAMES.get(stat.S_IFMT(mode), "a device")
 
 
-def _in_the_way(number, what, path):
+def _in_the_way(number: int | None, what: str, path: "Path") -> InTheWay:
     return InTheWay(number, f"{what} stands there, where a file belongs; move it away", path)

@@ -12,7 +12,7 @@ BYTES = 100
 ELSEWHERE = "name another file with --db or CPERSONA_DB_PATH"
 
 
-def foreign(path):
+def foreign(path: str) -> str | None:
     """Return why the file at a path cannot be the database, None where it can be or where there is none."""
     try:
         head = files.read(path, BYTES)
@@ -28,7 +28,7 @@ def foreign(path):
     return None
 
 
-def marked(path):
+def marked(path: str) -> bool:
     """Tell whether a file says that it is our database."""
     try:
         return application(files.read(path, BYTES)) == APPLICATION_ID
@@ -36,6 +36,6 @@ def marked(path):
         return False
 
 
-def application(head):
+def application(head: bytes) -> int:
     """Return the number by which a SQLite database says whose it is; 0 where it does not say."""
     return int.from_bytes(head[68:72], "big")

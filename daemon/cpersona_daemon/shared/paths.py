@@ -11,16 +11,23 @@ from errno import ENOTDIR
 
 # The C half of hashlib alone, where the interpreter has it: hashlib itself loads OpenSSL, half the cost of a client's start.
 try:
-    from _sha2 import sha256
+    from _sha2 import sha256  # type: ignore[import-not-found,unused-ignore]  # in some interpreters
 except ImportError:
     try:
-        from _sha256 import sha256
+        from _sha256 import sha256  # type: ignore[import-not-found,unused-ignore]  # in others
     except ImportError:
         from hashlib import sha256
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .settings import Settings
+
 MAX_SOCKET_PATH = 100
 SPOOL = ".spool"  # what the name of the directory of queued writes adds to the database's
-_UNSEEN = object()  # a directory that we may not even look at
+# The directory of a database: the socket may be there, only files may, or nothing can be written.
+_OWN, _NOT_FOR_SOCKETS, _READ_ONLY = "own", "not for sockets", "read-only"
 
 
 class Places:
@@ -43,7 +50,7 @@ class Places:
         "log",
     )
 
-    def __init__(self, db, socket, log, run=None):
+    def __init__(self, db: str, socket: str, log: str, run: str | None = None) -> None:
         self.db, self.socket, self.log = db, socket, log
         run = run or db
         self.lock, self.start_lock = run + ".lock", run + ".start.lock"
@@ -53,7 +60,7 @@ class Places:
         self.spool = db + SPOOL
 
 
-def places(settings, environ=None):
+def places(settings: "Settings", environ: "Mapping[str, str] | None" = None) -> Places:
     """Resolve the database and all that stands beside it, from settings and environment; touches nothing."""
     environ = os.environ if environ is None else environ
     home = environ.get("HOME") or os.path.expanduser("~")
@@ -69,39 +76,30 @@ def places(settings, environ=None):
     state = environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
     log = os.path.join(state, "cpersona", f"{os.path.basename(db)}-{digest}.log")
     apart = f"/tmp/cpersona-{os.getuid()}/{digest}"
-    info = _looked_at(os.path.dirname(db))
-    read_only = info is not None and not os.access(os.path.dirname(db), os.W_OK | os.X_OK)
-    if settings.socket:
-        socket = os.path.expanduser(settings.socket)
-    elif len(os.fsencode(db)) + len(".sock") <= MAX_SOCKET_PATH and not read_only and _private_or_absent(info):
-        socket = db + ".sock"
-    else:
-        socket = apart + ".sock"
+    folder = _folder_of(db)
+    socket = os.path.expanduser(settings.socket) if settings.socket else (db if folder == _OWN else apart) + ".sock"
     if settings.socket or os.path.islink(socket):
         socket = os.path.realpath(socket)  # where it leads to is checked like the place itself
-    return Places(db, socket, log, apart if read_only else db)
+    return Places(db, socket, log, apart if folder == _READ_ONLY else db)
 
 
-def _looked_at(directory):
-    """Return what stat says of a directory, None where it is missing (it is then made 0700)."""
+def _folder_of(db: str) -> str:
+    """Tell what the database's directory is good for; one that is missing will be made ours."""
+    directory = os.path.dirname(db)
     try:
-        return os.stat(directory)
+        info = os.stat(directory)
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        private = True
     except OSError:
-        return _UNSEEN
+        return _READ_ONLY  # we may not even look at it
+    else:
+        if not os.access(directory, os.W_OK | os.X_OK):
+            return _READ_ONLY
+        private = info.st_uid == os.getuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return _OWN if private and len(os.fsencode(db)) + len(".sock") <= MAX_SOCKET_PATH else _NOT_FOR_SOCKETS
 
 
-def _private_or_absent(info):
-    return (
-        info is None
-        or info is not _UNSEEN
-        and info.st_uid == os.getuid()
-        and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    )
-
-
-def make_private_directory(directory):
+def make_private_directory(directory: str) -> None:
     """Make a directory 0700 where it is missing; one that exists is never changed. Raises OSError."""
     if not os.path.isdir(directory):
         if os.path.lexists(directory):
@@ -110,8 +108,11 @@ def make_private_directory(directory):
         os.makedirs(directory, mode=0o700, exist_ok=True)
 
 
-def check_socket_directory(directory):
-    """Return why a directory must not hold the socket, or None when it may: a directory, ours, closed to other writers, no link."""
+def check_socket_directory(directory: str) -> str | None:
+    """Return why a directory must not hold the socket, or None when it may.
+
+    It may when it is a directory, ours, closed to other writers, and no link.
+    """
     info = os.lstat(directory)
     if stat.S_ISLNK(info.st_mode) or not stat.S_ISDIR(info.st_mode):
         return f"{directory} is not a directory"

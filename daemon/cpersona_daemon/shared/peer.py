@@ -5,20 +5,24 @@ Contract: wire.peer.
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+
 # struct ucred {pid, uid, gid} on Linux; struct xucred {version, uid, ...} on macOS: the uid is at byte 4 in both.
 _LINUX = (1, 17, 12)  # SOL_SOCKET, SO_PEERCRED
 _MACOS = (0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED
 _MACOS_PEERPID = (0, 2, 4)
 
 
-def peer_uid(sock):
+def peer_uid(sock: "socket") -> int:
     """Return the peer's user id. Raises OSError where the system does not tell it."""
     level, option, size = _MACOS if sys.platform == "darwin" else _LINUX
     raw = sock.getsockopt(level, option, size)
     return int.from_bytes(raw[4:8], sys.byteorder)
 
 
-def hung_up(sock):
+def hung_up(sock: "socket") -> bool:
     """Tell whether the peer is gone, and did not only stop sending; no where the system does not tell these apart."""
     if sys.platform != "linux":
         return False
@@ -29,7 +33,7 @@ def hung_up(sock):
     return any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poller.poll(0))
 
 
-def peer_pid(sock):
+def peer_pid(sock: "socket") -> int:
     """Return the process id of the peer; for a connected client that is who listens. Raises OSError."""
     level, option, size = _MACOS_PEERPID if sys.platform == "darwin" else _LINUX
     raw = sock.getsockopt(level, option, size)

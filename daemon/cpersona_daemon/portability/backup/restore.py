@@ -142,7 +142,7 @@ def _swap(places: Places, drafts: dict[str, str]) -> str | None:
                 undo.callback(_quietly, os.rename, place, drafts[name])
         os.replace(drafts[shape.DATABASE], places.db)  # the last step, and the one that decides
         undo.pop_all()
-    _sync(os.path.dirname(places.db))
+    files.sync(os.path.dirname(places.db))
     return aside
 
 
@@ -193,14 +193,6 @@ def _remove(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         pass
-
-
-def _sync(directory: str) -> None:
-    held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(held)
-    finally:
-        os.close(held)
 
 
 # -- settings

@@ -11,12 +11,12 @@ import msgspec
 
 from ...associations import declare, listing, reconstruct, traverse
 from ...associations.layout import MOST_BUDGET
-from ...errors import InvalidParams, Refused
+from ...errors import Refused
 from ...memory.cleaning import check_axes
+from ...storage.transaction import Transaction
 from .. import advisories
-from ..common import bounded, scope_of
+from ..common import QUESTION_WAIT_SECONDS, bounded, check_question, scope_of
 from ..registry import Call, Handler
-from .recall import MAX_QUERY_LENGTH, WAIT_SECONDS
 
 LARGEST_ID = 2**63 - 1
 
@@ -74,7 +74,7 @@ async def declare_associations(call: Call) -> dict:
     project_id, channel = p.project_id or "", p.channel or ""
     check_axes(agent_id=p.agent_id, project_id=project_id, channel=channel)
 
-    def job(tx) -> dict:
+    def job(tx: Transaction) -> dict:
         return declare.declare(
             tx,
             p.agent_id,
@@ -109,12 +109,7 @@ async def traverse_entities(call: Call) -> dict:
 
 async def reconstruct_items(call: Call) -> dict:
     p = call.params
-    if len(p.query) > MAX_QUERY_LENGTH:
-        raise InvalidParams(
-            f"the query has {len(p.query)} characters, at most {MAX_QUERY_LENGTH} are taken; ask for less at a time"
-        )
-    if "\0" in p.query:
-        raise InvalidParams("the query holds a NUL character; remove it")
+    check_question(p.query)
     asked = p.count if isinstance(p.count, int) and not isinstance(p.count, bool) else None
     budget = (
         bounded(p.budget, 0, 1, MOST_BUDGET) if isinstance(p.budget, int) and not isinstance(p.budget, bool) else None
@@ -129,7 +124,7 @@ async def reconstruct_items(call: Call) -> dict:
         budget=budget,
         deep=p.deep,
         trace=p.trace,
-        wait_seconds=0.0 if p.no_wait else WAIT_SECONDS,
+        wait_seconds=0.0 if p.no_wait else QUESTION_WAIT_SECONDS,
     )
     answer, advice = await reconstruct.reconstruct(call.ctx, call.settings, ask)
     for each in advice:

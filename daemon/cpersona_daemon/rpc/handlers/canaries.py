@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ...embedding.values import Advice
 from ...errors import EmbeddingFailure, InvalidParams, Refused
 from ...health import canaries as running
 from ...memory.cleaning import check_axes
@@ -16,9 +17,10 @@ from ...storage import records
 from ...storage.canaries import FOUND, Canary
 from ...storage.transaction import Transaction
 from .. import advisories
-from ..common import AgentParams
+from ..common import AgentParams, check_question
 from ..registry import Call, Handler
-from .recall import MAX_QUERY_LENGTH
+
+Outcome = tuple[Canary, str, int | None]
 
 MOST = 1000  # of one agent: a run stays a matter of seconds
 
@@ -44,16 +46,15 @@ class RemoveParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def add_canary(call: Call) -> dict:
-    """Save a question, run it once, and answer `{ok, id, created, query, ref, state, rank?}`; one saved already keeps its id.
+    """Save a question and answer `{ok, id, created, query, ref, state, rank?}` after its first run.
 
-    Where it cannot be embedded now its state is `new`, and an advisory says why.
+    One that is saved already keeps its id. Where it cannot be embedded now its state is `new`, and an advisory says why.
     """
-    p, ctx = call.params, call.ctx
+    p = call.params
     rid, query = parse_ref(p.ref), p.query.strip()
     if rid is None:
         raise InvalidParams(f"ref names a row as mem:N or ep:N, not {p.ref!r}")
-    if not query or len(query) > MAX_QUERY_LENGTH or "\0" in query:
-        raise InvalidParams(f"the query is a text of 1 to {MAX_QUERY_LENGTH} characters without NUL")
+    check_question(query, blank=False)
     if not p.agent_id:
         raise InvalidParams("agent_id is empty; name the agent whose question this is")
     check_axes(agent_id=p.agent_id, project_id=p.project_id or "", channel=p.channel or "")
@@ -67,13 +68,8 @@ async def add_canary(call: Call) -> dict:
             raise Refused(f"agent {p.agent_id!r} has {MOST} canaries already; remove some")
         return {"id": rows.insert(tx, *asked) if there is None else there.id, "created": there is None}
 
-    saved = await ctx.db.write(save, call.key)
-    advice, outcomes = None, []
-    try:
-        outcomes = await running.run(ctx, call.settings, p.agent_id)
-    except EmbeddingFailure as error:
-        advice = ctx.embedding.advice(error)
-        outcomes = [(canary, "", None) for canary in await ctx.db.read(rows.listed, p.agent_id)]
+    saved = await call.ctx.db.write(save, call.key)
+    outcomes, advice = await _first_run(call, p.agent_id)
     outcome = next((o for o in outcomes if o[0].id == saved["id"]), None)
     if outcome is None:
         raise Refused("the canary was removed meanwhile")
@@ -81,6 +77,16 @@ async def add_canary(call: Call) -> dict:
     if advice is not None:
         advisories.add(answer, *advice)
     return answer
+
+
+async def _first_run(call: Call, agent_id: str) -> tuple[list[Outcome], Advice | None]:
+    """Return how each canary of an agent fares, or that none was run, and why."""
+    ctx = call.ctx
+    try:
+        return await running.run(ctx, call.settings, agent_id), None
+    except EmbeddingFailure as error:
+        saved = await ctx.db.read(rows.listed, agent_id)
+        return [(canary, "", None) for canary in saved], ctx.embedding.advice(error)
 
 
 async def list_canaries(call: Call) -> dict:

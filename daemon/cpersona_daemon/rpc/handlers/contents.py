@@ -5,10 +5,11 @@ Contract: contents.refs.
 
 from __future__ import annotations
 
+import apsw
 import msgspec
 
 from ...errors import InvalidParams
-from ...model.kinds import EPISODE, MEMORY, parse_ref
+from ...model.kinds import EPISODE, MEMORY, Rid, parse_ref
 from ...recall.display import episode_row, left_out, memory_row
 from ...shared import fields
 from ...storage import episodes, memories
@@ -33,9 +34,10 @@ async def get_contents(call: Call) -> dict:
         raise InvalidParams(f"refs holds {len(p.refs)} entries; send 1 to {fields.MAX_REFS}")
     wanted = [(ref, parse_ref(ref)) for ref in p.refs]
 
-    def read(conn):
+    def read(conn: apsw.Connection) -> tuple[dict[Rid, dict], list[dict]]:
         ids = {kind: sorted({rid[1] for _, rid in wanted if rid and rid[0] == kind}) for kind in (MEMORY, EPISODE)}
-        rows, without = {}, []
+        rows: dict[Rid, dict] = {}
+        without: list[dict] = []
         for kind, table, shown in ((MEMORY, memories, memory_row), (EPISODE, episodes, episode_row)):
             for row in table.by_ids(conn, ids[kind], agent_id=p.agent_id).values():
                 if isinstance(row, Unreadable):

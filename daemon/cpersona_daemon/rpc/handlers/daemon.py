@@ -6,6 +6,7 @@ Contract: daemon.tells, daemon.life.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import apsw
 import msgspec
@@ -82,15 +83,10 @@ def _age(seconds: float) -> str:
     return f"{seconds / 3600:.0f} h"
 
 
-def _counts(conn: apsw.Connection) -> dict[str, int]:
+def _counts(conn: apsw.Connection) -> dict[str, Any]:
     names = ("memories", "episodes", "profiles", "entities", "relations")
-    return dict(
-        zip(
-            names,
-            conn.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {n})" for n in names)).fetchone(),
-            strict=True,
-        )
-    )
+    (counts,) = conn.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {n})" for n in names))
+    return dict(zip(names, counts, strict=True))
 
 
 HANDLERS = {

@@ -5,15 +5,14 @@ Contract: exists.words.
 
 from __future__ import annotations
 
+import apsw
 import msgspec
 
-from ...errors import InvalidParams
-from ...model.kinds import MEMORY, ref_of
+from ...model.kinds import MEMORY, Rid, ref_of
 from ...storage import existence, keyword
 from ...text.terms import parse_query
-from ..common import scope_of
+from ..common import check_question, scope_of
 from ..registry import Call, Handler
-from .recall import MAX_QUERY_LENGTH
 
 
 class ExistsParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -27,10 +26,9 @@ class ExistsParams(msgspec.Struct, forbid_unknown_fields=True):
 async def exists(call: Call) -> dict:
     """Answer `{exists, ref?, match?}`: a row that holds every word (match `words`), or the text itself (match `text`)."""
     p, scope = call.params, scope_of(call.params)
-    if not p.text.strip() or len(p.text) > MAX_QUERY_LENGTH or "\0" in p.text:
-        raise InvalidParams(f"the text has 1 to {MAX_QUERY_LENGTH} characters and no NUL")
+    check_question(p.text, "text", blank=False)
 
-    def look(conn):
+    def look(conn: apsw.Connection) -> tuple[Rid, bool] | None:
         if (
             call.settings.fts_enabled
             and (found := existence.holder(conn, p.text, parse_query(p.text), scope)) is not None

@@ -17,13 +17,11 @@ from ...recall.pipeline import recall as recall_library
 from ...recall.types import Query, Result, Row
 from ...storage import memories
 from .. import advisories
-from ..common import advise_of_history, bounded, scope_of
+from ..common import QUESTION_WAIT_SECONDS, advise_of_history, bounded, check_question, scope_of
 from ..preview import FULL_CONTENT_BUDGET, trim
 from ..registry import Call, Handler
 
-MAX_QUERY_LENGTH = 8000
 DEFAULT_LIMIT, MAX_LIMIT = 10, 100
-WAIT_SECONDS = 5.0
 
 
 class RecallParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -50,12 +48,7 @@ class ContextParams(RecallParams, kw_only=True):
 
 def _query(call: Call, exclude: list[str]) -> Query:
     p = call.params
-    if len(p.query) > MAX_QUERY_LENGTH:
-        raise InvalidParams(
-            f"the query has {len(p.query)} characters, at most {MAX_QUERY_LENGTH} are taken; ask for less at a time"
-        )
-    if "\0" in p.query:
-        raise InvalidParams("the query holds a NUL character; remove it")
+    check_question(p.query)
     if len(exclude) > MAX_ENTRIES:
         raise InvalidParams(f"exclude_contents holds {len(exclude)} entries, at most {MAX_ENTRIES} are taken")
     why_not = None
@@ -69,7 +62,7 @@ def _query(call: Call, exclude: list[str]) -> Query:
         limit=bounded(p.limit, DEFAULT_LIMIT, 0, MAX_LIMIT),
         deep=p.deep,
         exclude=tuple(exclude),
-        wait_seconds=0.0 if p.no_wait else WAIT_SECONDS,
+        wait_seconds=0.0 if p.no_wait else QUESTION_WAIT_SECONDS,
         trace=p.trace,
         why_not=why_not,
         absolute=p.absolute,

@@ -64,7 +64,11 @@ def from_any_thread(progress: Callable[[dict], None] | None) -> Callable[[dict],
     if progress is None:
         return None
     loop = asyncio.get_running_loop()
-    return lambda step: loop.call_soon_threadsafe(progress, step)
+
+    def tell(step: dict) -> None:
+        loop.call_soon_threadsafe(progress, step)
+
+    return tell
 
 
 async def export_memories(call: Call) -> dict:
