@@ -20,7 +20,7 @@ from cpersona_daemon.embedding.values import Declared, Questions
 from cpersona_daemon.errors import Refused
 from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.recall import door, pipeline
+from cpersona_daemon.recall import pipeline, prepare
 from cpersona_daemon.recall.scoring import blend
 from cpersona_daemon.recall.types import Candidate, Query
 from cpersona_daemon.storage.calibration import Sampled
@@ -141,7 +141,7 @@ async def sizes_by_precision(ctx, questions):
         for n, vector in enumerate(questions):
             query = Query(f"harbour lantern {n}", Scope("kit"), 1000)
             made = Embedded(vector, ctx.embedding.model.identity)
-            run = door.prepared(ctx, ctx.settings, query, Question(query.text), made)
+            run = prepare.run_of(ctx, ctx.settings, query, Question(query.text), made)
             result = await ctx.db.read(pipeline.answer, run)
             admitted.setdefault(n, []).append({row.ref for row in result.rows})
     assert all(strict <= balanced <= lenient for strict, balanced, lenient in admitted.values())

@@ -17,7 +17,7 @@ from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.instants import iso_now
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.recall import door, pipeline
+from cpersona_daemon.recall import pipeline, prepare
 from cpersona_daemon.recall.channels.vectors import scans_of
 from cpersona_daemon.recall.run import Run
 from cpersona_daemon.recall.types import Query, VectorQuery
@@ -106,13 +106,13 @@ class House:
         **more,
     ):
         settings = self.settings.with_overrides(set or {})
-        query, depth = Query(text, Scope("kit"), limit, **more), door.depth_of(settings, limit)
+        query, depth = Query(text, Scope("kit"), limit, **more), prepare.depth_of(settings, limit)
         make = partial(
             Run,
             settings=settings,
             query=query,
             question=Question(text, query.also_lexical),
-            vector=None if vector is None else VectorQuery(vector, "m", 0.0, door.part_of(vector, declared)),
+            vector=None if vector is None else VectorQuery(vector, "m", 0.0, prepare.part_of(vector, declared)),
             vectors=self.vectors,
             now=START,
             depth=depth,

@@ -6,7 +6,7 @@ from functools import partial
 
 from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.model.scope import Scope
-from cpersona_daemon.recall import door, pipeline
+from cpersona_daemon.recall import pipeline, prepare
 from cpersona_daemon.recall.run import Run
 from cpersona_daemon.recall.types import Query, Result
 from cpersona_daemon.shared import paths
@@ -67,7 +67,7 @@ class WordStore:
             vector=None,
             vectors=self.vectors,
             now=1_750_000_000.0,
-            depth=door.depth_of(settings, limit),
+            depth=prepare.depth_of(settings, limit),
             cosine_scale=(0.2, 0.75),
         )
         return self.db.read_now(pipeline.answer, make)

@@ -17,7 +17,7 @@ from ..embedding.turns import QUESTION
 from ..model.identity import Embedded
 from ..shared.settings import Settings
 from ..text.question import Question
-from . import account, door
+from . import account, prepare
 from .advice import advice_of
 from .hydrate import hydrate
 from .run import Run
@@ -75,8 +75,8 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     # What is embedded in the background waits until the rows are read.
     with ctx.embedding.turns.claim(QUESTION) as turn:
         if not question.blank and not question.wordless:
-            made, lack = await door.embedded(ctx, query, turn)
-        result = await ctx.db.read(answer, door.prepared(ctx, settings, query, question, made))
+            made, lack = await prepare.embed_question(ctx, query, turn)
+        result = await ctx.db.read(answer, prepare.run_of(ctx, settings, query, question, made))
     if lack is not None:
         if settings.degraded_advisory:
             result.advice.append(lack.advice)
@@ -91,8 +91,8 @@ async def candidates(ctx: Context, settings: Settings, query: Query, made: Embed
     question = Question(query.text, query.also_lexical)
     if made is None and not question.blank and not question.wordless:
         with ctx.embedding.turns.claim(QUESTION) as turn:
-            made, _ = await door.embedded(ctx, query, turn)
-    make = door.prepared(ctx, settings, query, question, made)
+            made, _ = await prepare.embed_question(ctx, query, turn)
+    make = prepare.run_of(ctx, settings, query, question, made)
     return await ctx.db.read(lambda conn: _before_the_gate(make(conn)))
 
 

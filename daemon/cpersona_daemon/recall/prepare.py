@@ -39,7 +39,7 @@ class Lack(NamedTuple):
     failure: str | None
 
 
-async def embedded(ctx: Context, query: Query, turn: Claim) -> tuple[Embedded | None, Lack | None]:
+async def embed_question(ctx: Context, query: Query, turn: Claim) -> tuple[Embedded | None, Lack | None]:
     """Return the question's vector, or why it has none: there is no embedder, or it failed this time.
 
     Rows stored a moment ago are waited for, so that what was acknowledged can be found.
@@ -57,7 +57,7 @@ async def embedded(ctx: Context, query: Query, turn: Claim) -> tuple[Embedded | 
     return made, None
 
 
-def prepared(
+def run_of(
     ctx: Context, settings: Settings, query: Query, question: Question, made: Embedded | None
 ) -> Callable[[apsw.Connection], Run]:
     """Return what makes the run of a snapshot's connection. Everything that the daemon's state decides is settled here.
