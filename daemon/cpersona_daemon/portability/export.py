@@ -87,7 +87,10 @@ def export(
 
 
 class _Written:
-    """What went into a file: lines of each kind, and what was left out because it cannot be read, or be imported again."""
+    """What went into a file: lines of each kind, and what was left out.
+
+    Left out is what cannot be read, or be imported again.
+    """
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -157,6 +160,13 @@ def _lines(
         "mention_count": counts["mention"],
         "relation_count": counts["relation"],
     }
+    yield from _memories(conn, agent_id, vectors, written)
+    yield from _episodes(conn, agent_id, vectors, written)
+    yield from _profiles(conn, agent_id, written)
+    yield from _associations(conn, agent_id, written)
+
+
+def _memories(conn: apsw.Connection, agent_id: str, vectors: bool, written: _Written) -> Iterator[dict]:
     for row in written.lines(MEMORY, transfer.memory_rows(conn, agent_id, vectors)):
         source = _loaded(row[4])
         record = {
@@ -178,6 +188,9 @@ def _lines(
         if not isinstance(source, dict):
             record["source_text"] = row[4]  # what an import brought that is no JSON object, so that nothing is lost
         yield _with_vector(_with_mark(record, row[3], *row[13:15]), *row[15:])
+
+
+def _episodes(conn: apsw.Connection, agent_id: str, vectors: bool, written: _Written) -> Iterator[dict]:
     for row in written.lines(EPISODE, transfer.episode_rows(conn, agent_id, vectors)):
         yield _with_vector(
             _with_mark(
@@ -199,6 +212,9 @@ def _lines(
             ),
             *row[12:],
         )
+
+
+def _profiles(conn: apsw.Connection, agent_id: str, written: _Written) -> Iterator[dict]:
     for agent, user, content, updated_at, project in written.others("a profile", transfer.profile_rows(conn, agent_id)):
         yield {
             "_type": "profile",
@@ -208,6 +224,9 @@ def _lines(
             "updated_at": updated_at,
             "project_id": project,
         }
+
+
+def _associations(conn: apsw.Connection, agent_id: str, written: _Written) -> Iterator[dict]:
     for entity, agent, project, channel, name, declared_by, created_at, aliases in written.others(
         "an entity", transfer.entity_rows(conn, agent_id)
     ):

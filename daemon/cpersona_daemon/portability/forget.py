@@ -24,7 +24,8 @@ from .sweep import finish
 async def forget_agent(ctx: Context, agent_id: str, key: Key | None = None, progress: Progress | None = None) -> dict:
     """Remove everything of an agent, locked rows too, and return delete_agent_data's answer once nothing of it is left.
 
-    Raises Refused for ''. Whatever ends it early leaves all of it or nothing to be seen; the rest is deleted in the background.
+    Raises Refused for ''. Whatever ends it early leaves all of it or nothing to be seen; the rest is deleted in the
+    background.
     """
     if not agent_id:
         raise Refused("agent_id is empty; name the agent whose data is to be deleted")

@@ -43,7 +43,8 @@ def open_input(path: object, settings: Settings) -> BinaryIO:
     if settings.max_import_bytes and info.st_size > settings.max_import_bytes:
         os.close(descriptor)
         raise Refused(
-            f"input_path: {real} has {info.st_size} bytes, at most {settings.max_import_bytes} are read (CPERSONA_MAX_IMPORT_BYTES)"
+            f"input_path: {real} has {info.st_size} bytes, at most {settings.max_import_bytes} are read"
+            " (CPERSONA_MAX_IMPORT_BYTES)"
         )
     return open(descriptor, "rb", buffering=1 << 20)
 

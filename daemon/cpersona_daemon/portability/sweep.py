@@ -46,9 +46,10 @@ async def sweep(ctx: Context, progress: Progress | None = None, total: int = 0) 
 
 
 async def finish(ctx: Context, progress: Progress | None, total: int, unfinished: str) -> None:
-    """Delete what a piece of work has just hidden; the caller holds ``ctx.moving``. What is left goes on in the background.
+    """Delete what a piece of work has just hidden; the caller holds ``ctx.moving``.
 
-    Raises StorageFailure, with ``unfinished`` for what is then done and what is not.
+    Where the caller gives up, the rest goes on in the background. Raises StorageFailure, with ``unfinished`` for what
+    is then done and what is not.
     """
     try:
         await sweep(ctx, progress, total)
@@ -71,7 +72,10 @@ async def _tidy(ctx: Context) -> None:
 
 
 def _fitting(count: int, begun: float, fewest: int, most: int) -> int:
-    """Return how many fit into a transaction, from how long so many took; what stood in the queue before them is not counted."""
+    """Return how many fit into a transaction, from how long so many took.
+
+    What stood in the queue before them is not counted.
+    """
     share = TRANSACTION_SECONDS / max(time.monotonic() - begun, 0.001)
     return min(max(int(count * min(max(share, 0.3), 2.0)), fewest), most)
 
@@ -98,7 +102,10 @@ def _is_left(conn: apsw.Connection) -> bool:
 
 
 def _eraser(rows: int) -> Callable[[Transaction], tuple[int, float]]:
-    """Return the job that deletes so many hidden rows; it answers how many there were, and when it began, in monotonic seconds."""
+    """Return the job that deletes so many hidden rows.
+
+    It answers how many there were, and when it began, in monotonic seconds.
+    """
 
     def job(tx: Transaction) -> tuple[int, float]:
         begun, done = time.monotonic(), 0

@@ -1,7 +1,7 @@
 """Backing up a live store as one verified file, while everybody else goes on reading and writing.
 
-The database is copied page by page within one read snapshot, so that no writer makes the copy begin again and the copy is
-the store of one moment. The file appears under its name whole, checked and durable, or not at all.
+The database is copied page by page within one read snapshot, so that no writer makes the copy begin again and the copy
+is the store of one moment. The file appears under its name whole, checked and durable, or not at all.
 
 Contract: backup.file.
 """
@@ -22,10 +22,10 @@ from ...model.instants import iso_now
 from ...shared import files
 from ...shared.paths import Places
 from ...shared.settings import Settings
-from ...shared.settings_table import CLIENT, DAEMON, RETRIEVAL, TABLE
 from ...storage import connection, sound
 from ..progress import Progress
 from . import shape
+from .travelling import settings_of
 from .workspace import Workspace
 
 PAGES = 2_000  # what one step copies: about 8 MB, so that a stop is noticed soon
@@ -34,10 +34,11 @@ PAGES = 2_000  # what one step copies: about 8 MB, so that a stop is noticed soo
 def make(
     places: Places, settings: Settings, target: str, now: float, progress: Progress | None, stop: threading.Event
 ) -> dict:
-    """Write the backup to ``target`` and return `{ok, path, database, bytes, memories, episodes, profiles, schema, without?}`.
+    """Write the backup to ``target``; return `{ok, path, database, bytes, memories, episodes, profiles, schema,
+    without?}`.
 
-    A name that ends in `gz` is compressed. Raises CorruptDatabase when the copy is not sound, StorageFailure when it cannot
-    be written; ``target`` is then as it was. Call it on a thread of its own.
+    A name that ends in `gz` is compressed. Raises CorruptDatabase when the copy is not sound, StorageFailure when it
+    cannot be written; ``target`` is then as it was. Call it on a thread of its own.
     """
     tell = progress or (lambda step: None)
     try:
@@ -92,8 +93,9 @@ def _make(
 
 
 def _made_ours(copy: str) -> tuple[int, dict[str, int], list[str]]:
-    """Take what cpersona did not make out of a copy, which no restore would take, and return its schema's version, its rows and what was left out.
+    """Take what cpersona did not make out of a copy: no restore would take it.
 
+    Returns the version of its schema, its rows and what was left out.
     Raises CorruptDatabase for a copy that is damaged, Refused for one whose own objects were changed.
     """
     conn = apsw.Connection(copy, flags=apsw.SQLITE_OPEN_READWRITE)
@@ -110,7 +112,8 @@ def _made_ours(copy: str) -> tuple[int, dict[str, int], list[str]]:
         ]
         if changed:
             raise Refused(
-                f"the database's {changed[0]} is not as cpersona makes it, so no restore would take a backup of it; nothing was written"
+                f"the database's {changed[0]} is not as cpersona makes it, so no restore would take a backup of it;"
+                " nothing was written"
             )
         return version, sound.counts(conn), foreign
     finally:
@@ -137,15 +140,3 @@ def _copy(source_path: str, copy_path: str, tell: Progress, stop: threading.Even
     finally:
         copy.close()
         source.close()
-
-
-def settings_of(settings: Settings) -> dict:
-    """Return what a person set: `{name: {value, origin}}`, without secrets and without what belongs to one machine's places."""
-    return {
-        s.name: {"value": value, "origin": settings.origin(s.name)}
-        for s in TABLE
-        if s.scope in (CLIENT, DAEMON, RETRIEVAL)
-        and s.kind != "path"
-        and settings.is_set(s.name)
-        and (value := s.open_part(getattr(settings, s.name))) is not None
-    }

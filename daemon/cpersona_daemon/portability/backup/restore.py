@@ -1,9 +1,10 @@
 """Restoring a backup: all of it checked first, then put in place while nobody else has the database.
 
-A backup may come from anywhere and have been changed by anybody: its archive, its database and its settings are known to be
-sound before anything is replaced, and settings are written only when that is asked for. The store that was there is moved
-aside, never overwritten; index files are left out, since they follow from the rows: those of another state are built anew.
-It runs in a process of its own (`cpersonad --restore FILE`), which holds the database's lock from before the first change on.
+A backup may come from anywhere and have been changed by anybody: its archive, its database and its settings are known
+to be sound before anything is replaced, and settings are written only when that is asked for. The store that was there
+is moved aside, never overwritten; index files are left out, since they follow from the rows: those of another state are
+built anew. It runs in a process of its own (`cpersonad --restore FILE`), which holds the database's lock from before
+the first change on.
 
 Contract: restore.checked.
 """
@@ -15,6 +16,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from typing import Any
 
 import apsw
 
@@ -26,22 +28,24 @@ from ...storage import sound
 from ...storage.migrations import SCHEMA_VERSION
 from ...storage.sound import Found
 from . import shape, travelling
-from .make import settings_of
 from .workspace import Workspace
 
 BESIDE = ("-wal", "-shm")
+_USE_ANOTHER = "nothing was changed, use another backup"
 
 # Holds the database's place while the block lasts, and gives what the names of drafts in it begin with.
 Hold = Callable[[Places], contextlib.AbstractContextManager[str]]
 
 
 def check(path: str) -> dict:
-    """Verify a backup whole, its database and settings included, and return `{ok, path, created_at, version, schema, memories, …}`. Raises Refused."""
+    """Verify a backup whole, its database and settings included; return `{ok, path, created_at, version, schema, …}`.
+
+    Beside them stand its rows by kind. Raises Refused.
+    """
     with Workspace(tempfile.gettempdir(), "cpersona-check-") as directory:
-        return _told(
-            path,
-            *_checked(path, {name: os.path.join(directory, name) for name in (shape.DATABASE, shape.SETTINGS)})[:2],
-        )
+        wanted = {name: os.path.join(directory, name) for name in (shape.DATABASE, shape.SETTINGS)}
+        manifest, found, _ = _checked(path, wanted)
+        return _told(path, manifest, found)
 
 
 def restore(path: str, settings: Settings, places: Places, hold: Hold, with_settings: bool = False) -> dict:
@@ -76,31 +80,27 @@ def _restore(path: str, settings: Settings, places: Places, draft: str, with_set
 
 
 def _checked(path: str, extract_to: dict[str, str]) -> tuple[dict, Found, travelling.Kept]:
-    """Unpack a backup and return its manifest, what its database holds, and its settings: all of it sound. Raises Refused."""
+    """Unpack a backup and return its manifest, what its database holds, and its settings: all of it sound.
+
+    Raises Refused.
+    """
     manifest = shape.verify(path, extract_to)
     if manifest["schema"] > SCHEMA_VERSION:
         raise Refused(
-            f"{path} holds a database of schema {manifest['schema']}, this version knows {SCHEMA_VERSION}; upgrade cpersona first"
+            f"{path} holds a database of schema {manifest['schema']}, this version knows {SCHEMA_VERSION};"
+            " upgrade cpersona first"
         )
     try:
         found = sound.inspect(extract_to[shape.DATABASE])
         kept = travelling.read(extract_to[shape.SETTINGS])
     except apsw.Error as error:
-        raise Refused(
-            f"{path} holds a database that cannot be opened ({error}); nothing was changed, use another backup"
-        ) from None
+        raise Refused(f"{path} holds a database that cannot be opened ({error}); {_USE_ANOTHER}") from None
     except sound.Unsound as error:
-        raise Refused(
-            f"{path} holds a database that must not be put in place: {error}; nothing was changed, use another backup"
-        ) from None
+        raise Refused(f"{path} holds a database that must not be put in place: {error}; {_USE_ANOTHER}") from None
     except travelling.Misshapen as error:
-        raise Refused(
-            f"{path} holds settings that are none: {error}; nothing was changed, use another backup"
-        ) from None
+        raise Refused(f"{path} holds settings that are none: {error}; {_USE_ANOTHER}") from None
     if found.schema != manifest["schema"] or found.rows != manifest["rows"]:
-        raise Refused(
-            f"{path} holds a database that is not what its manifest says (other rows); nothing was changed, use another backup"
-        )
+        raise Refused(f"{path} holds a database that is not what its manifest says (other rows); {_USE_ANOTHER}")
     return manifest, found, kept
 
 
@@ -120,9 +120,9 @@ def _told(path: str, manifest: dict, found: Found) -> dict:
 
 
 def _swap(places: Places, drafts: dict[str, str]) -> str | None:
-    """Give the store that is there other names and the drafts its own; return the database's other name, None where there was none.
+    """Give the store that is there other names and the drafts its own.
 
-    Whatever fails is undone: the store is then as it was.
+    Returns the database's other name, None where there was none. Whatever fails is undone: the store is then as it was.
     """
     with contextlib.ExitStack() as undo:
 
@@ -152,7 +152,10 @@ def _quietly(act: Callable[..., None], *paths: str) -> None:
 
 
 def _make_room(places: Places, move: Callable[[str, str], None]) -> str | None:
-    """Give the present store a second name and return it, None where there is no store. What the first name holds may now be replaced."""
+    """Give the present store a second name and return it, None where there is no store.
+
+    What the first name holds may now be replaced.
+    """
     if not os.path.lexists(places.db):
         for rest in BESIDE:  # a WAL without its database is nobody's, and must not be taken for the new one's
             move(places.db + rest, f"{places.db}.without-database-{_stamp()}{rest}")
@@ -199,8 +202,12 @@ def _remove(path: str) -> None:
 
 
 def _settings(kept: travelling.Kept, settings: Settings, wanted: bool) -> dict:
-    """Write the config file that the backup speaks of, if that is ``wanted`` and there is none; else say what it offers and what differs."""
-    path, told = config_path(), {"settings": "kept"}
+    """Write the config file that the backup speaks of, if that is ``wanted`` and there is none.
+
+    Else say what it offers and what differs.
+    """
+    path = config_path()
+    told: dict[str, Any] = {"settings": "kept"}
     if kept.fit and not os.path.lexists(path):
         if wanted:
             make_private_directory(os.path.dirname(path))
@@ -210,6 +217,6 @@ def _settings(kept: travelling.Kept, settings: Settings, wanted: bool) -> dict:
             told["offered_settings"] = sorted(kept.fit)
     if wanted and kept.unfit:
         told["refused_settings"] = dict(sorted(kept.unfit.items()))
-    now = {name: entry["value"] for name, entry in settings_of(settings).items()}
+    now = {name: entry["value"] for name, entry in travelling.settings_of(settings).items()}
     differing = sorted(name for name in {*kept.values, *now} if kept.values.get(name) != now.get(name))
     return told if told["settings"] == "written" or not differing else {**told, "differing_settings": differing}

@@ -1,7 +1,8 @@
 """The shape of a backup: one tar, compressed or not, that begins with a manifest of everything behind it.
 
-`manifest.json` is `{manifest: {format, created_at, version, schema, rows, files: {name: {bytes, sha256}}}, sha256}`; behind it
-stand the database as one SQLite file, and where there are any the calibration, the earlier calibration and the settings.
+`manifest.json` is `{manifest: {format, created_at, version, schema, rows, files: {name: {bytes, sha256}}}, sha256}`;
+behind it stand the database as one SQLite file, and where there are any the calibration, the earlier calibration and
+the settings.
 
 Contract: backup.file, restore.checked.
 """
@@ -18,7 +19,7 @@ import shutil
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import IO, Any
 
 from ...calibration.previous import LARGEST_FILE
@@ -40,23 +41,30 @@ LARGEST_MANIFEST = 1 << 20
 LARGEST = {SETTINGS: 1 << 20, CALIBRATION: LARGEST_FILE, EARLIER: LARGEST_FILE}
 LARGEST_END = 1 << 20  # zeros behind the last file
 LEFT_FREE = 64 * 1024 * 1024  # of the disk that a backup is unpacked to
-# A database with its vectors and postings packs to a third or so. What is larger than this, and this many times what it is packed to, is none.
+# A database with its vectors and postings packs to a third or so. What is larger than this, and this many times what it
+# is packed to, is none.
 BOMB_BYTES, BOMB_RATIO = 1 << 30, 200
 
 Tell = Callable[[int, int], None]
 
 
-def pack(handle: IO[bytes], compressed: bool, facts: dict, parts: Mapping[str, str], mtime: float, tell: Tell) -> None:
-    """Write a backup of these files (name in the backup -> path) to an open file. ``tell(done, total)`` counts bytes."""
-    listed = {name: {"bytes": os.path.getsize(path), "sha256": digest_of(path)} for name, path in parts.items()}
+def pack(
+    handle: IO[bytes], compressed: bool, facts: dict[str, Any], parts: Mapping[str, str], mtime: float, tell: Tell
+) -> None:
+    """Write a backup of these files (name in the backup -> path) to an open file.
+
+    ``tell(done, total)`` counts bytes.
+    """
+    listed: dict[str, dict[str, Any]] = {
+        name: {"bytes": os.path.getsize(path), "sha256": digest_of(path)} for name, path in parts.items()
+    }
     manifest = {"format": FORMAT, **facts, "files": listed}
     head = json.dumps({"manifest": manifest, "sha256": _digest(manifest)}, indent=1).encode() + b"\n"
     total, done = sum(entry["bytes"] for entry in listed.values()), 0
-    with tarfile.open(
-        fileobj=handle,
-        mode="w:gz" if compressed else "w",
-        format=tarfile.GNU_FORMAT,
-        **({"compresslevel": 1} if compressed else {}),
+    with (
+        tarfile.open(fileobj=handle, mode="w:gz", format=tarfile.GNU_FORMAT, compresslevel=1)
+        if compressed
+        else tarfile.open(fileobj=handle, mode="w", format=tarfile.GNU_FORMAT)
     ) as tar:
         _add(tar, MANIFEST, len(head), io.BytesIO(head), mtime)
         for name, path in parts.items():
@@ -75,8 +83,9 @@ def _add(tar: tarfile.TarFile, name: str, size: int, source: IO[bytes], mtime: f
 def verify(path: str, extract_to: Mapping[str, str] | None = None) -> dict:
     """Read a backup to its end, compare every checksum, and return its manifest.
 
-    Files named in ``extract_to`` (name -> path that does not exist yet) are written there, 0600, once it is known that there
-    is room for them. Raises Refused for what is no backup, for a damaged one, and for one that a later version wrote.
+    Files named in ``extract_to`` (name -> path that does not exist yet) are written there, 0600, once it is known that
+    there is room for them. Raises Refused for what is no backup, for a damaged one, and for one that a later version
+    wrote.
     """
     wanted = extract_to or {}
     try:
@@ -105,10 +114,11 @@ def verify(path: str, extract_to: Mapping[str, str] | None = None) -> dict:
 class _Archive:
     """The one shape of a tar that ``pack`` writes, read from its first byte to its last: plain files of known names.
 
-    What a tar may hold beside that (sparse files, links, headers that announce headers) is refused before a byte of it is read.
+    What a tar may hold beside that (sparse files, links, headers that announce headers) is refused before a byte of it
+    is read.
     """
 
-    def __init__(self, path: str, handle: IO[bytes], packed_bytes: int | None):
+    def __init__(self, path: str, handle: IO[bytes] | gzip.GzipFile, packed_bytes: int | None) -> None:
         self.path, self._handle = path, handle
         self.packed_bytes = packed_bytes  # what a compressed one takes, None for one that is not
 
@@ -116,37 +126,28 @@ class _Archive:
         """Return the header of the next file, None at the end. Raises Refused."""
         block = self._handle.read(tarfile.BLOCKSIZE)
         if not first and len(block) == tarfile.BLOCKSIZE and not block.strip(b"\0"):
-            return self._end()
+            self._check_end()
+            return None
         try:
             entry = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         except tarfile.TarError:
-            raise (
-                _foreign(self.path)
-                if first
-                else self.damaged(
-                    "it ends too early" if len(block) < tarfile.BLOCKSIZE else "a header in it cannot be read"
-                )
-            ) from None
+            if first:
+                raise _foreign(self.path) from None
+            whole = len(block) == tarfile.BLOCKSIZE
+            raise self.damaged("a header in it cannot be read" if whole else "it ends too early") from None
         if entry.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or entry.size < 0:
             raise self.damaged(f"it holds {entry.name!r}, which is no plain file")
         return entry
 
-    def _end(self) -> None:
+    def _check_end(self) -> None:
         rest = self._handle.read(LARGEST_END + 1)
         if len(rest) > LARGEST_END or rest.strip(b"\0"):
             raise self.damaged("something stands behind its end")
 
     def extract(self, entry: tarfile.TarInfo, checksum: str, target: str | None) -> None:
         """Read a file, compare its checksum, and write it to ``target`` where one is given. Raises Refused."""
-        sink = (
-            None
-            if target is None
-            else os.fdopen(
-                os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "wb"
-            )
-        )
         digest = hashlib.sha256()
-        try:
+        with nullcontext() if target is None else _new_file(target) as sink:
             for block in self.read(entry):
                 digest.update(block)
                 if sink is not None:
@@ -154,9 +155,6 @@ class _Archive:
             if sink is not None:
                 sink.flush()
                 os.fsync(sink.fileno())
-        finally:
-            if sink is not None:
-                sink.close()
         if digest.hexdigest() != checksum:
             raise self.damaged(f"{entry.name} has the wrong checksum")
 
@@ -173,6 +171,11 @@ class _Archive:
 
     def damaged(self, why: str) -> Refused:
         return _damaged(self.path, why)
+
+
+def _new_file(path: str) -> IO[bytes]:
+    """Open a private file of a name that nothing has yet. Raises OSError."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "wb")
 
 
 @contextmanager
@@ -208,27 +211,45 @@ def _read_manifest(archive: _Archive) -> dict:
 
 def _misshapen(manifest: dict) -> str | None:
     """Return what in a manifest is not of its kind, None where all of it is."""
-    parts, rows = manifest.get("files"), manifest.get("rows")
-    if not isinstance(parts, dict) or DATABASE not in parts or not set(parts) <= set(KNOWN):
-        return "list of files"
-    for part in parts.values():
-        if not isinstance(part, dict) or not _is_count(part.get("bytes")) or not isinstance(part.get("sha256"), str):
-            return "size or checksum of a file"
-    if not _is_count(manifest.get("schema")):
-        return "schema"
-    if not isinstance(rows, dict) or not all(
-        isinstance(name, str) and _is_count(count) for name, count in rows.items()
-    ):
-        return "number of rows"
-    if not isinstance(manifest.get("version"), str) or not re.fullmatch(r"[\w.+-]{1,64}", manifest["version"]):
-        return "version"
-    if (
-        not isinstance(manifest.get("created_at"), str)
-        or len(manifest["created_at"]) > 64
-        or parse_instant(manifest["created_at"]) is None
-    ):
-        return "time"
-    return None
+    return next((what for what, fits in _KINDS if not fits(manifest)), None)
+
+
+def _lists_files(manifest: dict) -> bool:
+    parts = manifest.get("files")
+    return isinstance(parts, dict) and DATABASE in parts and set(parts) <= set(KNOWN)
+
+
+def _measures_files(manifest: dict) -> bool:
+    return all(
+        isinstance(part, dict) and _is_count(part.get("bytes")) and isinstance(part.get("sha256"), str)
+        for part in manifest["files"].values()
+    )
+
+
+def _counts_rows(manifest: dict) -> bool:
+    rows = manifest.get("rows")
+    return isinstance(rows, dict) and all(isinstance(name, str) and _is_count(n) for name, n in rows.items())
+
+
+def _names_version(manifest: dict) -> bool:
+    version = manifest.get("version")
+    return isinstance(version, str) and re.fullmatch(r"[\w.+-]{1,64}", version) is not None
+
+
+def _names_time(manifest: dict) -> bool:
+    time = manifest.get("created_at")
+    return isinstance(time, str) and len(time) <= 64 and parse_instant(time) is not None
+
+
+# What a manifest says, and how one tells that it does; each relies on those before it.
+_KINDS: tuple[tuple[str, Callable[[dict], bool]], ...] = (
+    ("list of files", _lists_files),
+    ("size or checksum of a file", _measures_files),
+    ("schema", lambda manifest: _is_count(manifest.get("schema"))),
+    ("number of rows", _counts_rows),
+    ("version", _names_version),
+    ("time", _names_time),
+)
 
 
 def _is_count(value: Any) -> bool:
@@ -250,13 +271,15 @@ def _check_sizes(archive: _Archive, parts: dict[str, dict], wanted: Mapping[str,
         free = shutil.disk_usage(directory).free
         if need + LEFT_FREE > free:
             raise Refused(
-                f"{archive.path} needs {need} bytes in {directory}, and {free} are free there, of which {LEFT_FREE} stay free; nothing was changed, free some disk space"
+                f"{archive.path} needs {need} bytes in {directory}, and {free} are free there, of which"
+                f" {LEFT_FREE} stay free; nothing was changed, free some disk space"
             )
 
 
 def _foreign(path: str) -> Refused:
     return Refused(
-        f"{path} is no backup of cpersona, or cut off at its very beginning; nothing was changed, name a file that `cpersona backup` wrote"
+        f"{path} is no backup of cpersona, or cut off at its very beginning; nothing was changed, name a file that"
+        " `cpersona backup` wrote"
     )
 
 

@@ -1,7 +1,8 @@
 """The settings in a backup: which may be written on another machine, and which never are.
 
-What leads somewhere (a path, an address, a socket), what is secret and what this version does not know stays where it was;
-a backup may have been changed by somebody who would like a daemon to read his access file, or to send texts to him.
+What leads somewhere (a path, an address, a socket), what is secret and what this version does not know stays where it
+was; a backup may have been changed by somebody who would like a daemon to read his access file, or to send texts to
+him.
 """
 
 from __future__ import annotations
@@ -25,11 +26,29 @@ class Misshapen(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """``values``: every setting of the backup. Of those of its config file ``fit`` may be written, ``unfit`` says why the others may not."""
+    """``values``: every setting of the backup.
+
+    Of those of its config file ``fit`` may be written, ``unfit`` says why the others may not.
+    """
 
     values: dict[str, Any]
     fit: dict[str, Any]
     unfit: dict[str, str]
+
+
+def settings_of(settings: Settings) -> dict:
+    """Return what a person set: `{name: {value, origin}}`.
+
+    Secrets are left out, and what belongs to one machine's places.
+    """
+    return {
+        s.name: {"value": value, "origin": settings.origin(s.name)}
+        for s in TABLE
+        if s.scope in (CLIENT, DAEMON, RETRIEVAL)
+        and s.kind != "path"
+        and settings.is_set(s.name)
+        and (value := s.open_part(getattr(settings, s.name))) is not None
+    }
 
 
 def read(path: str) -> Kept:
@@ -42,16 +61,11 @@ def read(path: str) -> Kept:
         raise Misshapen("they are not JSON") from None
     if not isinstance(kept, dict):
         raise Misshapen("they are not a map")
-    values, fit, unfit = {}, {}, {}
+    values: dict[str, Any] = {}
+    fit: dict[str, Any] = {}
+    unfit: dict[str, str] = {}
     for name, entry in kept.items():
-        value, origin = (entry.get("value"), entry.get("origin")) if isinstance(entry, dict) else (None, None)
-        if (
-            not isinstance(value, (bool, int, float, str))
-            or not isinstance(origin, str)
-            or len(name) > MOST_NAME
-            or not name.isprintable()
-        ):
-            raise Misshapen(f"{name[:MOST_NAME]!r} is not a value with its origin")
+        value, origin = _entry(name, entry)
         values[name] = value
         if origin != CONFIG:
             continue  # an environment is not written into a file
@@ -61,6 +75,15 @@ def read(path: str) -> Kept:
             fit[name] = parse(BY_NAME[name], value)
     _leave_out_contradictions(fit, unfit)
     return Kept(values, fit, unfit)
+
+
+def _entry(name: str, entry: Any) -> tuple[Any, str]:
+    """Return the value of a setting and where it came from. Raises Misshapen."""
+    value, origin = (entry.get("value"), entry.get("origin")) if isinstance(entry, dict) else (None, None)
+    named = len(name) <= MOST_NAME and name.isprintable()
+    if not named or not isinstance(value, (bool, int, float, str)) or not isinstance(origin, str):
+        raise Misshapen(f"{name[:MOST_NAME]!r} is not a value with its origin")
+    return value, origin
 
 
 def _unfit(name: str, value: Any) -> str | None:

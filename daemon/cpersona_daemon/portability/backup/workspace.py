@@ -1,4 +1,7 @@
-"""A private directory for drafts beside where they are needed; one that a killed process left is removed by the next."""
+"""A private directory for drafts beside where they are needed.
+
+One that a killed process left is removed by the next.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,12 @@ LOCK = "lock"
 
 
 class Workspace:
-    """A directory ``<parent>/<prefix>…`` as long as the ``with`` block lasts. Whoever makes one removes those that nobody holds any more. Raises OSError."""
+    """A directory ``<parent>/<prefix>…`` as long as the ``with`` block lasts.
 
-    def __init__(self, parent: str, prefix: str):
+    Whoever makes one removes those that nobody holds any more. Raises OSError.
+    """
+
+    def __init__(self, parent: str, prefix: str) -> None:
         self._parent, self._prefix = parent, prefix
 
     def __enter__(self) -> str:

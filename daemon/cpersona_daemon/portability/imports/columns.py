@@ -1,6 +1,6 @@
-"""The columns of a record that is imported: each taken from a map as its file had it, checked and cleaned. Pure functions.
+"""The columns of a record that is imported: each taken from a map as its file had it, checked and cleaned.
 
-A fault that does not keep the record out is added to its ``remarks``.
+Pure functions. A fault that does not keep the record out is added to its ``remarks``.
 
 Contract: import.lines, store.cleaned.
 """

@@ -38,7 +38,9 @@ class Chunk:
 class Reader:
     """The records of a file, a chunk at a time. ``prepare``: have memories ready to be written."""
 
-    def __init__(self, records: Iterator[tuple[int, int, Record | BadRecord]], prepare: bool, fail_if_cut: bool):
+    def __init__(
+        self, records: Iterator[tuple[int, int, Record | BadRecord]], prepare: bool, fail_if_cut: bool
+    ) -> None:
         self._records, self._prepare, self._fail_if_cut = records, prepare, fail_if_cut
 
     def chunk(self) -> Chunk:

@@ -22,7 +22,7 @@ ENDPOINT_KINDS = (ENTITY, *RECORD_KINDS)
 class BadRecord(ValueError):
     """A record that cannot be stored; the message says why. ``skipped`` names the counter that it also moves."""
 
-    def __init__(self, reason: str, skipped: str | None = None):
+    def __init__(self, reason: str, skipped: str | None = None) -> None:
         super().__init__(reason)
         self.skipped = skipped
 

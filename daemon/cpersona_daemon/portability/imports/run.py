@@ -86,7 +86,7 @@ def _recognised(handle: BinaryIO, stop: threading.Event) -> tuple[Format, Survey
 class _Import:
     """One import under way: its second pass."""
 
-    def __init__(self, ctx: Context, options: Options, survey: Survey, progress: Progress | None):
+    def __init__(self, ctx: Context, options: Options, survey: Survey, progress: Progress | None) -> None:
         self._ctx, self._options, self._lines = ctx, options, survey.lines
         self._tell = progress or (lambda step: None)
         self._embed = options.embed and ctx.embedding.enabled and not options.dry_run
@@ -107,7 +107,8 @@ class _Import:
             ended = (
                 "nothing was written"
                 if dry_run
-                else f"lines 1 to {self._done} of {self._lines} are stored, the rest is not; running it again is harmless"
+                else f"lines 1 to {self._done} of {self._lines} are stored, the rest is not;"
+                " running it again is harmless"
             )
             return {"ok": False, "error": f"the import ended early: {text}; {ended}", **self._total.answer(dry_run)}
         self._tell({"done": self._lines, "total": self._lines})

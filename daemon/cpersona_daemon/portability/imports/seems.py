@@ -21,53 +21,89 @@ _JSON_ARRAY = re.compile(r"\[\s*([\[{\"\]]|-?\d|true\b|false\b|null\b)")
 
 
 def seems(handle: BinaryIO) -> str:
-    """Return what the file seems to be and what to do with it, as the middle of a sentence. The file's name stands in it as FILE."""
+    """Return what the file seems to be and what to do with it, as the middle of a sentence.
+
+    The file's name stands in it as FILE.
+    """
     handle.seek(0)
-    return _of_bytes(handle.read(LOOKED_AT))
-
-
-def _of_bytes(head: bytes) -> str:
+    head = handle.read(LOOKED_AT)
     if not head.strip():
         return "it is empty"
-    if head.startswith(b"SQLite format 3\0"):
-        return _of_database(head)
+    return next((said for look in _LOOKS if (said := look(head)) is not None), None) or _of_text(_text_of(head) or "")
+
+
+_BACKUP = (
+    "it seems to be a backup; `cpersona restore FILE --check` verifies it, and `cpersona restore FILE` puts it in the"
+    " place of the database"
+)
+
+
+def _database(head: bytes) -> str | None:
+    if not head.startswith(b"SQLite format 3\0"):
+        return None
+    if int.from_bytes(head[68:72], "big") == APPLICATION_ID:
+        return (
+            "it seems to be a database of cpersona; `cpersona --db FILE export - --all-agents | cpersona import -`"
+            " takes its rows over"
+        )
+    if b"CREATE TABLE memories" in head:
+        return (
+            "it seems to be a database of another program that keeps memories; export it there, and import the file"
+            " that this writes"
+        )
+    return "it seems to be a SQLite database of another program, which no command reads"
+
+
+def _compressed(head: bytes) -> str | None:
     if head.startswith(b"\x1f\x8b"):
-        inside = _unpacked(head)
-        if _tar_of(inside) == MANIFEST:
+        if _tar_of(_unpacked(head)) == MANIFEST:
             return _BACKUP
-        return "it seems to be compressed with gzip; `gzip -dc FILE | cpersona import -` reads what is in it"
+        return f"it seems to be compressed with gzip; {_unpacks('gzip')}"
     for magic, program in _PACKED:
         if head.startswith(magic):
-            return f"it seems to be compressed with {program}; `{program} -dc FILE | cpersona import -` reads what is in it"
-    if (first := _tar_of(head)) is not None:
-        return (
-            _BACKUP if first == MANIFEST else "it seems to be a tar archive; unpack it, and import a file that is in it"
-        )
+            return f"it seems to be compressed with {program}; {_unpacks(program)}"
+    return None
+
+
+def _unpacks(program: str) -> str:
+    return f"`{program} -dc FILE | cpersona import -` reads what is in it"
+
+
+def _tar(head: bytes) -> str | None:
+    first = _tar_of(head)
+    if first is None:
+        return None
+    return _BACKUP if first == MANIFEST else "it seems to be a tar archive; unpack it, and import a file that is in it"
+
+
+def _document(head: bytes) -> str | None:
     for magic, what in ((b"PK\x03\x04", "a zip archive or an office document"), (b"%PDF", "a PDF document")):
         if head.startswith(magic):
             return f"it seems to be {what}, which no command reads; store its text"
+    return None
+
+
+def _no_utf8(head: bytes) -> str | None:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "it seems to be text in UTF-16; `iconv -f UTF-16 -t UTF-8 FILE` makes it UTF-8"
     if b"\0" in head:
         return "it seems to be binary data, which no command reads"
+    if _text_of(head) is None:
+        return "it seems to be text that is not UTF-8; convert it first, as with `iconv -f LATIN1 -t UTF-8 FILE`"
+    return None
+
+
+_LOOKS = (_database, _compressed, _tar, _document, _no_utf8)
+
+
+def _text_of(head: bytes) -> str | None:
+    """Return the beginning of a text, None for what is not UTF-8; its last character may be cut."""
     try:
-        text = head.decode("utf-8")
+        return head.decode("utf-8")
     except UnicodeDecodeError as error:
         if error.start < len(head) - 4 or len(head) < LOOKED_AT:
-            return "it seems to be text that is not UTF-8; convert it first, as with `iconv -f LATIN1 -t UTF-8 FILE`"
-        text = head[: error.start].decode("utf-8")
-    return _of_text(text.lstrip("\ufeff").strip())
-
-
-_BACKUP = "it seems to be a backup; `cpersona restore FILE --check` verifies it, and `cpersona restore FILE` puts it in the place of the database"
-
-
-def _of_database(head: bytes) -> str:
-    if int.from_bytes(head[68:72], "big") == APPLICATION_ID:
-        return "it seems to be a database of cpersona; `cpersona --db FILE export - --all-agents | cpersona import -` takes its rows over"
-    if b"CREATE TABLE memories" in head:
-        return "it seems to be a database of another program that keeps memories; export it there, and import the file that this writes"
-    return "it seems to be a SQLite database of another program, which no command reads"
+            return None
+        return head[: error.start].decode("utf-8")
 
 
 def _unpacked(head: bytes) -> bytes:
@@ -84,17 +120,15 @@ def _tar_of(head: bytes) -> str | None:
 
 
 def _of_text(text: str) -> str:
+    text = text.lstrip("\ufeff").strip()
     lines = [line for line in text.splitlines() if line.strip()]
     if _JSON_ARRAY.match(text):
-        return f"it seems to be a JSON array; `jq -c '.[]' FILE | cpersona store --jsonl -` stores each of its elements ({_TAKEN})"
+        return (
+            "it seems to be a JSON array; `jq -c '.[]' FILE | cpersona store --jsonl -` stores each of its elements"
+            f" ({_TAKEN})"
+        )
     if text.startswith(("{", '"')):
-        try:
-            first = json.loads(lines[0])
-        except (ValueError, RecursionError):
-            return f"it seems to be one JSON document over several lines; make each record a line of its own, as with `jq -c . FILE`, for {_AS_LINES} ({_TAKEN})"
-        if isinstance(first, str) or "content" in first:
-            return "it seems to be lines of JSON to store, not the records of an export (which name their _type); `cpersona store --jsonl FILE` takes them"
-        return f"it seems to be lines of JSON, and none is a record of an export (which names its _type); {_AS_LINES} takes others ({_TAKEN})"
+        return _of_json(lines[0])
     if text.startswith("<"):
         return "it seems to be HTML or XML, which no command reads; store its text"
     if (table := _table(lines)) is not None:
@@ -104,11 +138,34 @@ def _of_text(text: str) -> str:
     return f"it seems to be plain text; {_ONE_MEMORY}"
 
 
+def _of_json(line: str) -> str:
+    """Return what JSON with this first line seems to be."""
+    try:
+        first = json.loads(line)
+    except (ValueError, RecursionError):
+        return (
+            "it seems to be one JSON document over several lines; make each record a line of its own, as with"
+            f" `jq -c . FILE`, for {_AS_LINES} ({_TAKEN})"
+        )
+    if isinstance(first, str) or "content" in first:
+        return (
+            "it seems to be lines of JSON to store, not the records of an export (which name their _type);"
+            " `cpersona store --jsonl FILE` takes them"
+        )
+    return (
+        "it seems to be lines of JSON, and none is a record of an export (which names its _type);"
+        f" {_AS_LINES} takes others ({_TAKEN})"
+    )
+
+
 _TAKEN = 'a text, or an object like {"content": "…", "id": "…"}'
 
 
 def _table(lines: list[str]) -> str | None:
-    """Return what kind of table the lines are, None for what is none: every line has as many columns as the first, which names them."""
+    """Return what kind of table the lines are, None for what is none.
+
+    Every line has as many columns as the first, which names them.
+    """
     if len(lines) < 2:
         return None
     for separator, what in (

@@ -26,9 +26,12 @@ Placed = tuple[int, bool]  # the row that stands where one of the file would, an
 
 
 class Ids:
-    """Which row each id of the file became. Only ids that an association of the same part of the file names are kept."""
+    """Which row each id of the file became.
 
-    def __init__(self, wanted: set[Key]):
+    Only ids that an association of the same part of the file names are kept.
+    """
+
+    def __init__(self, wanted: set[Key]) -> None:
         self._wanted, self._part = wanted, 0
         self._known: dict[tuple[str, int], tuple[int, str]] = {}
 
@@ -60,7 +63,7 @@ class Taker(ABC):
     ``model`` is the one at work and its width, None where vectors are never compared.
     """
 
-    def __init__(self, ids: Ids, model: VectorModel | None):
+    def __init__(self, ids: Ids, model: VectorModel | None) -> None:
         self._ids, self._model = ids, model
         self._takers: dict[type, Callable[[Any, Outcome], list[str]]] = {
             NewPart: self._new_part,
@@ -91,7 +94,7 @@ class Taker(ABC):
     def put_relation(self, relation: Relation, ends: list[tuple[str, int]], anchor: str | None) -> None: ...
 
     def take(self, record: Any, out: Outcome) -> list[str]:
-        """Take in one record that is no row, count it in ``out`` and return what is to be remarked. Raises BadRecord."""
+        """Take in one record that is no row, count it in ``out`` and return the remarks on it. Raises BadRecord."""
         return self._takers[type(record)](record, out)
 
     def take_rows(self, rows: list[Row], out: Outcome) -> None:
@@ -153,7 +156,9 @@ class Taker(ABC):
 class Writer(Taker):
     """Writes, inside one transaction. With ``embed`` rows whose vector cannot be compared are listed for embedding."""
 
-    def __init__(self, tx: Transaction, ids: Ids, embed: bool, batch: str = "", model: VectorModel | None = None):
+    def __init__(
+        self, tx: Transaction, ids: Ids, embed: bool, batch: str = "", model: VectorModel | None = None
+    ) -> None:
         super().__init__(ids, model)
         self._tx, self._embed, self._batch = tx, embed, batch
         self._width_known = False
@@ -257,7 +262,7 @@ class DryRun(Taker):
 
     _WOULD_BE = 0  # the id of a row that is not there
 
-    def __init__(self, conn: apsw.Connection, ids: Ids, seen: set[bytes], model: VectorModel | None):
+    def __init__(self, conn: apsw.Connection, ids: Ids, seen: set[bytes], model: VectorModel | None) -> None:
         super().__init__(ids, model)
         self._conn, self._seen = conn, seen
 

@@ -16,7 +16,7 @@ from .request import Request
 class _Ends:
     """What each end of an association became at the target."""
 
-    def __init__(self, tx: Transaction, target: str, copies: dict[Kind, Copies]):
+    def __init__(self, tx: Transaction, target: str, copies: dict[Kind, Copies]) -> None:
         self._tx, self._target = tx, target
         self._copies: dict[str, Copies] = {str(kind): these for kind, these in copies.items()}
         self._known: dict[tuple[str, int], int] = {}

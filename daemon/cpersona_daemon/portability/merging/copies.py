@@ -21,7 +21,10 @@ Outcomes = dict[Kind, dict[int, tuple[int, bool]]]  # the same by kind and row o
 
 @dataclass(slots=True)
 class Copies:
-    """What became of each row of the source that was looked at, by ascending id: a row of the target, and whether it was written for it."""
+    """What became of each row of the source that was looked at, by ascending id.
+
+    That is a row of the target, and whether it was written for it.
+    """
 
     old: array = field(default_factory=lambda: array("q"))
     new: array = field(default_factory=lambda: array("q"))

@@ -64,9 +64,12 @@ async def merge(ctx: Context, request: Request, key: Key | None = None, progress
 
 
 class _Merge:
-    """One merge under way. What the writer thread works out is taken over only once it is committed: a job may run twice."""
+    """One merge under way.
 
-    def __init__(self, ctx: Context, request: Request, progress: Progress | None):
+    What the writer thread works out is taken over only once it is committed: a job may run twice.
+    """
+
+    def __init__(self, ctx: Context, request: Request, progress: Progress | None) -> None:
         self._db, self._request = ctx.db, request
         self._progress = progress or (lambda step: None)
         self._copies = {MEMORY: Copies(), EPISODE: Copies()}
@@ -139,7 +142,10 @@ class _Merge:
     # -- what changed meanwhile
 
     def _follow(self, tx: Transaction) -> Outcomes | None:
-        """Copy anew what changed since it was copied; None once so little is left that the last transaction may do it."""
+        """Copy anew what changed since it was copied.
+
+        Returns None once so little is left that the last transaction may do it.
+        """
         if copying.count_changed(tx.conn) <= FEW_CHANGED:
             return None
         outcomes = self._again(tx, copying.take_changed(tx, FEW_CHANGED))
@@ -147,7 +153,10 @@ class _Merge:
         return outcomes
 
     def _again(self, tx: Transaction, noted: list[tuple[Kind, int]]) -> Outcomes:
-        """Take away the copies of rows that were changed, and copy what of them is there; one that a writer took away makes way for his."""
+        """Take away the copies of rows that were changed, and copy what of them is there.
+
+        One that a writer took away makes way for his.
+        """
         outcomes: Outcomes = {MEMORY: {}, EPISODE: {}}
         for kind, copies in self._copies.items():
             stale = {old for noted_kind, row_id in noted if noted_kind == kind for old in copies.concerned(row_id)}

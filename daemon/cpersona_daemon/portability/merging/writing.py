@@ -37,7 +37,10 @@ class Ready:
 
 
 def readied(conn: apsw.Connection, kind: Kind, ids: list[int], request: Request) -> tuple[list[Ready], dict[int, str]]:
-    """Return those of the source's rows that are there, to be copied, and those that no answer can carry with the reason."""
+    """Return those of the source's rows that are there, to be copied.
+
+    Beside them stand those that no answer can carry, with the reason.
+    """
     found = copying.read(conn, kind, ids, request.source, request.target)
     return [_ready(row) for row in found if isinstance(row, Copyable)], {
         row.id: row.reason for row in found if isinstance(row, Unreadable)
