@@ -123,7 +123,6 @@ async def _embedded(ctx: Context, texts: list[str], rows: Sequence[Sampled], mod
     if not ctx.embedding.enabled:
         return [None] * len(texts)
     try:
-        made = await ctx.embedding.embed_documents(texts)
+        return (await ctx.embedding.embed_documents(texts)).each()
     except EmbeddingFailure:
         return [Embedded(row.vector, model) for row in rows]
-    return [Embedded(vector, made.model) for vector in made.vectors]

@@ -15,7 +15,6 @@ from typing import Any
 
 import apsw
 
-from ..model.identity import Embedded
 from ..storage import backlog as rows
 from ..storage.backlog import Waiting
 from ..storage.database import Database
@@ -157,8 +156,8 @@ class BacklogWorker:
 
         def attach(tx: Transaction) -> int:
             return sum(
-                rows.attach_vector(tx, row.kind, row.id, Embedded(vector, answer.model), row.origin)
-                for row, vector in zip(batch, answer.vectors, strict=True)
+                rows.attach_vector(tx, row.kind, row.id, made, row.origin)
+                for row, made in zip(batch, answer.each(), strict=True)
             )
 
         self._done += await self._db.write(attach)

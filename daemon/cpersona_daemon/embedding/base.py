@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..errors import EmbeddingFailure
 from ..model.identity import VectorModel
 from .turns import Piece, at_once
-from .values import Batch, Declared
+from .values import Declared, Embeddings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +42,7 @@ class Embedder(Protocol):
     def unload(self) -> None:
         """Give memory and connections back; ``load`` brings the model again."""
 
-    def embed(self, texts: list[str], piece: Piece = at_once) -> Batch:
+    def embed(self, texts: list[str], piece: Piece = at_once) -> Embeddings:
         """Return one unit row a text. Raises EmbeddingFailure; never a part of the answer.
 
         ``piece(kind, work)`` does one piece of the work, as short a one as the model allows, so that others can come in

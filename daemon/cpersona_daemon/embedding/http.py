@@ -26,7 +26,7 @@ from ..model.identity import VectorModel, may_change_width
 from .address import checked
 from .base import unit_rows
 from .turns import Piece, at_once
-from .values import Batch, Declared
+from .values import Declared, Embeddings
 
 TEXTS_PER_REQUEST = 32
 _LARGEST_ANSWER = 64 * 1024 * 1024
@@ -103,7 +103,7 @@ class HttpEmbedder:
                 except OSError:
                     pass  # it was closed in this moment
 
-    def embed(self, texts: list[str], piece: Piece = at_once) -> Batch:
+    def embed(self, texts: list[str], piece: Piece = at_once) -> Embeddings:
         model: str | None = None
         rows: list[np.ndarray] = []
         for start in range(0, len(texts), TEXTS_PER_REQUEST):
@@ -117,8 +117,8 @@ class HttpEmbedder:
             model = answered
         if not rows:
             identity, width = self._model
-            return Batch(np.empty((0, width or 0), dtype=np.float32), identity)
-        return Batch(np.concatenate(rows), model or "")
+            return Embeddings(np.empty((0, width or 0), dtype=np.float32), identity)
+        return Embeddings(np.concatenate(rows), model or "")
 
     # -- one request
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..errors import EmbeddingFailure
 from ..model.identity import VectorModel
 from .turns import Piece, at_once
-from .values import Batch, Declared
+from .values import Declared, Embeddings
 
 
 class NoneEmbedder:
@@ -30,5 +30,5 @@ class NoneEmbedder:
     def unload(self) -> None:
         """There is nothing to give back."""
 
-    def embed(self, texts: list[str], piece: Piece = at_once) -> Batch:
+    def embed(self, texts: list[str], piece: Piece = at_once) -> Embeddings:
         raise EmbeddingFailure("no embedder is configured (CPERSONA_EMBEDDING_MODE=none)")

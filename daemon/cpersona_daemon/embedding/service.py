@@ -25,7 +25,7 @@ from .base import Embedder
 from .cache import QueryCache
 from .loading import IDLE_SECONDS, LOADING, READY, Loading, said
 from .turns import QUESTION, STORED, Aside, Stop, Turns
-from .values import Advice, Batch, Declared
+from .values import Advice, Declared, Embeddings
 
 # A row that is being stored waits this long at most for a pause between questions: a steady stream of them does not
 # starve it.
@@ -195,7 +195,7 @@ class EmbeddingService:
             await self._loading.ready(wait_seconds)
             try:
                 with self.turns.claim(QUESTION):
-                    batch = await asyncio.wait_for(
+                    answer = await asyncio.wait_for(
                         self._call(self._query_lane, lambda: self._embedder.embed([text])), limit_seconds
                     )
             except TimeoutError:
@@ -207,7 +207,7 @@ class EmbeddingService:
                 self._loading.problem = str(error)
             raise
         self._failures, self._loading.problem = 0, None
-        made = Embedded(batch.vectors[0], batch.model)
+        (made,) = answer.each()
         made.vector.flags.writeable = False
         self._cache.put(text, made)
         return made
@@ -227,17 +227,19 @@ class EmbeddingService:
             return None
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                made = await self.embed_documents([text])
+                (made,) = (await self.embed_documents([text])).each()
         except (EmbeddingFailure, TimeoutError):
             return None
-        return Embedded(made.vectors[0], made.model)
+        return made
 
     @property
     def crowded(self) -> bool:
         """Whether so many rows are being stored that one more would wait noticeably for its vector."""
         return self._storing * self._storing_seconds > CROWDED_SECONDS
 
-    async def embed_documents(self, texts: list[str], wait_seconds: float = 0.0, background: bool = False) -> Batch:
+    async def embed_documents(
+        self, texts: list[str], wait_seconds: float = 0.0, background: bool = False
+    ) -> Embeddings:
         """Return one unit row a text, float32 of shape (len(texts), dimension), with the model that made them.
 
         In the ``background`` everybody else goes first. Raises EmbeddingFailure, also while loading and where the
@@ -247,7 +249,7 @@ class EmbeddingService:
             raise EmbeddingFailure("no embedder is configured (CPERSONA_EMBEDDING_MODE=none)")
         self._loading.touch()
         await self._loading.ready(wait_seconds)
-        parts: list[Batch] = []
+        parts: list[Embeddings] = []
         start = 0
         while start < len(texts):
             some = texts[start : start + (self._background_slice() if background else self.slice_size)]
@@ -255,15 +257,15 @@ class EmbeddingService:
             start += len(some)
         if not parts:
             identity, dimension = self.model
-            return Batch(np.empty((0, dimension or 0), dtype=np.float32), identity)
+            return Embeddings(np.empty((0, dimension or 0), dtype=np.float32), identity)
         model, width = parts[0].model, parts[0].vectors.shape[1]
         if any(part.model != model or part.vectors.shape[1] != width for part in parts):
             raise EmbeddingFailure("the embedding service changed its model in the middle of a batch")
         self._counts["documents"] += len(texts)
-        return Batch(np.concatenate([part.vectors for part in parts]), model)
+        return Embeddings(np.concatenate([part.vectors for part in parts]), model)
 
-    async def _for_store(self, texts: list[str]) -> Batch:
-        def work() -> Batch:
+    async def _for_store(self, texts: list[str]) -> Embeddings:
+        def work() -> Embeddings:
             self.turns.wait(STORED, _YIELD_SECONDS)
             self._loading.check_open()
             started = time.perf_counter()
@@ -278,7 +280,7 @@ class EmbeddingService:
         finally:
             self._storing -= 1
 
-    async def _in_background(self, texts: list[str]) -> Batch:
+    async def _in_background(self, texts: list[str]) -> Embeddings:
         def piece(kind: str, work: Callable[[Stop | None], Any]) -> Any:
             def timed(stop: Stop | None) -> Any:
                 started = time.perf_counter()
@@ -302,7 +304,7 @@ class EmbeddingService:
             else 1
         )
 
-    async def _call(self, lane: ThreadPoolExecutor, work: Callable[[], Batch]) -> Batch:
+    async def _call(self, lane: ThreadPoolExecutor, work: Callable[[], Embeddings]) -> Embeddings:
         with self._loading.in_use():
             try:
                 self._loading.check_open()

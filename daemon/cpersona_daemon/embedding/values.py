@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..model.identity import Embedded
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -61,7 +63,7 @@ class Advice(NamedTuple):
     runbook: str
 
 
-class Batch(NamedTuple):
+class Embeddings(NamedTuple):
     """Vectors and the identity of the model that made them, which belong together even while a service changes its
     model.
 
@@ -70,3 +72,7 @@ class Batch(NamedTuple):
 
     vectors: np.ndarray
     model: str
+
+    def each(self) -> list[Embedded]:
+        """Return the vectors one by one, each with its model."""
+        return [Embedded(vector, self.model) for vector in self.vectors]

@@ -23,7 +23,7 @@ from ...errors import EmbeddingFailure
 from ...model.identity import VectorModel
 from ..base import unit_rows
 from ..turns import Piece, Stop, Stopped, at_once
-from ..values import Batch, Declared, Part, Questions
+from ..values import Declared, Embeddings, Part, Questions
 from . import parts as model_parts
 from .blas import OneThread
 from .parts import Parts
@@ -181,7 +181,7 @@ class BuiltinEmbedder:
             self._models = None
         _give_back()
 
-    def embed(self, texts: list[str], piece: Piece = at_once) -> Batch:
+    def embed(self, texts: list[str], piece: Piece = at_once) -> Embeddings:
         models = self._models
         if models is None:
             raise EmbeddingFailure("the builtin model is not loaded")
@@ -193,7 +193,7 @@ class BuiltinEmbedder:
             row[_MINILM_WIDTH:] = multilingual.embed(clean, piece)
         rows[:, :_MINILM_WIDTH] *= _MINILM_WEIGHT**0.5
         rows[:, _MINILM_WIDTH:] *= _ENCODER_WEIGHT**0.5
-        return Batch(unit_rows(rows), self.identity)
+        return Embeddings(unit_rows(rows), self.identity)
 
 
 def _give_back() -> None:
