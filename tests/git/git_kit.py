@@ -24,7 +24,7 @@ class Repo:
         environ = home | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true"}
         (Path(home["HOME"]) / ".gitconfig").write_text(
             "[user]\n name = A. U. Thor\n email = author@example.org\n[init]\n defaultBranch = main\n[log]\n "
-            "showSignature = true\n"
+            "showSignature = true\n[gc]\n auto = 0\n[maintenance]\n auto = false\n[core]\n fsync = none\n"
         )
         path = Path(home["HOME"]) / name
         repo = cls(path, environ)

@@ -93,7 +93,7 @@ def test_kills_at_any_moment_lose_and_double_nothing(spool, home, connect):
     for n in range(150):
         queue(spool, "archive_episode", summary=f"number {n}")
     rounds = 0
-    while any(spool.glob("*.json")) and rounds < 6:
+    while any(spool.glob("*.json")) and rounds < 4:
         connection = connect()
         connection.call("daemon_status", {})
         os.kill(connection.hello["pid"], signal.SIGKILL)
