@@ -7,6 +7,7 @@ import struct
 from house_kit import memory
 
 from cpersona_daemon.health import canaries
+from cpersona_daemon.model.identity import VectorModel
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.recall import recent
 from cpersona_daemon.recall.scoring.blend import GATE
@@ -118,6 +119,24 @@ def test_a_start_runs_them_only_when_version_model_or_scoring_changed(house):
     assert restarted() == ""
     house.change("UPDATE meta SET value = '0.0.1 none 1 rrf' WHERE key = 'canaries_ran_with'")
     assert restarted() == "found"
+
+
+def test_they_run_again_where_the_model_changed_while_they_ran(house, monkeypatch):
+    (ref,) = keep(house, "walnuts grow on trees")
+    house.ask("add_canary", agent_id="a", query="walnuts", ref=ref)
+    run = canaries.run
+
+    async def run_and_change(ctx, *given):
+        outcomes = await run(ctx, *given)
+        monkeypatch.setattr(ctx.embedding._embedder, "model", VectorModel("another", 8))
+        return outcomes
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(canaries, "run", run_and_change)
+        house.run(canaries.run_if_changed(house.ctx))
+    house.change("UPDATE canaries SET state = ''")
+    house.run(canaries.run_if_changed(house.ctx))
+    assert house.sql("SELECT state FROM canaries") == [("found",)]
 
 
 def test_removing_a_canary_or_its_agent_leaves_none(house):

@@ -146,9 +146,11 @@ async def run_after(ctx: Context, what: str, agent_id: str = "") -> None:
             return
         with ctx.status.at_work("canaries"):
             await ctx.backlog.wait_until_drained(EVERY_ROW, SETTLING_SECONDS)
+            await ctx.embedding.learn(WAIT_SECONDS)
+            ran_with = stamp(ctx)  # told before: a service that is another model by the end has them run again
             outcomes = await run(ctx, ctx.settings, agent_id)
             if not agent_id:
-                await ctx.db.write(lambda tx: rows.keep_ran_with(tx, stamp(ctx)))
+                await ctx.db.write(lambda tx: rows.keep_ran_with(tx, ran_with))
     except CPersonaError as error:
         log.warning("the canaries could not run after %s: %s", what, error)
         return
