@@ -19,8 +19,10 @@ CPERSONA = [sys.executable, "-m", "cpersona_cli"]
 HURRIED = [
     sys.executable,
     "-c",
-    "import sys; from cpersona_cli.wire import interrupts; interrupts.GRACE_SECONDS = 1.0;"
-    "from cpersona_cli.main import main; sys.exit(main())",
+    (
+        "import sys; from cpersona_cli.wire import interrupts; interrupts.GRACE_SECONDS = 1.0;"
+        "from cpersona_cli.main import main; sys.exit(main())"
+    ),
 ]
 
 

@@ -15,7 +15,7 @@ TESTS = ("tests",)
 NAME = r"[a-z]+\.[a-z]+"
 RULE = re.compile(rf"^### (?P<name>{NAME}) \((?:protocol|own)\)$", re.MULTILINE)
 CITATION = re.compile(r'Contract: (?P<names>.*?)(?="""|\n[ \t]*\n)', re.DOTALL)
-NAMES = re.compile(rf"{NAME}(?:, {NAME})*\.")
+NAMES = re.compile(rf"{NAME}(?:, {NAME})*\.?")
 
 # What a reader of this tree does not have: the documents that it was built from, their sections, and tickets.
 ELSEWHERE = re.compile(
