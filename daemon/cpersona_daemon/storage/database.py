@@ -1,10 +1,8 @@
 """Connections and transactions: one writer thread with group commit, readers on connections of their own.
 
-Whatever waits for the writer is committed together, so that one fsync serves all. A job that fails costs the
-others nothing: mostly it fails before it wrote; where it did write, the group is run again with each job
-inside a savepoint of its own (a savepoint makes FTS5 write out what it gathers, which costs as much as the
-row, so it is not the rule). A job may therefore run twice, and does nothing outside its transaction. A job's answer is given only after
-its commit is durable and the vector index has seen it: who is answered can read what was written.
+Whatever waits for the writer is committed together, so that one fsync serves all; how the jobs of a commit run is in
+``jobs``. A job's answer is given only after its commit is durable and the vector index has seen it: who is answered can
+read what was written.
 
 Contract: writes.durable, reads.free, files.private, wire.keys.
 """
@@ -22,16 +20,16 @@ from concurrent.futures import Future
 from typing import Any
 
 import apsw
-import msgspec
 
-from ..errors import CPersonaError, KeyUsed, ReadOnly, ShuttingDown, StorageFailure, translate
+from ..errors import CPersonaError, ReadOnly, ShuttingDown, StorageFailure
 from ..model.changes import Change
+from ..model.clock import Clock
 from ..shared import header
-from . import connection, frequencies, generations, idempotency, schema
+from . import connection, frequencies, generations, idempotency, jobs, schema
 from .generations import Generation
-from .idempotency import Kept, Key
+from .idempotency import Key
+from .jobs import Outcome, Pending, WriteJob
 from .readers import Readers
-from .transaction import Transaction
 
 GROUP_LIMIT = 256
 WAL_KEPT_BYTES = 16 * 1024 * 1024
@@ -41,51 +39,6 @@ IDEMPOTENCY_ROWS = 10_000
 _PRUNE_EVERY = 500
 
 log = logging.getLogger("cpersona.database")
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder().decode
-
-
-WriteJob = Callable[[Transaction], Any]
-
-
-class _HalfDone(Exception):
-    """A job failed after it had written something; ``error`` is what its caller is told."""
-
-    def __init__(self, error: BaseException):
-        super().__init__(str(error))
-        self.error = error
-
-
-class _Pending:
-    """A job that waits, and who is told its outcome: the ``waiter`` of an event loop, or a future that a thread may wait for."""
-
-    __slots__ = ("job", "key", "future", "keep", "waiter")
-
-    def __init__(
-        self,
-        job: WriteJob,
-        key: Key | None,
-        keep: Callable[[Any], bool] | None = None,
-        waiter: asyncio.Future | None = None,
-    ):
-        self.job, self.key, self.keep, self.waiter = job, key, keep, waiter
-        self.future: Future | None = Future() if waiter is None else None
-
-    def begins(self) -> bool:
-        """Tell whether somebody still wants it done; from here on it cannot be cancelled."""
-        return self.future.set_running_or_notify_cancel() if self.waiter is None else not self.waiter.cancelled()
-
-
-def _tell(outcomes: list[tuple[asyncio.Future, Any, BaseException | None]]) -> None:
-    """Give each waiter of a loop its outcome; one that was cancelled meanwhile wants none."""
-    for waiter, result, error in outcomes:
-        if waiter.done():
-            continue
-        if error is None:
-            waiter.set_result(result)
-        else:
-            waiter.set_exception(error)
 
 
 def _set_up(conn: apsw.Connection) -> apsw.Connection:
@@ -107,14 +60,14 @@ class Database:
     refused as ShuttingDown with that reason, and reads go on.
     """
 
-    def __init__(self, path: str, clock, on_commit: Callable[[list[Change], Generation], None] | None = None):
+    def __init__(self, path: str, clock: Clock, on_commit: Callable[[list[Change], Generation], None] | None = None):
         self.path, self._clock = path, clock
         self.on_commit = on_commit or (lambda changes, generation: None)
         self.on_lost: Callable[[str], None] = lambda why: None
         self.lost: str | None = None
         self.read_only = False
         self.write_problem: str | None = None  # why the latest commit could not be written, None once one was
-        self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
         self._guard = threading.Lock()
         self._closing = False
         self._counted = frequencies.Known()
@@ -183,7 +136,7 @@ class Database:
                 self._lose("the database can be written to now")
         elif self._ground.lost() is not None:
             with contextlib.suppress(ShuttingDown):
-                self._put(_Pending(lambda tx: None, None))
+                self._put(Pending(lambda tx: None, None, Future()))
 
     @property
     def writes_in_flight(self) -> int:
@@ -206,21 +159,20 @@ class Database:
 
     # -- writing
 
-    def submit(self, job: WriteJob, key: Key | None = None, keep: Callable[[Any], bool] | None = None) -> Future:
+    def submit(self, job: WriteJob, key: Key | None = None) -> Future[Any]:
         """Queue ``job(tx)`` for the writer; the future holds its result once that is durable.
 
         With an idempotency ``key`` a result is kept with it in the same transaction, and a job whose key
         is known answers the kept result without running, or fails with KeyUsed where that was another request's.
-        ``keep(result)`` false keeps it out.
         """
-        pending = _Pending(job, key, keep)
+        future: Future[Any] = Future()
         try:
-            self._put(pending)
+            self._put(Pending(job, key, future))
         except CPersonaError as error:
-            pending.future.set_exception(error)
-        return pending.future
+            future.set_exception(error)
+        return future
 
-    def _put(self, pending: _Pending) -> None:
+    def _put(self, pending: Pending) -> None:
         with self._guard:
             if self._closing:
                 raise ShuttingDown("the daemon is stopping")
@@ -235,10 +187,9 @@ class Database:
 
     async def write(self, job: WriteJob, key: Key | None = None) -> Any:
         """Run ``job(tx)`` in the next group commit and return its durable result."""
-        waiter = (
-            asyncio.get_running_loop().create_future()
-        )  # cancelled with the caller; a job that has not begun is then left out
-        self._put(_Pending(job, key, waiter=waiter))
+        # Cancelled with the caller; a job that has not begun is then left out.
+        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._put(Pending(job, key, waiter))
         return await waiter
 
     def write_now(self, job: WriteJob, key: Key | None = None) -> Any:
@@ -263,7 +214,7 @@ class Database:
             self._answer(group, outcomes)
             self._fold_log()
 
-    def _next_group(self) -> tuple[list[_Pending], bool]:
+    def _next_group(self) -> tuple[list[Pending], bool]:
         """Wait for work and return all that waits and is still wanted, and whether the end was asked for."""
         group, leaving = [self._queue.get()], False
         while group[-1] is not None and len(group) < GROUP_LIMIT:
@@ -307,19 +258,13 @@ class Database:
             self._in_flight -= 1
         return False
 
-    def _commit(self, group: list[_Pending]) -> list[tuple[Any, BaseException | None]]:
+    def _commit(self, group: list[Pending]) -> list[Outcome]:
         """Run a group in one transaction and return each job's result or error, once that is durable and has its place."""
         if self.lost is not None:
             return [(None, ShuttingDown(f"{self.lost}; the daemon is leaving"))] * len(group)
         conn = self._writer_conn
         try:
-            try:
-                outcomes, changes = self._run_all(group, apart=False)
-            except _HalfDone as half:
-                conn.execute("ROLLBACK")
-                if len(group) == 1:
-                    raise half.error from None
-                outcomes, changes = self._run_all(group, apart=True)
+            outcomes, changes = jobs.run(conn, group, self._clock.now)
             reached = generations.advance(conn, changes) if changes else None
             self._prune(conn, len(group))
             if self._ground.lost() == "":
@@ -342,9 +287,7 @@ class Database:
             self.on_commit(changes, reached)
         return self._on_firm_ground(outcomes)
 
-    def _on_firm_ground(
-        self, outcomes: list[tuple[Any, BaseException | None]]
-    ) -> list[tuple[Any, BaseException | None]]:
+    def _on_firm_ground(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Return what may be promised of a commit: nothing, where it went into a file that has lost its name."""
         missing = self._ground.lost()
         if missing is None:
@@ -367,78 +310,11 @@ class Database:
         log.error("the database is given up: %s", why)
         self.on_lost(why)
 
-    def _answer(self, group: list[_Pending], outcomes: list[tuple[Any, BaseException | None]]) -> None:
+    def _answer(self, group: list[Pending], outcomes: list[Outcome]) -> None:
         """Tell every caller of a group its outcome, once."""
         with self._guard:
             self._in_flight -= len(group)
-        told: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future, Any, BaseException | None]]] = {}
-        for pending, (result, error) in zip(group, outcomes, strict=True):
-            if pending.waiter is not None:
-                told.setdefault(pending.waiter.get_loop(), []).append((pending.waiter, result, error))
-            elif error is None:
-                pending.future.set_result(result)
-            else:
-                pending.future.set_exception(error)
-        for loop, outcome in told.items():
-            try:
-                loop.call_soon_threadsafe(_tell, outcome)  # one wake-up for the whole group
-            except RuntimeError:
-                pass  # the loop is closed, nobody waits any more
-
-    def _run_all(
-        self, group: list[_Pending], apart: bool
-    ) -> tuple[list[tuple[Any, BaseException | None]], list[Change]]:
-        """Run the jobs in a new transaction; with ``apart`` each in a savepoint, else it raises _HalfDone for one that failed after writing."""
-        conn = self._writer_conn
-        conn.execute("BEGIN IMMEDIATE")
-        changes: list[Change] = []
-        run = self._run_apart if apart else self._run
-        keys = [pending.key.text for pending in group if pending.key is not None]
-        answers = idempotency.answers(conn, keys) if keys else {}
-        before = set(answers)
-        outcomes = [run(pending, changes, answers) for pending in group]
-        idempotency.keep(conn, self._clock.now(), {key: answer for key, answer in answers.items() if key not in before})
-        return outcomes, changes
-
-    def _run_apart(
-        self, pending: _Pending, changes: list[Change], answers: dict[str, Kept]
-    ) -> tuple[Any, BaseException | None]:
-        conn = self._writer_conn
-        conn.execute("SAVEPOINT job")
-        try:
-            outcome = self._run(pending, changes, answers)
-        except _HalfDone as half:
-            conn.execute("ROLLBACK TO job")
-            outcome = None, half.error
-        conn.execute("RELEASE job")
-        return outcome
-
-    def _run(
-        self, pending: _Pending, changes: list[Change], answers: dict[str, Kept]
-    ) -> tuple[Any, BaseException | None]:
-        """Run one job; ``answers`` holds what is known by its key, and gets what this job answers."""
-        conn = self._writer_conn
-        key = pending.key
-        if key is not None and (known := answers.get(key.text)) is not None:
-            return (
-                (_decode(known.answer), None)
-                if known.answers(key)
-                else (None, KeyUsed("the idempotency key was used for another request, so nothing was done"))
-            )
-        tx, before = Transaction(conn, self._clock.now()), conn.total_changes()
-        try:
-            result = pending.job(tx)
-            if key is not None and (pending.keep is None or pending.keep(result)):
-                answers[key.text] = Kept(key.request, _encode(result))
-        except Exception as error:
-            if not conn.in_transaction:
-                # SQLite gave up the whole transaction (disk full): the jobs before this one are gone too.
-                raise
-            if conn.total_changes() != before:
-                raise _HalfDone(translate(error)) from error
-            return None, translate(error)
-        changes.extend(tx.changes)
-        return result, None
+        jobs.tell(group, outcomes)
 
     def _prune(self, conn: apsw.Connection, jobs: int) -> None:
         self._writes += jobs

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import apsw
 
@@ -165,47 +166,65 @@ def _by_author(one: Object) -> tuple:
 
 def _check_values(conn: apsw.Connection, version: int) -> None:
     """Raise Unsound for a value of a kind, or an id, that cpersona never writes: SQLite keeps any value in any column."""
-    shadows = tuple(
-        f"{table}_{part}"
-        for table in (kind.index for kind in Kind)
-        for part in ("data", "idx", "content", "docsize", "config")
-    )
     with _model(version) as model:
-        tables = sorted(
-            name
-            for kind, name, _, sql in _made(version, False)
-            if kind == "table"
-            and sql.startswith("CREATE TABLE")
-            and not name.startswith("sqlite_")
-            and name not in shadows
-        )
-        for table in tables:
-            columns = model.execute(f"SELECT name, type, \"notnull\", pk FROM pragma_table_info('{table}')").fetchall()
-            typed = [
-                (name, (_TYPES[kind], _TYPES[kind] if needed or key else "null"))
-                for name, kind, needed, key in columns
-                if kind in _TYPES
-            ]
-            wrong = conn.execute(
-                f"SELECT {', '.join(f'max(typeof({name}) NOT IN {kinds})' for name, kinds in typed)} FROM {table}"
-            ).fetchone()
-            for (name, _), found in zip(typed, wrong, strict=True):
-                if found:
-                    raise Unsound(f"{table}.{name} holds a value of a kind that cpersona never writes")
-            if any(
-                key == 1 and kind == "INTEGER" and sum(other[3] > 0 for other in columns) == 1
-                for _, kind, _, key in columns
-            ):
-                key = next(name for name, kind, _, key in columns if key == 1)
-                least, most = conn.execute(f"SELECT min({key}), max({key}) FROM {table}").fetchone()
-                if least is not None and not 1 <= least <= most <= LARGEST_ID:
-                    raise Unsound(f"{table} has ids that cpersona never gives")
+        for table in _plain_tables(version):
+            columns = [_Column(*row) for row in model.execute(_COLUMNS, (table,))]
+            _check_kinds(conn, table, columns)
+            _check_ids(conn, table, columns)
     for table, last in conn.execute("SELECT name, seq FROM sqlite_sequence"):
         if type(last) is not int or not 0 <= last <= LARGEST_ID:
             raise Unsound(f"{table} would go on with ids that cpersona never gives")
     for key, value in conn.execute("SELECT key, value FROM meta"):
         if key in _META and not _META[key](value):
             raise Unsound(f"its {key} is not what cpersona writes")
+
+
+def _plain_tables(version: int) -> list[str]:
+    """Return the tables whose values we write ourselves: all but SQLite's own and those inside a full-text index."""
+    inside = {f"{kind.index}_{part}" for kind in Kind for part in ("data", "idx", "content", "docsize", "config")}
+    return sorted(
+        name
+        for kind, name, _, sql in _made(version, False)
+        if (kind, sql[:12]) == ("table", "CREATE TABLE") and name not in inside and not name.startswith("sqlite_")
+    )
+
+
+_COLUMNS = 'SELECT name, type, "notnull", pk FROM pragma_table_info(?)'
+
+
+class _Column(NamedTuple):
+    """A column as the schema declares it; ``key`` is its place in the primary key, 0 for none."""
+
+    name: str
+    type: str
+    needed: int
+    key: int
+
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """The kinds of values that it may hold, as ``typeof`` names them."""
+        kind = _TYPES[self.type]
+        return kind, kind if self.needed or self.key else "null"
+
+
+def _check_kinds(conn: apsw.Connection, table: str, columns: list[_Column]) -> None:
+    typed = [column for column in columns if column.type in _TYPES]
+    wrong = conn.execute(
+        f"SELECT {', '.join(f'max(typeof({column.name}) NOT IN {column.kinds})' for column in typed)} FROM {table}"
+    ).fetchone()
+    for column, found in zip(typed, wrong, strict=True):
+        if found:
+            raise Unsound(f"{table}.{column.name} holds a value of a kind that cpersona never writes")
+
+
+def _check_ids(conn: apsw.Connection, table: str, columns: list[_Column]) -> None:
+    """Raise Unsound for a table whose primary key is one whole number and holds one that is none of our ids."""
+    keys = [column for column in columns if column.key]
+    if len(keys) != 1 or keys[0].type != "INTEGER":
+        return
+    least, most = conn.execute(f"SELECT min({keys[0].name}), max({keys[0].name}) FROM {table}").fetchone()
+    if least is not None and not 1 <= least <= most <= LARGEST_ID:
+        raise Unsound(f"{table} has ids that cpersona never gives")
 
 
 def _unfit(conn: apsw.Connection) -> list[dict]:
