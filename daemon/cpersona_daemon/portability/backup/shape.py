@@ -26,6 +26,7 @@ from ...calibration.previous import LARGEST_FILE
 from ...errors import Refused
 from ...model.instants import parse_instant
 from ...shared import files
+from . import travelling
 
 FORMAT = "cpersona-backup/1"
 MANIFEST, DATABASE, CALIBRATION, EARLIER, SETTINGS = (
@@ -38,7 +39,7 @@ MANIFEST, DATABASE, CALIBRATION, EARLIER, SETTINGS = (
 KNOWN = (DATABASE, CALIBRATION, EARLIER, SETTINGS)
 BLOCK = 1 << 20
 LARGEST_MANIFEST = 1 << 20
-LARGEST = {SETTINGS: 1 << 20, CALIBRATION: LARGEST_FILE, EARLIER: LARGEST_FILE}
+LARGEST = {SETTINGS: travelling.MOST_BYTES, CALIBRATION: LARGEST_FILE, EARLIER: LARGEST_FILE}
 LARGEST_END = 1 << 20  # zeros behind the last file
 LEFT_FREE = 64 * 1024 * 1024  # of the disk that a backup is unpacked to
 # A database with its vectors and postings packs to a third or so. What is larger than this, and this many times what it

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...model.kinds import EPISODE, MEMORY, Kind
+from ...storage.associations import ENTITY
 from ...storage.episodes import NewEpisode
 from ...storage.memories import NewMemory, Prepared
 
-ENTITY = "entity"
 RECORD_KINDS = (MEMORY, EPISODE)
 ENDPOINT_KINDS = (ENTITY, *RECORD_KINDS)
 

@@ -18,9 +18,9 @@ import msgspec
 
 from ...errors import Refused, ShuttingDown
 from ...model.kinds import parse_ref
+from ...storage.associations import ENTITY
 from .format import Survey
 from .lines import VERSION
-from .records import ENTITY
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"

@@ -16,11 +16,12 @@ from ...model.identity import VectorModel
 from ...model.instants import created_text
 from ...model.kinds import MEMORY, ref_of
 from ...storage import backlog, batches, episodes, history, memories, transfer
+from ...storage.associations import ENTITY
 from ...storage.transaction import Transaction
 from ...text.folding import as_name
 from .format import Key
 from .outcome import Outcome
-from .records import ENTITY, BadRecord, Entity, EpisodeRow, MemoryRow, Mention, NewPart, Profile, Relation, Row
+from .records import BadRecord, Entity, EpisodeRow, MemoryRow, Mention, NewPart, Profile, Relation, Row
 
 Placed = tuple[int, bool]  # the row that stands where one of the file would, and whether it was written
 
