@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+    from cpersona_daemon.shared.settings import Settings
+
     from .declare.spec import Command
+    from .wire.client import Connection
 
     # An option, the parameter it becomes, and what is made of its value (None: nothing, it travels as it is).
     Rows = Iterable[tuple[str, str, Callable[["Session", Any], Any] | None]]
@@ -45,7 +48,7 @@ class Answer:
 
     __slots__ = ("method", "params", "response", "code", "status")
 
-    def __init__(self, method, params, response, code):
+    def __init__(self, method: str, params: dict, response: dict, code: str | None) -> None:
         self.method, self.params, self.response, self.code = method, params, response, code
         self.status = exits.status_of(response, code, method)
 
@@ -53,14 +56,15 @@ class Answer:
 class Session:
     """What a command works with. Nothing is read, opened or started before a command asks for it."""
 
-    def __init__(self, name, options):
+    def __init__(self, name: str, options: dict) -> None:
         self.name = name
         self.options = options
         self.out = Output(bool(options.get("quiet")), bool(options.get("json")))
-        self._settings = self._connection = None
+        self._settings: Settings | None = None
+        self._connection: Connection | None = None
 
     @property
-    def settings(self):
+    def settings(self) -> Settings:
         """The effective settings; what was wrong with them is said on stderr once."""
         if self._settings is None:
             from cpersona_daemon.shared import settings
@@ -72,7 +76,7 @@ class Session:
         return self._settings
 
     @property
-    def connection(self):
+    def connection(self) -> Connection:
         """The connection to the database's daemon, which is started where none runs; raises client.CallFailed.
 
         Where there is no database, only a command that may be the first one makes it.
@@ -83,7 +87,7 @@ class Session:
             self._connection = client.connect(self.settings, create=self.name in FOUNDING)
         return self._connection
 
-    def close(self):
+    def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -91,17 +95,17 @@ class Session:
     # Axes. An option given as '' is a value of its own, so options are asked before the settings.
 
     @property
-    def agent(self):
+    def agent(self) -> str:
         given = self.options.get("agent")
         return self.settings.agent if given is None else given
 
-    def whom(self, all_agents):
+    def whom(self, all_agents: bool) -> str:
         """Return the agent that is meant, '' for every agent. Raises Usage where both are asked for."""
         if all_agents and self.options.get("agent") is not None:
             raise exits.Usage(f"{self.name}: --all-agents means every agent and --agent one; give one of them")
         return "" if all_agents else self.agent
 
-    def axes(self):
+    def axes(self) -> dict:
         """Return agent_id and those of project_id and channel that are set, as parameters."""
         params = {"agent_id": self.agent}
         for axis, parameter in (("project", "project_id"), ("channel", "channel")):
@@ -121,7 +125,7 @@ class Session:
             params[parameter] = value if make is None else make(self, value)
         return params
 
-    def instant(self, text, end=False):
+    def instant(self, text: str, end: bool = False) -> str:
         """Return a time that a person typed as an ISO instant: the first of a day or, with ``end``, the last. Raises Usage."""
         from .terminal import times
 
@@ -131,7 +135,7 @@ class Session:
             self.out.warn(f"cpersona: {warning}")
         return (typed.end if end else typed.start).isoformat()
 
-    def at_most(self, limit, most):
+    def at_most(self, limit: int, most: int) -> int:
         """Return a number of rows that was asked for, and say so where it is more than the daemon gives."""
         if limit > most:
             self.out.note(f"{self.name} gives {most} rows at most")
@@ -139,26 +143,34 @@ class Session:
 
     # Asking
 
-    def signed(self, method, params):
+    def signed(self, method: str, params: dict) -> dict:
         """Return a write's parameters with the key of the session that --session names, so that its pause holds for it."""
         key = self.options.get("session")
         if key is None or not methods.METHODS[method].own_session:
             return params
         return {**params, "session_key": key}
 
-    def call(self, method, params, **more):
+    def call(self, method: str, params: dict, **more: Any) -> Answer:
         """Send one request and return its Answer, whatever it says. Raises client.CallFailed."""
         params = self.signed(method, params)
         return Answer(method, params, *self.connection.call(method, params, **more))
 
-    def queued(self, method, params):
+    def queued(self, method: str, params: dict) -> Answer:
         """Put one write to the daemon that runs, or into the spool, and return its Answer. Raises client.CallFailed."""
         from .wire.spool import Queue
 
         params = self.signed(method, params)
         return Answer(method, params, *Queue(self.settings).ask(method, params))
 
-    def ask(self, method, params, hint=None, queue=False, refused=None, **more):
+    def ask(
+        self,
+        method: str,
+        params: dict,
+        hint: str | None = None,
+        queue: bool = False,
+        refused: Callable[[Answer], None] | None = None,
+        **more: Any,
+    ) -> Answer:
         """Send one request and return its Answer; a failure ends the command with its one line (and its JSON).
 
         ``refused(answer)`` may say more of a failure first. With ``queue`` no daemon is started, and where none can be reached the request is kept for the next one.
@@ -177,7 +189,7 @@ class Session:
             self._name_left_out(answer.response["left_out"])
         return answer
 
-    def _name_left_out(self, rows):
+    def _name_left_out(self, rows: list[dict]) -> None:
         """Name on stderr the rows that belong into an answer and cannot be shown, each with the reason."""
         named = ", ".join(f"{row['ref']} ({row['reason']})" for row in rows[:_NAMED])
         more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
@@ -185,7 +197,7 @@ class Session:
             f"cpersona {self.name}: {'a row is' if len(rows) == 1 else f'{len(rows)} rows are'} left out: {named}{more}"
         )
 
-    def show(self, answer, **beside):
+    def show(self, answer: Answer, **beside: Any) -> bool:
         """Print an answer as JSON if that was asked for, with rows under our names and what stands beside it, and tell whether it was."""
         if self.out.as_json:
             from .terminal.naming import named
@@ -203,7 +215,7 @@ def run(command: "Command", options: dict, values: dict) -> int:
         session.close()
 
 
-def check_text(value):
+def check_text(value: Any) -> None:
     """Raise Usage when a text holds bytes that are not UTF-8, as an argument or a file name may."""
     if isinstance(value, str):
         try:

@@ -5,11 +5,21 @@ the one that is being typed, '' for none. Names and refs are asked of a daemon t
 started, and nothing is ever said but values.
 """
 
+from __future__ import annotations
+
 import os
 
 from ..declare import catalogue
 from ..declare.place import place_of
 from ..terminal.output import one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ..declare.place import Place
+
 
 SECONDS = 1.0
 ROWS = 50  # refs that are offered, the newest
@@ -17,7 +27,7 @@ _PREVIEW = 60
 _FILES = 1  # the exit status that says that a file may be meant as well
 
 
-def main(words):
+def main(words: list[str]) -> int:
     """Print a value and what it is, between them a tab, one a line; return 1 where a file may be meant, else 0."""
     import signal
 
@@ -32,7 +42,7 @@ def main(words):
     return 0
 
 
-def offered(place):
+def offered(place: Place) -> list[tuple[str, str]]:
     """Return the (value, what it is) pairs that go on like the text at a place; none where nothing is known, or nobody answers in time."""
     parameter = place.parameter
     if parameter is None:
@@ -51,22 +61,22 @@ def offered(place):
         return []  # whatever is wrong is said by the command itself, once it is run
 
 
-def _listed(names, text):
+def _listed(names: Iterable[str], text: str) -> list[tuple[str, str]]:
     """Offer the names that go on like the last one of a list between commas, those left out that it holds already."""
     before, comma, last = text.rpartition(",")
     return [(f"{before}{comma}{name}", "") for name in names if name.startswith(last) and name not in before.split(",")]
 
 
-def _settings(place):
+def _settings(place: Place) -> list[tuple[str, str]]:
     from cpersona_daemon.shared import settings_table
 
     return [(setting.name, setting.meaning) for setting in settings_table.TABLE]
 
 
-def _overrides(place):
+def _overrides(place: Place) -> list[tuple[str, str]]:
     from cpersona_daemon.shared import settings_table
 
-    found = []
+    found: list[tuple[str, str]] = []
     for name in settings_table.SCOPED[settings_table.RETRIEVAL]:
         setting = settings_table.BY_NAME[name]
         words = setting.choices or (("true", "false") if setting.kind == "bool" else ())
@@ -76,13 +86,13 @@ def _overrides(place):
     return found
 
 
-def _methods(place):
+def _methods(place: Place) -> list[tuple[str, str]]:
     from cpersona_daemon.shared import methods
 
     return [(method, "") for method in methods.METHODS]
 
 
-def _topics(place):
+def _topics(place: Place) -> list[tuple[str, str]]:
     if place.given:
         return (
             [(command.path[1], "") for command in catalogue.declared(place.given[0])]
@@ -96,44 +106,44 @@ def _topics(place):
     ]
 
 
-def _agents(place):
+def _agents(place: Place) -> list[tuple[str, str]]:
     return [(name, "") for name in _ask(place, "list_axes", {})["agents"]]
 
 
-def _projects(place):
+def _projects(place: Place) -> list[tuple[str, str]]:
     return [(name, "") for name in _ask(place, "list_axes", None)["projects"]]
 
 
-def _channels(place):
+def _channels(place: Place) -> list[tuple[str, str]]:
     return [(name, "") for name in _ask(place, "list_axes", None)["channels"]]
 
 
-def _memories(place):
+def _memories(place: Place) -> list[tuple[str, str]]:
     return [
         (row["ref"], row["content"][:_PREVIEW]) for row in _ask(place, "list_memories", None, limit=ROWS)["memories"]
     ]
 
 
-def _episodes(place):
+def _episodes(place: Place) -> list[tuple[str, str]]:
     return [
         (row["ref"], row["summary"][:_PREVIEW]) for row in _ask(place, "list_episodes", None, limit=ROWS)["episodes"]
     ]
 
 
-def _refs(place):
+def _refs(place: Place) -> list[tuple[str, str]]:
     return [
         *([] if place.text.startswith("ep:") else _memories(place)),
         *([] if place.text.startswith("mem:") else _episodes(place)),
     ]
 
 
-def _ask(place, method, params, **more):
+def _ask(place: Place, method: str, params: dict | None, **more: Any) -> dict:
     """Ask the daemon that runs; without ``params`` about the agent that the command line means. Raises CallFailed where none runs."""
     from ..session import Session
     from ..wire import client
 
-    session = Session("", place.options)
-    session.out.warn = lambda text: None
+    session = Session("", dict(place.options))
+    session.out.warn = lambda text: None  # type: ignore[method-assign]  # nothing is ever said but values
     if params is None:
         params = {"agent_id": session.agent, **more}
     with client.connect(session.settings, start=False) as connection:

@@ -3,14 +3,23 @@
 Contract: exit.status.
 """
 
+from __future__ import annotations
+
 import sys
 
 from ..terminal import render
 from ..wire.dial import CallFailed
 from ..wire.interrupts import Interrupts
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
-def each(session, items, work, named):
+    from ..session import Answer, Session
+
+
+def each(session: Session, items: Sequence[Any], work: Callable[[Any], None], named: Callable[[Any], str]) -> None:
     """Call ``work`` with each item, which asks the daemon one thing and says what came of it.
 
     After a Ctrl-C the answer under way is still said; ``named(item)`` is the one that nothing is known of.
@@ -36,7 +45,15 @@ def each(session, items, work, named):
             raise
 
 
-def watch(session, method, params, early, grace=False, ask=None, **more):
+def watch(
+    session: Session,
+    method: str,
+    params: dict,
+    early: Callable[[dict], str],
+    grace: bool = False,
+    ask: Callable[..., Answer] | None = None,
+    **more: Any,
+) -> Answer:
     """Ask what takes long, with a bar on a terminal where the daemon tells its progress, and return the Answer.
 
     When it ends early, by Ctrl-C or because the daemon went away, `early(reached)` is said first: what is certain then,
@@ -45,7 +62,7 @@ def watch(session, method, params, early, grace=False, ask=None, **more):
     bar = render.waiting(sys.stderr.isatty() and not session.out.quiet)
     reached = {}
 
-    def seen(step):
+    def seen(step: dict) -> None:
         reached.update(step)
         if bar is not None:
             bar(step)
@@ -53,7 +70,7 @@ def watch(session, method, params, early, grace=False, ask=None, **more):
     connection = session.connection  # where no daemon can be had, nothing has begun and nothing ends early
     try:
         with bar or _Nothing(), Interrupts() if grace else _Nothing() as interrupts:
-            if grace:
+            if interrupts is not None:
                 interrupts.attend(connection)
             return (ask or session.ask)(method, params, progress=seen, **more)
     except (KeyboardInterrupt, CallFailed):
@@ -62,8 +79,8 @@ def watch(session, method, params, early, grace=False, ask=None, **more):
 
 
 class _Nothing:
-    def __enter__(self):
-        return self
+    def __enter__(self) -> None:
+        pass
 
-    def __exit__(self, *_):
-        return None
+    def __exit__(self, *_: object) -> None:
+        pass

@@ -85,7 +85,7 @@ def _declared(value: dict, entity: list[str], aliased: list[list[str]], related:
     aliases: dict[str, list[str]] = {name: [] for name in entity}
     for name, other in aliased:
         aliases.setdefault(name, []).append(other)
-    more = {
+    more: dict[str, list] = {
         "entities": [
             {"name": name, "aliases": others} if others else {"name": name} for name, others in aliases.items()
         ],

@@ -3,6 +3,8 @@
 Contract: export.file.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import tempfile
@@ -10,6 +12,10 @@ import tempfile
 from .. import exits
 from ..declare.spec import AGENT, argument, command, option
 from ..terminal.output import counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
 
 
 @command(
@@ -19,7 +25,7 @@ from ..terminal.output import counted
     option("--embeddings", "Take the vectors along, so that importing needs no embedding.", kind="flag", default=False),
     common=AGENT,
 )
-def export(session, file, all_agents, embeddings):
+def export(session: Session, file: str, all_agents: bool, embeddings: bool) -> int:
     """Write an agent's memories, episodes, profile and associations as JSON lines.
 
     The file appears whole or not at all.
@@ -28,7 +34,7 @@ def export(session, file, all_agents, embeddings):
       cpersona export backup.jsonl --all-agents
       cpersona export - | gzip > backup.jsonl.gz
     """
-    params = {"agent_id": session.whom(all_agents)}
+    params: dict = {"agent_id": session.whom(all_agents)}
     if embeddings:
         params["include_embeddings"] = True
     if file != "-":
@@ -52,7 +58,7 @@ def export(session, file, all_agents, embeddings):
     return answer.status
 
 
-def _say_empty(session, response, all_agents):
+def _say_empty(session: Session, response: dict, all_agents: bool) -> None:
     """Say of an export without a record that it is one, and of what."""
     if not any(response.get(name) for name in ("memories", "episodes", "profiles", "associations")):
         whose = "nothing" if all_agents else f"nothing for an agent {session.agent!r}"
@@ -61,7 +67,7 @@ def _say_empty(session, response, all_agents):
         )
 
 
-def _counts(response, done):
+def _counts(response: dict, done: str) -> str:
     parts = [counted(response[name], name) for name in ("memories", "episodes", "profiles") if name in response]
     parts += [counted(count, name) for name, count in (response.get("associations") or {}).items()]
     return f"{done} {', '.join(parts)}"
@@ -70,14 +76,14 @@ def _counts(response, done):
 class PrivateDirectory:
     """A temporary 0700 directory that the daemon may use: below CPERSONA_EXPORT_DIR where that confines it."""
 
-    def __init__(self, session):
+    def __init__(self, session: Session) -> None:
         self._parent = session.settings.export_dir or None
 
-    def __enter__(self):
+    def __enter__(self) -> str:
         self._path = tempfile.mkdtemp(prefix="cpersona-", dir=self._parent)
         return os.path.abspath(self._path)
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._path, ignore_errors=True)
 
 

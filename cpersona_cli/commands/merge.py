@@ -3,8 +3,14 @@
 Contract: merge.copies.
 """
 
+from __future__ import annotations
+
 from ..declare.spec import PLAIN, WRITES, argument, command, option
 from ._agents import refuse_unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..session import Session
 
 
 @command(
@@ -15,7 +21,7 @@ from ._agents import refuse_unknown
     option("--dry-run", "Count what would be merged and write nothing.", kind="flag", default=False),
     common=(*WRITES, *PLAIN),
 )
-def merge(session, source, target, move, dry_run):
+def merge(session: Session, source: str, target: str, move: bool, dry_run: bool) -> int:
     """Copy one agent's memories, episodes and profile to another; what is there already is skipped.
 
     Others go on reading and writing meanwhile, and see all of it or nothing. Interrupted before that, it has
@@ -27,7 +33,7 @@ def merge(session, source, target, move, dry_run):
     """
     from ._runs import watch
 
-    def early(reached):
+    def early(reached: dict) -> str:
         if dry_run:
             return "nothing was written"
         if reached.get("stage") == "deleting":

@@ -48,7 +48,7 @@ def set_(session: Session, text: str | None, fail_if_cut: bool) -> int:
     Example:
       cpersona profile set "Keeps the build green; answers in German."
     """
-    params = {"agent_id": session.agent, "profile": reading.text_or_stdin(text, "profile", session.out)}
+    params: dict = {"agent_id": session.agent, "profile": reading.text_or_stdin(text, "profile", session.out)}
     if fail_if_cut:
         params["fail_if_cut"] = True
     answer = session.ask("update_profile", params)

@@ -3,10 +3,19 @@
 Contract: associations.reconstruct.
 """
 
+from __future__ import annotations
+
 from ..declare.spec import AXES, argument, command, option
 from ..terminal import explain, reading, render
 from ..terminal.output import counted
 from ._entities import say_bounds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..session import Session
+    from ..terminal.render import Branch
 
 
 @command(
@@ -30,7 +39,9 @@ from ._entities import say_bounds
     ),
     common=AXES,
 )
-def reconstruct(session, query, set, trace, deep, no_wait, **given):
+def reconstruct(
+    session: Session, query: str, set: list[str], trace: bool, deep: bool, no_wait: bool, **given: Any
+) -> int:
     """Answer with items: what belongs together as one, each with its evidence and quotations.
 
     Items stand best first. Below each: its claims, newest first, with the rule that brought them and their
@@ -61,20 +72,20 @@ def reconstruct(session, query, set, trace, deep, no_wait, **given):
     return answer.status
 
 
-def _item(item):
+def _item(item: dict) -> list[Branch]:
     """Return an item's claims with their roles and quotations as branches of a tree."""
-    quotes = {}
+    quotes: dict[object, list[str]] = {}
     for excerpt in item.get("excerpts", ()):
         if isinstance(excerpt, dict):
             quotes.setdefault(excerpt.get("ref"), []).append(str(excerpt.get("content", "")))
-    branches = []
+    branches: list[Branch] = []
     for claim in item.get("claims", ()):
         said = [str(claim.get("ref")), claim.get("as_of") or "undated"]
         if claim.get("why"):
             said.append(claim["why"])
         if claim.get("hops"):
             said.append(f"{claim['hops']} hops" if claim["hops"] > 1 else "1 hop")
-        below = [
+        below: list[Branch] = [
             (
                 f"{role.get('role')} by {role.get('ref')}"
                 if role.get("role") != "temporal_predecessor"

@@ -105,7 +105,7 @@ def store(
         for own, name in ((text, "TEXT"), (given["id"], "--id"), (given["associations"], "--associations")):
             if own is not None:
                 raise exits.Usage(f"with --jsonl every line brings its own; leave {name} out")
-        from ._lines import store_lines
+        from ._batch import store_lines
 
         if jsonl == "-":
             reading.announce(session.out)

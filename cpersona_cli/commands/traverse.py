@@ -3,8 +3,16 @@
 Contract: associations.traverse.
 """
 
+from __future__ import annotations
+
 from ..declare.spec import AXES, argument, command, option
 from ._entities import print_entities, say_bounds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..session import Session
 
 
 @command(
@@ -15,7 +23,7 @@ from ._entities import print_entities, say_bounds
     option("--source-id", "Only mentions in memories of this source.", metavar="ID"),
     common=AXES,
 )
-def traverse(session, entity, **given):
+def traverse(session: Session, entity: str, **given: Any) -> int:
     """Show an entity, its neighbours along declared relations, and where they are mentioned.
 
     Example:

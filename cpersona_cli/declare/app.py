@@ -7,8 +7,8 @@ Building, help and completion touch neither daemon nor database.
 import inspect
 import os
 import sys
-from collections.abc import Callable
-from typing import Annotated, Literal, Optional
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -80,7 +80,7 @@ def run(arguments: list[str], ways: Ways | None = None) -> int:
         raise _usage(error) from None
 
 
-def _usage(error):
+def _usage(error: Any) -> Usage:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "cpersona"
     where = path.removeprefix("cpersona").strip()
@@ -89,7 +89,7 @@ def _usage(error):
     message = (message[:1].lower() + message[1:].rstrip(".")).replace(
         " is not a valid int range", " is not a valid int"
     )
-    if isinstance(getattr(context, "command", None), Single):
+    if context is not None and isinstance(context.command, Single):
         said = guessing.unreadable(context.command.declared, context.command.given, message)
         if said is not None:
             return Usage(said)
@@ -99,26 +99,26 @@ def _usage(error):
 class Root(TyperGroup):
     """The top of the tree: names come from the catalogue, commands are built on demand, help is one screen."""
 
-    def __init__(self, **attributes):
+    def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = dict.fromkeys(catalogue.ENTRIES)
+        self.commands: Any = dict.fromkeys(catalogue.ENTRIES)
 
-    def resolve_command(self, ctx, args):
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing and args[0] not in catalogue.ENTRIES:
             raise Usage(guessing.unknown("", args))
         return super().resolve_command(ctx, args)
 
-    def get_command(self, ctx, name):
+    def get_command(self, ctx: Any, name: str) -> Any:
         if name not in catalogue.ENTRIES:
             return None
         if name in catalogue.FAMILIES:
             return Family(name)
         return built(catalogue.declared(name)[0])
 
-    def format_help(self, ctx, formatter):
+    def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(help_screen())
 
-    def shell_complete(self, ctx, incomplete):
+    def shell_complete(self, ctx: Any, incomplete: str) -> list:
         named = list(catalogue.ENTRIES.items())
         return _completions(incomplete, named) or super(TyperGroup, self).shell_complete(ctx, incomplete)
 
@@ -129,69 +129,71 @@ class Single(TyperCommand):
     ``declared`` is its declaration, ``given`` the words behind it, for a message about words that cannot be read.
     """
 
-    declared = given = None
+    declared: spec.Command
+    given: list[str]
 
-    def parse_args(self, ctx, args):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         self.given = list(args)
         return super().parse_args(ctx, args)
 
-    def collect_usage_pieces(self, ctx):
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
 class Family(TyperGroup):
     """A command that has commands of its own, such as `daemon`; alone it does what ``catalogue.UNNAMED`` says."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         super().__init__(name=name, help=catalogue.FAMILIES[name], rich_markup_mode=None, context_settings=_HELP_NAMES)
+        self._name = name
         self._declared = {command.path[1]: command for command in catalogue.declared(name)}
-        self.commands = dict.fromkeys(self._declared)
+        self.commands: Any = dict.fromkeys(self._declared)
 
-    def parse_args(self, ctx, args):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing and (
             not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
         ):
-            args = [catalogue.UNNAMED[self.name], *args]
+            args = [catalogue.UNNAMED[self._name], *args]
         return super().parse_args(ctx, args)
 
-    def resolve_command(self, ctx, args):
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing and args[0] not in self._declared:
-            raise Usage(guessing.unknown(self.name, args))
+            raise Usage(guessing.unknown(self._name, args))
         return super().resolve_command(ctx, args)
 
-    def get_command(self, ctx, name):
+    def get_command(self, ctx: Any, name: str) -> Any:
         return built(self._declared[name]) if name in self._declared else None
 
-    def format_commands(self, ctx, formatter):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, _first_line(command.help)) for name, command in self._declared.items()])
 
-    def shell_complete(self, ctx, incomplete):
+    def shell_complete(self, ctx: Any, incomplete: str) -> list:
         named = [(name, _first_line(command.help)) for name, command in self._declared.items()]
         return _completions(incomplete, named) or super(TyperGroup, self).shell_complete(ctx, incomplete)
 
 
-def built(command):
+def built(command: spec.Command) -> Any:
     """Return one declared command as Typer's command object."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     app.command(
         name=command.path[-1], cls=Single, help=_help(command.help), epilog=command.epilog, context_settings=_HELP_NAMES
     )(_callback(command))
-    made = typer.main.get_command(app)
+    made: Any = typer.main.get_command(app)
     made.declared = command
     return made
 
 
-def _help(text):
+def _help(text: str) -> str:
     """Return a docstring as help: the example keeps its lines, everything else is wrapped to the screen."""
     return inspect.cleandoc(text).replace("\n\nExample", "\n\n\b\nExample")
 
 
-def _callback(command):
+def _callback(command: spec.Command) -> Callable[..., int]:
     common = [spec.COMMON[name] for name in command.common]
     common_names = {p.name: key for key, p in ((k, spec.COMMON[k]) for k in command.common)}
 
-    def callback(context, **values):
+    def callback(context: typer.Context, **values: Any) -> Any:
         options = dict(context.find_root().params)
         for parameter, key in common_names.items():
             value = values.pop(parameter)
@@ -208,7 +210,7 @@ def _callback(command):
     return callback
 
 
-def _check(command, options):
+def _check(command: spec.Command, options: dict) -> None:
     """Raise Usage for an option before the words of a command that does not have it: it would be without effect, unsaid."""
     name = " ".join(command.path)
     for key in spec.stray(command, options):
@@ -218,8 +220,8 @@ def _check(command, options):
         )
 
 
-def _root_callback():
-    def callback(**values):
+def _root_callback() -> Callable[..., None]:
+    def callback(**values: Any) -> Any:
         pass
 
     version = inspect.Parameter(
@@ -237,26 +239,32 @@ def _root_callback():
     return callback
 
 
-def _print_version(value: bool):
+def _print_version(value: bool) -> None:
     if value:
         print(f"cpersona {__version__}")
         raise typer.Exit()
 
 
-def _sign(function, before, parameters, after=()):
+def _sign(
+    function: Any,
+    before: list[inspect.Parameter],
+    parameters: Iterable[spec.Parameter],
+    after: Iterable[inspect.Parameter] = (),
+) -> None:
     """Give a function the signature that Typer reads: one keyword for each declared parameter."""
     signed = [*before, *(_signature(p) for p in parameters), *after]
     function.__signature__ = inspect.Signature(signed)
     function.__annotations__ = {p.name: p.annotation for p in signed}
 
 
-def _signature(parameter):
-    base = Literal[parameter.choices] if parameter.choices else _TYPES[parameter.kind]
+def _signature(parameter: spec.Parameter) -> inspect.Parameter:
+    base: Any = Literal[parameter.choices] if parameter.choices else _TYPES[parameter.kind]
     if parameter.many:
         base = list[base]
     elif parameter.kind != "flag" and parameter.default is None and not parameter.required:
-        base = Optional[base]
+        base = base | None
     offers = _offers(parameter) if parameter.values not in ("", "files") else None
+    meta: Any
     if parameter.flags:
         meta = typer.Option(
             *parameter.flags, help=parameter.help, metavar=parameter.metavar, min=parameter.least, autocompletion=offers
@@ -282,7 +290,7 @@ def _offers(parameter: spec.Parameter) -> Callable[[typer.Context, str], list[tu
     return complete
 
 
-def help_screen():
+def help_screen() -> str:
     """Return what `cpersona --help` prints: every command in its group, within 80 columns and one screen."""
     lines = ["Usage: cpersona [OPTIONS] COMMAND [ARGS]...", *_wrapped(_INTRODUCTION), ""]
     for title, entries in catalogue.GROUPS:
@@ -302,17 +310,17 @@ def help_screen():
     return "\n".join(lines) + "\n"
 
 
-def _wrapped(text):
+def _wrapped(text: str) -> list[str]:
     import textwrap
 
     return textwrap.wrap(text, 79)
 
 
-def _first_line(text):
+def _first_line(text: str) -> str:
     return text.strip().splitlines()[0].split(". ")[0].split(": ")[0].rstrip(".")
 
 
-def _completions(incomplete, named):
+def _completions(incomplete: str, named: Iterable[tuple[str, str]]) -> list:
     """Return the (name, phrase) pairs that begin like the word so far, in Typer's form; no command is built for it."""
     from typer._click.shell_completion import CompletionItem
 

@@ -1,9 +1,20 @@
-"""What a command line that cannot be read was probably meant to be: the words of other programs, texts without quotes, texts that begin with a dash.
+"""What a command line that cannot be read was probably meant to be.
+
+The words of other programs, texts without quotes, texts that begin with a dash.
 
 Asked only once a command line has failed; imports what it needs then.
 """
 
+from __future__ import annotations
+
 from . import catalogue, spec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from .spec import Command
+
 
 # A word that is no command here -> what does that here, in words behind `cpersona`.
 MEANT = {
@@ -48,7 +59,7 @@ _TEXTS = ("query", "text", "summary", "entity")
 _SHOWN = 60
 
 
-def unknown(family, words):
+def unknown(family: str, words: list[str]) -> str:
     """Return what is wrong with ``words`` where a command of ``family`` ('' = at the top) was looked for, and what was meant."""
     word = words[0]
     meant = _below(family, word) if family else _at_the_top(word)
@@ -61,7 +72,7 @@ def unknown(family, words):
     return f"there is no command {_cut(name)!r}; `cpersona {f'{family} ' if family else ''}--help` lists them"
 
 
-def _at_the_top(word):
+def _at_the_top(word: str) -> Sequence[str]:
     if word.lower() in MEANT:
         return MEANT[word.lower()]
     if word.lower() in catalogue.ENTRIES:
@@ -75,53 +86,62 @@ def _at_the_top(word):
     return inner or _near(word, catalogue.ENTRIES)
 
 
-def _below(family, word):
+def _below(family: str, word: str) -> list[str]:
     known = [command.path[1] for command in catalogue.declared(family)]
     alike = [name for row in _ALIKE if word.lower() in row for name in row if name in known]
     return [f"{family} {name}" for name in alike[:1] or _near(word, known)]
 
 
-def _near(word, known):
+def _near(word: str, known: Iterable[str]) -> list[str]:
     from difflib import get_close_matches
 
     return get_close_matches(word.lower(), known, 2, 0.7)
 
 
-def unreadable(command, words, message):
-    """Return a better message for the words behind a command that could not be read, or None where nothing better is known."""
+def unreadable(command: Command, words: list[str], message: str) -> str | None:
+    """Return a better message for the words behind a command that could not be read, None where nothing better is known."""
+    places = [parameter.name for parameter in command.parameters if not parameter.flags]
+    texts = [name for name in places if name in _TEXTS]
+    if not texts:
+        return None
     name = " ".join(command.path)
-    takes_text = [
-        parameter.name for parameter in command.parameters if not parameter.flags and parameter.name in _TEXTS
-    ]
     given, options = _apart(command, words)
-    dashed = next(
-        (word for word in options if (" " in word and "=" not in word.split(" ")[0]) or word[1].isdigit()), None
-    )
-    if dashed is not None and takes_text:
-        before = [
-            word if word.isprintable() else "…"
-            for word in words[: words.index(dashed)] + words[words.index(dashed) + 1 :]
-        ]
-        return f"{name}: a text that begins with a dash goes behind --: cpersona {' '.join([name, *map(_quoted, before)])} -- {_quoted(dashed)}"
-    if message.startswith("no such option") and takes_text:
+    dashed = next((word for word in options if _is_text(word)), None)
+    if dashed is not None:
+        at = words.index(dashed)
+        before = [word if word.isprintable() else "…" for word in words[:at] + words[at + 1 :]]
+        shown = " ".join([name, *map(_quoted, before)])
+        return f"{name}: a text that begins with a dash goes behind --: cpersona {shown} -- {_quoted(dashed)}"
+    if message.startswith("no such option"):
         return f"{name}: {message}; see `cpersona {name} --help`; a text that begins with a dash goes behind --"
-    if message.startswith("got unexpected extra argument") and takes_text:
-        places = [parameter.name for parameter in command.parameters if not parameter.flags]
-        at = places.index(takes_text[0])
+    if message.startswith("got unexpected extra argument"):
+        at = places.index(texts[0])
         end = len(given) - (len(places) - at - 1)
-        shown = [*map(_quoted, given[:at]), _quoted(" ".join(given[at:end])), *map(_quoted, given[end:])]
-        return f"{name}: a text with spaces goes in quotes: cpersona {' '.join([name, *shown])}"
+        shown = " ".join([name, *_joined(given, at, end)])
+        return f"{name}: a text with spaces goes in quotes: cpersona {shown}"
     return None
 
 
-def _apart(command, words):
+def _is_text(word: str) -> bool:
+    """Tell whether a word that begins with a dash was hardly meant as an option."""
+    return (" " in word and "=" not in word.split(" ")[0]) or word[1].isdigit()
+
+
+def _joined(given: list[str], at: int, end: int) -> list[str]:
+    """Return words as they are typed, those from ``at`` to ``end`` as one text."""
+    return [*map(_quoted, given[:at]), _quoted(" ".join(given[at:end])), *map(_quoted, given[end:])]
+
+
+def _apart(command: Command, words: list[str]) -> tuple[list[str], list[str]]:
     """Return the words behind a command that are neither options nor their values, and the options without their values."""
     flags = {
         flag: parameter
         for parameter in (*command.parameters, *(spec.COMMON[key] for key in command.common))
         for flag in parameter.flags
     }
-    given, options, rest = [], [], list(words)
+    given: list[str] = []
+    options: list[str] = []
+    rest = list(words)
     while rest:
         word = rest.pop(0)
         if word == "--":
@@ -135,12 +155,12 @@ def _apart(command, words):
     return given, options
 
 
-def _cut(text):
+def _cut(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1].rstrip() + "…"
 
 
-def _quoted(text):
+def _quoted(text: str) -> str:
     from shlex import quote
 
     return quote(_cut(text))

@@ -7,7 +7,15 @@ Tests hold both to the same bytes and values.
 Contract: wire.frames, speed.client.
 """
 
+from __future__ import annotations
+
 from _struct import pack, unpack_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 SMALL_BYTES = 64 * 1024
 FEW = 32
@@ -15,18 +23,18 @@ FEW = 32
 _used = 0
 
 
-def packb(value):
+def packb(value: Any) -> bytes:
     """Return a value as msgpack; lone surrogates travel as they are. Raises TypeError, ValueError, OverflowError, RecursionError."""
     if _many():
-        import msgpack
+        import msgpack  # type: ignore[import-untyped]  # it brings no types
 
         return msgpack.packb(value, unicode_errors="surrogatepass")
-    parts = []
+    parts: list[bytes] = []
     _pack(value, parts.append, 0)
     return b"".join(parts)
 
 
-def unpackb(data):
+def unpackb(data: bytes) -> Any:
     """Return the value in ``data``, which must hold exactly one. Raises ValueError."""
     if len(data) > SMALL_BYTES or _many():
         import msgpack
@@ -41,13 +49,13 @@ def unpackb(data):
     return value
 
 
-def _many():
+def _many() -> bool:
     global _used
     _used += 1
     return _used > FEW
 
 
-def _pack(value, out, depth):
+def _pack(value: Any, out: Callable[[bytes], object], depth: int) -> None:
     if depth > 500:
         raise ValueError("nested too deeply")
     kind = type(value)
@@ -111,7 +119,7 @@ def _pack(value, out, depth):
         raise TypeError(f"can not serialize {kind.__name__!r} object")
 
 
-def _packed_int(value):
+def _packed_int(value: Any) -> bytes:
     if value >= 0:
         if value < 0x80:
             return bytes((value,))
@@ -165,7 +173,7 @@ _LENGTHS = {
 _PLAIN = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
-def _unpack(data, at):
+def _unpack(data: bytes, at: int) -> tuple[Any, int]:
     """Return the value that begins at ``at`` and where it ends."""
     first = data[at]
     at += 1
@@ -198,26 +206,26 @@ def _unpack(data, at):
     return _bytes(data, at, length), at + length
 
 
-def _bytes(data, at, length):
+def _bytes(data: bytes, at: int, length: int) -> bytes:
     if at + length > len(data):
         raise ValueError("the data ends early")
     return data[at : at + length]
 
 
-def _text(data, at, length):
+def _text(data: bytes, at: int, length: int) -> tuple[str, int]:
     return _bytes(data, at, length).decode("utf-8"), at + length
 
 
-def _list(data, at, length):
-    out = []
+def _list(data: bytes, at: int, length: int) -> tuple[list, int]:
+    out: list = []
     for _ in range(length):
         value, at = _unpack(data, at)
         out.append(value)
     return out, at
 
 
-def _map(data, at, length):
-    out = {}
+def _map(data: bytes, at: int, length: int) -> tuple[dict, int]:
+    out: dict = {}
     for _ in range(length):
         key, at = _unpack(data, at)
         out[key], at = _unpack(data, at)

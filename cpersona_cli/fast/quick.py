@@ -58,7 +58,7 @@ def _options(command: "Command", rest: list[str], options: dict, values: dict) -
         flag: (key, spec.COMMON[key]) for key in command.common for flag in spec.COMMON[key].flags
     }
     flags.update({flag: (None, parameter) for parameter in command.parameters for flag in parameter.flags})
-    words = []
+    words: list[str] = []
     while rest:
         word = rest[-1]
         if word == "--":

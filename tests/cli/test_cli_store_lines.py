@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from cpersona_cli.commands import _lines as batching
+from cpersona_cli.commands import _outcomes
 
 
 def outcomes(done):
@@ -167,7 +167,7 @@ def test_on_a_terminal_a_file_is_a_bar_and_what_went_wrong_and_no_scroll_of_json
     path.write_text("\n".join([row(f"text {n}") for n in range(200)] + ["nope"] * 7 + [row("x", colour=1)]))
     out, status = on_terminal(["store", "--jsonl", str(path)], columns=200)
     assert status == 1 and '{"line"' not in out and "208" in out  # the bar knows how many lines there are
-    assert out.count("rejected: ") == batching.FAULTS_SHOWN and "line 201: rejected: not JSON" in out
+    assert out.count("rejected: ") == _outcomes.FAULTS_SHOWN and "line 201: rejected: not JSON" in out
     assert "8 were rejected, the first 5 are shown" in out and "200 stored, 0 skipped, 8 rejected of 208 lines" in out
     out, status = on_terminal(["store", "--jsonl", str(path), "--json"], columns=200)
     assert out.count('{"line"') == 208
