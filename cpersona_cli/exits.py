@@ -3,8 +3,6 @@
 Contract: exit.status, answer.shape.
 """
 
-from __future__ import annotations
-
 from cpersona_daemon.shared import fields
 
 

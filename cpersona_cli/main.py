@@ -98,7 +98,7 @@ def _fill_closed_streams() -> None:
             if descriptor != number:
                 os.dup2(descriptor, number)
                 os.close(descriptor)
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  # it outlives us
 
 
 # What to do about a file that cannot be used, by the name of its error.

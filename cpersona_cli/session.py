@@ -1,7 +1,5 @@
 """One run of one command: its settings, its connection, its output."""
 
-from __future__ import annotations
-
 from cpersona_daemon.shared import fields, methods
 
 from . import exits
@@ -24,8 +22,8 @@ _OPTION_OF = {"db": "db_path", "agent": "agent", "project": "project", "channel"
 _NAMED = 5  # rows of an answer that are named one by one
 
 
-# What may be the first command of a database. Every other one asks of what is stored, and an empty answer from a store that
-# it made itself, in the wrong place perhaps, would look like one.
+# What may be the first command of a database. Every other one asks of what is stored, and an empty answer from a store
+# that it made itself, in the wrong place perhaps, would look like one.
 FOUNDING = frozenset(
     {
         "store",
@@ -44,7 +42,10 @@ FOUNDING = frozenset(
 
 
 class Answer:
-    """A daemon's answer to ``method(params)``: ``response`` is the contract's map, ``code`` the error code beside it, ``status`` the exit status."""
+    """A daemon's answer to ``method(params)``.
+
+    ``response`` is the contract's map, ``code`` the error code beside it, ``status`` the exit status.
+    """
 
     __slots__ = ("method", "params", "response", "code", "status")
 
@@ -64,7 +65,7 @@ class Session:
         self._connection: Connection | None = None
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> "Settings":
         """The effective settings; what was wrong with them is said on stderr once."""
         if self._settings is None:
             from cpersona_daemon.shared import settings
@@ -76,7 +77,7 @@ class Session:
         return self._settings
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> "Connection":
         """The connection to the database's daemon, which is started where none runs; raises client.CallFailed.
 
         Where there is no database, only a command that may be the first one makes it.
@@ -115,7 +116,7 @@ class Session:
                 params[parameter] = value
         return params
 
-    def parameters(self, given: Mapping[str, Any], table: Rows) -> dict:
+    def parameters(self, given: "Mapping[str, Any]", table: "Rows") -> dict:
         """Return the parameters of a request: for each option of ``table`` that was given, what its row makes of it."""
         params = {}
         for option, parameter, make in table:
@@ -126,7 +127,10 @@ class Session:
         return params
 
     def instant(self, text: str, end: bool = False) -> str:
-        """Return a time that a person typed as an ISO instant: the first of a day or, with ``end``, the last. Raises Usage."""
+        """Return a time that a person typed as an ISO instant: of a day its first or, with ``end``, its last.
+
+        Raises Usage.
+        """
         from .terminal import times
 
         typed = times.parse(text)
@@ -144,18 +148,18 @@ class Session:
     # Asking
 
     def signed(self, method: str, params: dict) -> dict:
-        """Return a write's parameters with the key of the session that --session names, so that its pause holds for it."""
+        """Return a write's parameters with the key of the session that --session names: its pause holds for it."""
         key = self.options.get("session")
         if key is None or not methods.METHODS[method].own_session:
             return params
         return {**params, "session_key": key}
 
-    def call(self, method: str, params: dict, **more: Any) -> Answer:
+    def call(self, method: str, params: dict, **more: "Any") -> "Answer":
         """Send one request and return its Answer, whatever it says. Raises client.CallFailed."""
         params = self.signed(method, params)
         return Answer(method, params, *self.connection.call(method, params, **more))
 
-    def queued(self, method: str, params: dict) -> Answer:
+    def queued(self, method: str, params: dict) -> "Answer":
         """Put one write to the daemon that runs, or into the spool, and return its Answer. Raises client.CallFailed."""
         from .wire.spool import Queue
 
@@ -168,12 +172,13 @@ class Session:
         params: dict,
         hint: str | None = None,
         queue: bool = False,
-        refused: Callable[[Answer], None] | None = None,
-        **more: Any,
-    ) -> Answer:
+        refused: "Callable[[Answer], None] | None" = None,
+        **more: "Any",
+    ) -> "Answer":
         """Send one request and return its Answer; a failure ends the command with its one line (and its JSON).
 
-        ``refused(answer)`` may say more of a failure first. With ``queue`` no daemon is started, and where none can be reached the request is kept for the next one.
+        ``refused(answer)`` may say more of a failure first. With ``queue`` no daemon is started, and where none can be
+        reached the request is kept for the next one.
         """
         check_text(params)
         answer = self.queued(method, params) if queue else self.call(method, params, **more)
@@ -197,8 +202,11 @@ class Session:
             f"cpersona {self.name}: {'a row is' if len(rows) == 1 else f'{len(rows)} rows are'} left out: {named}{more}"
         )
 
-    def show(self, answer: Answer, **beside: Any) -> bool:
-        """Print an answer as JSON if that was asked for, with rows under our names and what stands beside it, and tell whether it was."""
+    def show(self, answer: "Answer", **beside: "Any") -> bool:
+        """Print an answer as JSON if that was asked for, and tell whether it was.
+
+        Rows stand in it under our names, ``beside`` with them.
+        """
         if self.out.as_json:
             from .terminal.naming import named
 
@@ -215,15 +223,14 @@ def run(command: "Command", options: dict, values: dict) -> int:
         session.close()
 
 
-def check_text(value: Any) -> None:
+def check_text(value: "Any") -> None:
     """Raise Usage when a text holds bytes that are not UTF-8, as an argument or a file name may."""
     if isinstance(value, str):
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            raise exits.Usage(
-                f"{repr(value[:40].encode('utf-8', 'surrogateescape'))[1:]} is not valid UTF-8; convert it first, for instance with iconv"
-            ) from None
+            shown = repr(value[:40].encode("utf-8", "surrogateescape"))[1:]
+            raise exits.Usage(f"{shown} is not valid UTF-8; convert it first, for instance with iconv") from None
     elif isinstance(value, dict):
         for key, item in value.items():
             check_text(key)

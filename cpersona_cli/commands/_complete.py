@@ -1,8 +1,8 @@
 """What may stand where the cursor is: the values that a shell offers for an option or an argument.
 
-A completion script calls `cpersona __complete WORD…` with the words behind `cpersona` up to the cursor, the last of them
-the one that is being typed, '' for none. Names and refs are asked of a daemon that runs, for SECONDS at most; none is
-started, and nothing is ever said but values.
+A completion script calls `cpersona __complete WORD…` with the words behind `cpersona` up to the cursor, the last of
+them the one that is being typed, '' for none. Names and refs are asked of a daemon that runs, for SECONDS at most; none
+is started, and nothing is ever said but values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def main(words: list[str]) -> int:
 
 
 def offered(place: Place) -> list[tuple[str, str]]:
-    """Return the (value, what it is) pairs that go on like the text at a place; none where nothing is known, or nobody answers in time."""
+    """Return the (value, what it is) pairs that go on like the text at a place.
+
+    None where nothing is known, or nobody answers in time.
+    """
     parameter = place.parameter
     if parameter is None:
         return []
@@ -138,7 +141,10 @@ def _refs(place: Place) -> list[tuple[str, str]]:
 
 
 def _ask(place: Place, method: str, params: dict | None, **more: Any) -> dict:
-    """Ask the daemon that runs; without ``params`` about the agent that the command line means. Raises CallFailed where none runs."""
+    """Ask the daemon that runs; without ``params`` about the agent that the command line means.
+
+    Raises CallFailed where none runs.
+    """
     from ..session import Session
     from ..wire import client
 

@@ -23,7 +23,8 @@ def say_bounds(out: Output, response: dict) -> None:
     ]
     if moved:
         out.note(
-            f"there is more than {' and '.join(moved)} {'lets' if len(moved) == 1 else 'let'} through; a larger number shows it"
+            f"there is more than {' and '.join(moved)} {'lets' if len(moved) == 1 else 'let'} through;"
+            " a larger number shows it"
         )
     if "relations" in omitted:
         out.note("an entity has more relations than are followed, so some evidence may be missing")

@@ -52,7 +52,10 @@ _ANSWERS = ("memories", "items")
 
 
 def line_rows(line: bytes) -> list:
-    """Return the rows of one line: an object, a text, or all that an answer of `list --json` or `get --json` holds. Raises ValueError."""
+    """Return the rows of one line: an object, a text, or all that an answer of `list --json` or `get --json` holds.
+
+    Raises ValueError with what is wrong with it.
+    """
     try:
         text = line.decode("utf-8-sig")
     except UnicodeDecodeError as error:

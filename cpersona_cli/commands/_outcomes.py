@@ -1,4 +1,6 @@
-"""What is said of each line of a file while its memories are stored: JSON for a program, a bar and the faults for a person.
+"""What is said of each line of a file while its memories are stored.
+
+JSON for a program; for a person a bar and the faults.
 
 Contract: store.lines, output.streams.
 """
@@ -58,7 +60,8 @@ class Drawn:
             self._bar.__exit__(*error)
         if self._faults > FAULTS_SHOWN:
             self._out.warn(
-                f"cpersona store: {self._faults:,} were rejected, the first {FAULTS_SHOWN} are shown; with --json every line says its reason"
+                f"cpersona store: {self._faults:,} were rejected, the first {FAULTS_SHOWN} are shown;"
+                " with --json every line says its reason"
             )
 
     def outcome(self, outcome: dict) -> None:
@@ -73,7 +76,8 @@ class Drawn:
             self._out.line(f"{where}: {outcome['result']}{reason}" + (f" {outcome['ref']}" if "ref" in outcome else ""))
         for found in outcome.get("secrets", ()):
             self._out.warn(
-                f"cpersona store: {where}: what looks like a secret is in the {found.get('in', 'text')}, {found.get('kind')}"
+                f"cpersona store: {where}: what looks like a secret is in the {found.get('in', 'text')},"
+                f" {found.get('kind')}"
                 + (f"; `cpersona delete {outcome['ref']}` removes it" if "ref" in outcome else "")
             )
         if self._bar is not None:

@@ -3,8 +3,6 @@
 Contract: recall.order, output.shapes.
 """
 
-from __future__ import annotations
-
 from ..declare.spec import option
 from ..terminal import reading, render
 
@@ -43,7 +41,7 @@ SET = option(
 
 
 # Option -> parameter, for every command that asks.
-ASKED: Rows = (
+ASKED: "Rows" = (
     ("limit", "limit", lambda session, limit: session.at_most(limit, 100)),
     ("source_id", "source_id", None),
     ("as_of", "as_of", lambda session, text: session.instant(text, end=True)),
@@ -53,7 +51,7 @@ ASKED: Rows = (
 )
 
 
-def question(session: Session, query: str, given: Mapping[str, Any], table: Rows = ASKED) -> dict:
+def question(session: "Session", query: str, given: "Mapping[str, Any]", table: "Rows" = ASKED) -> dict:
     """Return the parameters of a question: the axes, its text, and what ``table`` makes of the options given."""
     return {**session.axes(), "query": reading.question(query, session.out), **session.parameters(given, table)}
 
@@ -64,7 +62,9 @@ def nothing(response: dict) -> str:
     if not considered and not missed:
         return "nothing found: no row came into question" if considered is not None else "nothing found"
     if considered:
-        said = f"nothing found: {considered} {'row' if considered == 1 else 'rows'} came into question, {response.get('gated', 0)} did not pass the gate"
+        rows = "row" if considered == 1 else "rows"
+        gated = response.get("gated", 0)
+        said = f"nothing found: {considered} {rows} came into question, {gated} did not pass the gate"
     else:
         said = "nothing found: no row was near enough to come into question"
     if missed:

@@ -3,14 +3,11 @@
 Contract: locks.hold, exit.status.
 """
 
-from __future__ import annotations
-
 from cpersona_daemon.shared import fields
 
 from .. import exits
 from ..declare.spec import argument
-from ..terminal import reading, render, times
-from ..terminal.failure import failure_line
+from ..terminal import ages, reading, render
 from ..terminal.output import to_json
 
 TYPE_CHECKING = False
@@ -37,7 +34,7 @@ def field(row: dict, name: str) -> str:
     if name == "stored":
         return row.get("created_at", "")
     if name == "age":
-        return times.age(row.get("created_at") or row.get("timestamp", ""))
+        return ages.age(row.get("created_at") or row.get("timestamp", ""))
     if name == "locked":
         return "locked" if row.get("locked") else ""
     if name == "resolved":
@@ -50,7 +47,7 @@ def field(row: dict, name: str) -> str:
     return str(row.get(_KEYS[name]) or "") if name in _KEYS else render.field(row, name)
 
 
-def each(session: Session, refs: list[str], done: str, methods: dict[str, tuple[str, str]]) -> int:
+def each(session: "Session", refs: list[str], done: str, methods: dict[str, tuple[str, str]]) -> int:
     """Send one request for each ref, say each outcome, and return the status of the first that failed."""
     parsed = [reading.ref(text) for text in refs]
     for kind, number in parsed:
@@ -71,6 +68,8 @@ def each(session: Session, refs: list[str], done: str, methods: dict[str, tuple[
             tell_apart(session, named, answer)
         session.show(answer)
         if answer.status:
+            from ..terminal.failure import failure_line
+
             session.out.warn("cpersona " + failure_line(f"{session.name} {named}", answer.response, answer.code))
             status = status or answer.status
         elif not session.out.as_json:
@@ -82,7 +81,7 @@ def each(session: Session, refs: list[str], done: str, methods: dict[str, tuple[
     return status
 
 
-def tell_apart(session: Session, ref: str, answer: Answer) -> None:
+def tell_apart(session: "Session", ref: str, answer: "Answer") -> None:
     """Say in a refusal whether the row is locked or not there.
 
     That another agent has it is not told from that it is missing.
@@ -100,7 +99,7 @@ def tell_apart(session: Session, ref: str, answer: Answer) -> None:
         )
 
 
-def outcome(session: Session, named: str, done: str, response: dict) -> None:
+def outcome(session: "Session", named: str, done: str, response: dict) -> None:
     if response.get("persisted") is False:
         session.out.warn(
             f"cpersona: {named} is as it was: {response.get('reason', 'persistence is paused')}; `cpersona resume` "

@@ -40,7 +40,8 @@ def each(session: Session, items: Sequence[Any], work: Callable[[Any], None], na
         except KeyboardInterrupt:
             unknown = "" if begun is None else f", what became of {named(begun)} is not known"
             session.out.warn(
-                f"cpersona {session.name}: ended early: {done:,} of {len(items):,} are done{unknown}; run the same command again for the others"
+                f"cpersona {session.name}: ended early: {done:,} of {len(items):,} are done{unknown};"
+                " run the same command again for the others"
             )
             raise
 

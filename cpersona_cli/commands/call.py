@@ -3,8 +3,6 @@
 Contract: call.lines.
 """
 
-from __future__ import annotations
-
 import sys
 
 from cpersona_daemon.shared import fields, methods
@@ -12,7 +10,6 @@ from cpersona_daemon.shared import fields, methods
 from .. import exits
 from ..declare.spec import PLAIN, argument, command, option
 from ..terminal import reading
-from ..terminal.failure import failure_line
 from ..terminal.output import to_json
 
 TYPE_CHECKING = False
@@ -44,7 +41,7 @@ _LONGEST_SECONDS = 10_000_000
     epilog="Methods: " + ", ".join(methods.METHODS) + ".",
 )
 def call(
-    session: Session, method: str | None, params: str | None, stdin: bool, set: list[str], deadline: float | None
+    session: "Session", method: str | None, params: str | None, stdin: bool, set: list[str], deadline: float | None
 ) -> int:
     """Call any method of the daemon and print its answer as one line of JSON.
 
@@ -67,11 +64,13 @@ def call(
     answer = session.call(method, value, overrides=overrides, deadline_ms=_milliseconds(deadline))
     session.out.json(answer.response)
     if answer.status not in (fields.EXIT_OK, fields.EXIT_CRITICAL):
+        from ..terminal.failure import failure_line
+
         session.out.warn("cpersona: " + failure_line(f"call {method}", answer.response, answer.code))
     return answer.status
 
 
-def _each_line(session: Session, overrides: dict | None, deadline: float | None) -> int:
+def _each_line(session: "Session", overrides: dict | None, deadline: float | None) -> int:
     from ..wire.client import CallFailed
 
     reading.announce(session.out)
@@ -102,7 +101,7 @@ def _each_line(session: Session, overrides: dict | None, deadline: float | None)
         _answer(session, named, response)
 
 
-def _answer(session: Session, named: object, response: dict) -> None:
+def _answer(session: "Session", named: object, response: dict) -> None:
     session.out.line(to_json({"id": named, "response": response}))
     session.out.flush()
 

@@ -63,7 +63,8 @@ def _say_empty(session: Session, response: dict, all_agents: bool) -> None:
     if not any(response.get(name) for name in ("memories", "episodes", "profiles", "associations")):
         whose = "nothing" if all_agents else f"nothing for an agent {session.agent!r}"
         session.out.warn(
-            f"cpersona export: {whose} is stored in {session.connection.places.db}, so the export is empty; check --agent and --db"
+            f"cpersona export: {whose} is stored in {session.connection.places.db}, so the export is empty;"
+            " check --agent and --db"
         )
 
 

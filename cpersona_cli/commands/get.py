@@ -3,8 +3,6 @@
 Contract: contents.refs.
 """
 
-from __future__ import annotations
-
 from cpersona_daemon.shared import fields
 
 from .. import exits
@@ -31,7 +29,7 @@ _FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "le
     *shape_options(_FIELDS),
     common=AGENT,
 )
-def get(session: Session, refs: list[str], raw: bool, **shaped: Any) -> int:
+def get(session: "Session", refs: list[str], raw: bool, **shaped: "Any") -> int:
     """Show whole rows by their refs.
 
     Off a terminal one row a line: ref, time, id, text with line breaks as \\n. A ref that names no row of
@@ -60,7 +58,7 @@ def get(session: Session, refs: list[str], raw: bool, **shaped: Any) -> int:
     return answer.status
 
 
-def _fetched(session: Session, refs: list[str]) -> Answer:
+def _fetched(session: "Session", refs: list[str]) -> "Answer":
     """Return one answer for any number of refs, in requests of as many as one may name."""
     first, *others = (refs[at : at + fields.MAX_REFS] for at in range(0, len(refs), fields.MAX_REFS))
     answer = session.ask("get_contents", {"agent_id": session.agent, "refs": first})
@@ -71,7 +69,7 @@ def _fetched(session: Session, refs: list[str]) -> Answer:
     return answer
 
 
-def _print(out: Output, items: list[dict], shape: Shape, raw: bool) -> None:
+def _print(out: "Output", items: list[dict], shape: "Shape", raw: bool) -> None:
     if raw:
         for item in items:
             out.write(item["content"] + ("\0" if shape.null else "\n"))
@@ -82,7 +80,7 @@ def _print(out: Output, items: list[dict], shape: Shape, raw: bool) -> None:
         shape.print(out, items, field, ("ref", "timestamp", "id", "content"), whole=True)
 
 
-def _draw(out: Output, item: dict) -> None:
+def _draw(out: "Output", item: dict) -> None:
     """Print one row on a terminal: what it is on one line, then its text."""
     from rich.text import Text
 

@@ -3,8 +3,6 @@
 Contract: lists.newest, output.shapes.
 """
 
-from __future__ import annotations
-
 from .. import exits
 from ..declare.spec import AXES, command, option
 from ..terminal import render
@@ -50,13 +48,13 @@ _FIELDS = (
     common=AXES,
 )
 def list_(
-    session: Session,
+    session: "Session",
     limit: int,
     since: str | None,
     until: str | None,
     as_of: str | None,
     all_agents: bool,
-    **shaped: Any,
+    **shaped: "Any",
 ) -> int:
     """List the newest memories, newest first.
 

@@ -37,7 +37,8 @@ def merge(session: Session, source: str, target: str, move: bool, dry_run: bool)
         if dry_run:
             return "nothing was written"
         if reached.get("stage") == "deleting":
-            return f"the rows are merged; what is left of them at {source!r} is seen by nobody, and is deleted without this command"
+            left = f"what is left of them at {source!r} is seen by nobody, and is deleted without this command"
+            return f"the rows are merged; {left}"
         return f"it was done as a whole or not at all; `cpersona merge {source} {target} --dry-run` counts what is left"
 
     answer = watch(

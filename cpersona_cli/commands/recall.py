@@ -3,8 +3,6 @@
 Contract: recall.order, scores.meaning, output.shapes.
 """
 
-from __future__ import annotations
-
 from cpersona_daemon.shared.fields import EXIT_NOTHING
 
 from .. import exits
@@ -26,7 +24,7 @@ _DRAWN = ("rank", "ref", "age", "match", "preview")
 _ABSOLUTE = ("rank", "ref", "age", "cosine", "coverage", "preview")
 
 _TRACED = ("explain", "explain_all", "why_not")
-_ASKED: Rows = (
+_ASKED: "Rows" = (
     *ASKED,
     ("top", "full_content", None),
     ("exclude", "exclude_contents", lambda session, texts: list(texts)),
@@ -68,7 +66,7 @@ _AXES = ("project", "channel")
     option("--legend", "Explain on stderr what the numbers of these rows mean.", kind="flag", default=False),
     common=AXES,
 )
-def recall(session: Session, query: str, set: list[str], **given: Any) -> int:
+def recall(session: "Session", query: str, set: list[str], **given: "Any") -> int:
     """Find memories by meaning and by words. The best row is the last one.
 
     Columns: rank (1 is best), ref, age, signal, score, cosine, preview. The score is the value that the gate
@@ -105,7 +103,7 @@ def recall(session: Session, query: str, set: list[str], **given: Any) -> int:
     return EXIT_NOTHING if given["fail_empty"] else answer.status
 
 
-def _pasted(session: Session, params: dict, overrides: list[str]) -> Answer | None:
+def _pasted(session: "Session", params: dict, overrides: list[str]) -> "Answer | None":
     """Return an answer that holds the row whose ref is the whole question, None where it is none or no row has it."""
     narrowed = overrides or _NARROWING & params.keys() or any(session.options.get(a) is not None for a in _AXES)
     try:
@@ -123,7 +121,7 @@ def _pasted(session: Session, params: dict, overrides: list[str]) -> Answer | No
     return answer
 
 
-def _ordered(out: Output, response: dict, shape: Shape, given: dict) -> list[dict]:
+def _ordered(out: "Output", response: dict, shape: "Shape", given: dict) -> list[dict]:
     """Leave in an answer the rows that are shown, and return them in the order that was asked for, with their ranks."""
     if given["top"]:
         response["messages"] = response.get("messages", [])[-1:]
@@ -134,7 +132,7 @@ def _ordered(out: Output, response: dict, shape: Shape, given: dict) -> list[dic
     return [{**row, "rank": str(rank)} for rank, row in zip(ranks, rows)]
 
 
-def _explain(out: Output, response: dict, given: dict) -> bool:
+def _explain(out: "Output", response: dict, given: dict) -> bool:
     """Show what was noted on the way to the rows; true where --why-not asked for nothing but its verdict."""
     trace = response.get("trace")
     if not trace:
@@ -149,7 +147,7 @@ def _explain(out: Output, response: dict, given: dict) -> bool:
     return True
 
 
-def _print(out: Output, response: dict, rows: list[dict], shape: Shape, query: str, given: dict) -> None:
+def _print(out: "Output", response: dict, rows: list[dict], shape: "Shape", query: str, given: dict) -> None:
     if given["top"] and not shape.chosen:
         for row in rows:
             out.write(row.get("content", "") + ("\0" if shape.null else "\n"))
@@ -164,7 +162,7 @@ def _print(out: Output, response: dict, rows: list[dict], shape: Shape, query: s
         _note(out, rows, given["best_first"])
 
 
-def _note(out: Output, rows: list[dict], best_first: bool) -> None:
+def _note(out: "Output", rows: list[dict], best_first: bool) -> None:
     """Say on a terminal what is easy to guess wrong: the order, the meaning of an rsf score, cut previews."""
     signals = {(row.get("match_reason") or {}).get("signal") for row in rows}
     said = ["best is first (rank 1)" if best_first else "best is last (rank 1), nearest the prompt"]

@@ -3,8 +3,6 @@
 Contract: store.answer, dedup.skip, store.lines.
 """
 
-from __future__ import annotations
-
 from cpersona_daemon.shared import fields
 
 from .. import exits
@@ -20,16 +18,16 @@ if TYPE_CHECKING:
     from ..terminal.output import Output
 
 
-def _json(option: str) -> Callable[[Session, str], Any]:
+def _json(option: str) -> "Callable[[Session, str], Any]":
     return lambda session, text: reading.json_argument(text, option)
 
 
-def _source(session: Session, text: str) -> Any:
+def _source(session: "Session", text: str) -> "Any":
     return reading.json_argument(text, "--source") if text.lstrip().startswith("{") else text
 
 
 # Option -> parameter: what every line of a file gets as well, and what one memory alone has.
-_OF_ALL: Rows = (
+_OF_ALL: "Rows" = (
     ("source", "source", _source),
     ("at", "timestamp", lambda session, text: session.instant(text)),
     ("metadata", "metadata", _json("--metadata")),
@@ -39,7 +37,7 @@ _OF_ALL: Rows = (
     ("check_secrets", "check_secrets", None),
     ("fail_if_cut", "fail_if_cut", None),
 )
-_OF_ONE: Rows = (("id", "id", None), ("associations", "associations", _json("--associations")))
+_OF_ONE: "Rows" = (("id", "id", None), ("associations", "associations", _json("--associations")))
 
 
 @command(
@@ -74,7 +72,7 @@ _OF_ONE: Rows = (("id", "id", None), ("associations", "associations", _json("--a
     common=(*WRITES, *AXES),
 )
 def store(
-    session: Session, text: str | None, jsonl: str | None, queue: bool, fail_if_skipped: bool, **given: Any
+    session: "Session", text: str | None, jsonl: str | None, queue: bool, fail_if_skipped: bool, **given: "Any"
 ) -> int:
     """Keep one memory, or a file of them, and print its ref.
 
@@ -119,7 +117,7 @@ def store(
     return fields.EXIT_NOTHING if skipped and fail_if_skipped else answer.status
 
 
-def _say(out: Output, response: dict) -> None:
+def _say(out: "Output", response: dict) -> None:
     """Print the ref on stdout, and on stderr whatever the ref alone would hide."""
     if response.get("result") == "queued":
         out.note(f"queued as {response['queued']}; the next daemon stores it")
@@ -138,7 +136,7 @@ def _say(out: Output, response: dict) -> None:
         out.warn(f"cpersona: an association was left out: {dropped.get('reason')}")
 
 
-def _say_result(out: Output, response: dict) -> None:
+def _say_result(out: "Output", response: dict) -> None:
     """Say what became of a memory that was not simply stored."""
     result = response.get("result")
     if response.get("persisted") is False:
@@ -155,7 +153,7 @@ def _say_result(out: Output, response: dict) -> None:
         out.note(str(result))
 
 
-def _say_secrets(out: Output, response: dict) -> None:
+def _say_secrets(out: "Output", response: dict) -> None:
     number = response.get("id")
     removes = f"; `cpersona delete mem:{number}` removes it" if isinstance(number, int) else ""
     for found in response.get("secrets", ()):

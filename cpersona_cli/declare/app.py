@@ -211,12 +211,13 @@ def _callback(command: spec.Command) -> Callable[..., int]:
 
 
 def _check(command: spec.Command, options: dict) -> None:
-    """Raise Usage for an option before the words of a command that does not have it: it would be without effect, unsaid."""
+    """Raise Usage for an option before the words of a command that does not have it: it would have no effect."""
     name = " ".join(command.path)
     for key in spec.stray(command, options):
         taken = ", ".join(spec.COMMON[other].flags[0] for other in command.common)
         raise Usage(
-            f"{name} takes no {spec.COMMON[key].flags[-1]}, of the common options only {taken}; see `cpersona {name} --help`"
+            f"{name} takes no {spec.COMMON[key].flags[-1]}, of the common options only {taken};"
+            f" see `cpersona {name} --help`"
         )
 
 

@@ -106,6 +106,6 @@ def declared(name: str) -> "tuple[Command, ...]":
     return __import__(f"cpersona_cli.commands.{module(name)}", fromlist=("COMMANDS",)).COMMANDS
 
 
-def tree():
+def tree() -> "list[Command]":
     """Return every declared command, in the order of the catalogue."""
     return [command for name in ENTRIES for command in declared(name)]

@@ -60,15 +60,20 @@ _SHOWN = 60
 
 
 def unknown(family: str, words: list[str]) -> str:
-    """Return what is wrong with ``words`` where a command of ``family`` ('' = at the top) was looked for, and what was meant."""
+    """Return what is wrong with ``words`` where a command of ``family`` was looked for, and what was meant.
+
+    ``family`` is '' at the top.
+    """
     word = words[0]
     meant = _below(family, word) if family else _at_the_top(word)
     name = f"{family} {word}".strip()
     if meant:
-        return f"there is no command {_cut(name)!r}; did you mean {' or '.join(f'`cpersona {command}`' for command in meant)}?"
+        commands = " or ".join(f"`cpersona {command}`" for command in meant)
+        return f"there is no command {_cut(name)!r}; did you mean {commands}?"
     if not family and (len(words) > 1 or " " in word):
         question = " ".join(word for word in words if not word.startswith("-"))
-        return f"there is no command {_cut(word)!r}; a question goes in quotes behind recall: cpersona recall {_quoted(question)}"
+        asked = f"cpersona recall {_quoted(question)}"
+        return f"there is no command {_cut(word)!r}; a question goes in quotes behind recall: {asked}"
     return f"there is no command {_cut(name)!r}; `cpersona {f'{family} ' if family else ''}--help` lists them"
 
 
@@ -99,7 +104,7 @@ def _near(word: str, known: Iterable[str]) -> list[str]:
 
 
 def unreadable(command: Command, words: list[str], message: str) -> str | None:
-    """Return a better message for the words behind a command that could not be read, None where nothing better is known."""
+    """Return a better message for the words behind a command that could not be read, None where there is none."""
     places = [parameter.name for parameter in command.parameters if not parameter.flags]
     texts = [name for name in places if name in _TEXTS]
     if not texts:
@@ -133,7 +138,7 @@ def _joined(given: list[str], at: int, end: int) -> list[str]:
 
 
 def _apart(command: Command, words: list[str]) -> tuple[list[str], list[str]]:
-    """Return the words behind a command that are neither options nor their values, and the options without their values."""
+    """Return the words behind a command that are neither options nor values, and the options without their values."""
     flags = {
         flag: parameter
         for parameter in (*command.parameters, *(spec.COMMON[key] for key in command.common))

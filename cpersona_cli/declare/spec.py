@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 class Parameter:
-    """One argument or option. ``kind`` is text, int, float or flag; ``many`` may be repeated; ``least`` bounds a number.
+    """One argument or option. ``kind`` is text, int, float or flag; ``many`` may be repeated; ``least`` bounds a
+    number from below.
 
     ``choices`` are the only words that it takes. ``values`` is what a shell offers for it: words, or the name of one of
     the sources in ``commands/_complete.py``; '' where nobody can know.

@@ -7,8 +7,6 @@ Tests hold both to the same bytes and values.
 Contract: wire.frames, speed.client.
 """
 
-from __future__ import annotations
-
 from _struct import pack, unpack_from
 
 TYPE_CHECKING = False
@@ -23,8 +21,11 @@ FEW = 32
 _used = 0
 
 
-def packb(value: Any) -> bytes:
-    """Return a value as msgpack; lone surrogates travel as they are. Raises TypeError, ValueError, OverflowError, RecursionError."""
+def packb(value: "Any") -> bytes:
+    """Return a value as msgpack; lone surrogates travel as they are.
+
+    Raises TypeError, ValueError, OverflowError, RecursionError.
+    """
     if _many():
         import msgpack  # type: ignore[import-untyped]  # it brings no types
 
@@ -34,7 +35,7 @@ def packb(value: Any) -> bytes:
     return b"".join(parts)
 
 
-def unpackb(data: bytes) -> Any:
+def unpackb(data: bytes) -> "Any":
     """Return the value in ``data``, which must hold exactly one. Raises ValueError."""
     if len(data) > SMALL_BYTES or _many():
         import msgpack
@@ -55,7 +56,7 @@ def _many() -> bool:
     return _used > FEW
 
 
-def _pack(value: Any, out: Callable[[bytes], object], depth: int) -> None:
+def _pack(value: "Any", out: "Callable[[bytes], object]", depth: int) -> None:
     if depth > 500:
         raise ValueError("nested too deeply")
     kind = type(value)
@@ -119,7 +120,7 @@ def _pack(value: Any, out: Callable[[bytes], object], depth: int) -> None:
         raise TypeError(f"can not serialize {kind.__name__!r} object")
 
 
-def _packed_int(value: Any) -> bytes:
+def _packed_int(value: "Any") -> bytes:
     if value >= 0:
         if value < 0x80:
             return bytes((value,))
@@ -173,7 +174,7 @@ _LENGTHS = {
 _PLAIN = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
-def _unpack(data: bytes, at: int) -> tuple[Any, int]:
+def _unpack(data: bytes, at: int) -> "tuple[Any, int]":
     """Return the value that begins at ``at`` and where it ends."""
     first = data[at]
     at += 1

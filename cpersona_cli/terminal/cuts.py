@@ -1,7 +1,5 @@
 """Texts that are longer than what is kept: how much of how much, in the same words for every command."""
 
-from __future__ import annotations
-
 from ..declare.spec import option
 from .output import Output
 
@@ -10,7 +8,7 @@ FAIL_IF_CUT = option(
 )
 
 
-def warn(out: Output, response: dict, what: str = "the text", limit: str = "max_content_length") -> None:
+def warn(out: "Output", response: dict, what: str = "the text", limit: str = "max_content_length") -> None:
     """Say of an answer how much of ``what`` it keeps; ``limit`` is the setting that says where a text is cut."""
     for key, named in (("cut", what), ("keywords_cut", "the list of keywords")):
         cut = response.get(key)

@@ -12,7 +12,7 @@ from ..exits import reason_of
 
 
 def named(hint: str, words: list[str]) -> str:
-    """Return a hint that names the command of these words where it says COMMAND; without one it names the first screen."""
+    """Return a hint that names the command of these words where it says COMMAND, or the first screen without one."""
     first = words[: 2 if words[:1] and words[0] in FAMILIES else 1]
     path = [word for word in first if not word.startswith("-")]
     known = path if path and path[0] in ENTRIES else []

@@ -3,8 +3,6 @@
 Contract: output.streams.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 
@@ -108,7 +106,7 @@ def flush() -> None:
         raise _named(error) from None
 
 
-def _named(error: OSError) -> OSError:
+def _named(error: "OSError") -> "OSError":
     return error if isinstance(error, BrokenPipeError) else OSError(error.errno, error.strerror, "standard output")
 
 
@@ -143,7 +141,7 @@ class Output:
         for line in folded(text, self.columns(), indent):
             self.line(line)
 
-    def record(self, values: Iterable[object], end: str = "\n") -> None:
+    def record(self, values: "Iterable[object]", end: str = "\n") -> None:
         """Write one record: fields between tabs, each on one line, an empty one as `-`.
 
         With NUL as the end, text stays as it is.
@@ -151,7 +149,7 @@ class Output:
         shown = [str(v) if v not in (None, "") else "-" for v in values]
         self.write("\t".join(shown if end == "\0" else map(one_line, shown)) + end)
 
-    def records(self, rows: Iterable[Iterable[object]]) -> None:
+    def records(self, rows: "Iterable[Iterable[object]]") -> None:
         """Write a few records that belong together: as ``record`` does, with their columns aligned on a terminal."""
         lines = [[one_line(str(v)) if v not in (None, "") else "-" for v in row] for row in rows]
         widths: dict[int, int] = {}

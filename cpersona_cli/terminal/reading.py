@@ -1,7 +1,5 @@
 """Read what a command is given: text from an argument, `-` or a pipe; JSON; refs; NAME=VALUE pairs; input lines."""
 
-from __future__ import annotations
-
 import os
 import sys
 
@@ -20,7 +18,7 @@ _MEGABYTE = 1024 * 1024
 _JSON_SPACE = " \t\n\r"
 
 
-def announce(out: Output) -> None:
+def announce(out: "Output") -> None:
     """Say that standard input is read from here on, where that is a terminal: a command that waits for it looks like
     one that hangs.
     """
@@ -28,7 +26,7 @@ def announce(out: Output) -> None:
         out.note("reading from this terminal until Ctrl-D")
 
 
-def question(text: str, out: Output) -> str:
+def question(text: str, out: "Output") -> str:
     """Return the question of an argument; `-` means standard input, which must hold one. Raises Stop."""
     if text != "-":
         return text
@@ -38,7 +36,7 @@ def question(text: str, out: Output) -> str:
     return asked
 
 
-def text_or_stdin(text: str | None, what: str, out: Output) -> str:
+def text_or_stdin(text: str | None, what: str, out: "Output") -> str:
     """Return the text of an argument; `-`, or no argument at all behind a pipe, means standard input.
 
     Raises Usage, Stop.
@@ -50,7 +48,7 @@ def text_or_stdin(text: str | None, what: str, out: Output) -> str:
     return read_text("-", out)
 
 
-def read_text(name: str, out: Output) -> str:
+def read_text(name: str, out: "Output") -> str:
     """Return a whole file, or standard input for `-`, as text.
 
     Raises Stop when it is not UTF-8 or larger than a request may be.
@@ -79,7 +77,7 @@ def decode(data: bytes, shown: str) -> str:
         ) from None
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str) -> "Any":
     """Return the value of strict JSON text (no NaN, no Infinity). Raises ValueError with a reason fit for one line."""
 
     def refuse(word: str) -> None:
@@ -102,7 +100,7 @@ def parse_json(text: str) -> Any:
         raise ValueError(f"{error.msg} at line {error.lineno} column {error.colno}") from None
 
 
-def _scanner(refuse: Callable[[str], None]) -> Callable[[str, int], tuple[Any, int]]:
+def _scanner(refuse: "Callable[[str], None]") -> "Callable[[str, int], tuple[Any, int]]":
     """Return the C half of json's decoder, which is what json.loads calls; the Python half around it costs as much as
     the interpreter's start.
     """
@@ -116,7 +114,7 @@ def _scanner(refuse: Callable[[str], None]) -> Callable[[str, int], tuple[Any, i
     return make_scanner(Context)  # type: ignore[arg-type]  # any object with these names will do
 
 
-def json_argument(text: str, option: str, kind: type = dict) -> Any:
+def json_argument(text: str, option: str, kind: type = dict) -> "Any":
     """Return the JSON value of an option, of the Python type ``kind``. Raises Usage."""
     try:
         value = parse_json(text)
@@ -127,7 +125,7 @@ def json_argument(text: str, option: str, kind: type = dict) -> Any:
     return value
 
 
-def json_objects(name: str, out: Output) -> list[dict]:
+def json_objects(name: str, out: "Output") -> list[dict]:
     """Return the objects of a file (or of standard input for `-`): a JSON array, or one object a line. Raises Stop."""
     text, shown = read_text(name, out).strip(), "standard input" if name == "-" else name
     try:
@@ -163,7 +161,7 @@ def memory_id(text: str) -> int:
     return number
 
 
-def pairs(settings: Iterable[str]) -> dict[str, str]:
+def pairs(settings: "Iterable[str]") -> dict[str, str]:
     """Return the NAME=VALUE texts of --set as a map. Raises Usage."""
     out = {}
     for text in settings:
@@ -183,7 +181,9 @@ class Lines:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor, self._buffer, self._ended = descriptor, bytearray(), False
-        self.wait: Callable[[int], None] | None = None  # called with the descriptor before each read that may take long
+        self.wait: Callable[[int], None] | None = (
+            None  # called with the descriptor before each read that may take long
+        )
 
     def ready(self) -> bool:
         """Tell whether ``next`` would return at once."""

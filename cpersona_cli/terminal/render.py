@@ -5,11 +5,9 @@ rich is imported by the functions that draw and by nothing else.
 Contract: output.streams.
 """
 
-from __future__ import annotations
-
 import time
 
-from . import times
+from . import ages
 from .output import Output, one_line, to_json, without_controls
 
 TYPE_CHECKING = False  # typing itself is slow to load; who checks types takes the name for what it says
@@ -84,13 +82,13 @@ def _preview(row: dict, reason: dict) -> str:
     return row.get("content", "")
 
 
-def _number_of(name: str) -> Callable[[dict, dict], str]:
+def _number_of(name: str) -> "Callable[[dict, dict], str]":
     return lambda row, reason: number(reason.get(name))
 
 
 # What of a row is worked out; every other field is the row's own value. Each is given the row and its match_reason.
-_WORKED_OUT: dict[str, Callable[[dict, dict], str]] = {
-    "age": lambda row, reason: times.age(row.get("timestamp", "")),
+_WORKED_OUT: "dict[str, Callable[[dict, dict], str]]" = {
+    "age": lambda row, reason: ages.age(row.get("timestamp", "")),
     "match": lambda row, reason: match(row),
     "signal": lambda row, reason: reason.get("signal", ""),
     **{name: _number_of(name) for name in ("score", "cosine", "coverage", "rrf", "rsf", "prior")},
@@ -129,12 +127,12 @@ def number(value: object) -> str:
 
 
 def table(
-    out: Output,
-    names: Sequence[str],
-    rows: Sequence[Sequence[object]],
+    out: "Output",
+    names: "Sequence[str]",
+    rows: "Sequence[Sequence[object]]",
     whole: bool = False,
     lines: int = 1,
-    marks: Marks | None = None,
+    marks: "Marks | None" = None,
 ) -> None:
     """Print rows: drawn on a terminal, tab-separated without a heading elsewhere.
 
@@ -152,7 +150,9 @@ def table(
         _draw(out, names, widths, cells, None if whole else lines, marks)
 
 
-def _cells(names: Sequence[str], rows: Sequence[Sequence[object]], whole: bool) -> tuple[list[str], list[list[str]]]:
+def _cells(
+    names: "Sequence[str]", rows: "Sequence[Sequence[object]]", whole: bool
+) -> tuple[list[str], list[list[str]]]:
     """Return the columns that some row fills, and their texts: each on one line, but the last one's where it is shown
     whole.
     """
@@ -160,7 +160,7 @@ def _cells(names: Sequence[str], rows: Sequence[Sequence[object]], whole: bool) 
     last = len(names) - 1
     filled = [at for at in range(last) if any(row[at] != "" for row in rows)]
 
-    def text(row: Sequence[object]) -> str:
+    def text(row: "Sequence[object]") -> str:
         shown = without_controls(str(row[last]))
         return shown if whole else " ".join(shown.split())
 
@@ -192,7 +192,7 @@ def _room(widths: list[int], columns: int) -> int:
 
 
 def _draw(
-    out: Output, names: list[str], widths: list[int], cells: list[list[str]], lines: int | None, marks: Marks | None
+    out: "Output", names: list[str], widths: list[int], cells: list[list[str]], lines: int | None, marks: "Marks | None"
 ) -> None:
     from rich.table import Table
     from rich.text import Text
@@ -208,11 +208,11 @@ def _draw(
     printer.print(drawn)
 
 
-def _side(name: str) -> Literal["left", "right"]:
+def _side(name: str) -> 'Literal["left", "right"]':
     return "right" if name in _NUMBERS else "left"
 
 
-def _fitted(printer: Console, text: str, room: int, lines: int | None, marks: Marks | None) -> Text:
+def _fitted(printer: "Console", text: str, room: int, lines: int | None, marks: "Marks | None") -> "Text":
     """Return a text for a column of this width with its marks, cut to so many lines (None: all of them)."""
     from rich.text import Text
 
@@ -236,14 +236,14 @@ def _fitted(printer: Console, text: str, room: int, lines: int | None, marks: Ma
     return Text("\n").join(shown)
 
 
-def heading(out: Output, text: str) -> None:
+def heading(out: "Output", text: str) -> None:
     """Print the title of a section on a terminal."""
     from rich.text import Text
 
     console(out).print(Text(text, style="bold"))
 
 
-def tree(out: Output, title: str, branches: Sequence[Branch]) -> None:
+def tree(out: "Output", title: str, branches: "Sequence[Branch]") -> None:
     """Print a titled tree; ``branches`` are (text, [branches]) pairs. Off a terminal each line is indented by tabs."""
     if not out.draws:
         _plain_tree(out, [(title, branches)], 0)
@@ -256,20 +256,20 @@ def tree(out: Output, title: str, branches: Sequence[Branch]) -> None:
     console(out).print(drawn)
 
 
-def _plain_tree(out: Output, branches: Sequence[Branch], depth: int) -> None:
+def _plain_tree(out: "Output", branches: "Sequence[Branch]", depth: int) -> None:
     for text, below in branches:
         out.line("\t" * depth + one_line(text))
         _plain_tree(out, below, depth + 1)
 
 
-def _grow(drawn: Tree, branches: Sequence[Branch]) -> None:
+def _grow(drawn: "Tree", branches: "Sequence[Branch]") -> None:
     from rich.text import Text
 
     for text, below in branches:
         _grow(drawn.add(Text(without_controls(text))), below)
 
 
-def warnings(out: Output, response: dict) -> None:
+def warnings(out: "Output", response: dict) -> None:
     """Say on stderr what makes an answer weaker than it looks."""
     advisory = response.get("advisory")
     if isinstance(advisory, dict):
@@ -285,7 +285,7 @@ def warnings(out: Output, response: dict) -> None:
         )
 
 
-def console(out: Output) -> Console:
+def console(out: "Output") -> "Console":
     """Return a rich console on stdout that respects NO_COLOR and COLUMNS."""
     from rich.console import Console
 
@@ -300,7 +300,7 @@ def console(out: Output) -> Console:
     )
 
 
-def waiting(stream_is_terminal: bool) -> Progress | None:
+def waiting(stream_is_terminal: bool) -> "Progress | None":
     """Return a progress display on stderr for a long call, or None where nobody watches."""
     return Progress() if stream_is_terminal else None
 
@@ -323,7 +323,7 @@ class Progress:
         self._task = self._bar.add_task("working", total=None)
         self._drawn = 0.0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> "Progress":
         self._bar.start()
         return self
 

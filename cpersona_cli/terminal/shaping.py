@@ -4,8 +4,6 @@ shows rows.
 Contract: output.shapes.
 """
 
-from __future__ import annotations
-
 from .. import exits
 from ..declare.spec import Parameter, option
 from .output import Output, one_line
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     Cell = Callable[[dict, str], str]
 
 
-def shape_options(known: Sequence[str]) -> tuple[Parameter, ...]:
+def shape_options(known: "Sequence[str]") -> "tuple[Parameter, ...]":
     """Declare the four options of a command whose rows have these fields."""
     return (
         option("--fields", "The columns to print, off a terminal or on it.", metavar="NAME,…", values=tuple(known)),
@@ -49,7 +47,7 @@ class Shape:
 
     def __init__(
         self,
-        known: Sequence[str],
+        known: "Sequence[str]",
         as_json: bool = False,
         fields: str | None = None,
         format: str | None = None,
@@ -66,7 +64,7 @@ class Shape:
         self._pieces = None if format is None else self._template(format)
 
     @classmethod
-    def taken(cls, known: Sequence[str], as_json: bool, given: dict) -> Shape:
+    def taken(cls, known: "Sequence[str]", as_json: bool, given: dict) -> "Shape":
         """Return the shape that the options ``given`` ask for, and take its own out of them. Raises Usage."""
         return cls(known, as_json, **{name: given.pop(name) for name in ("fields", "format", "null", "max_chars")})
 
@@ -113,7 +111,7 @@ class Shape:
         return [*pieces, (literal, None)]
 
     def within(
-        self, out: Output, response: dict, name: str, text: str = "content", backwards: bool = False
+        self, out: "Output", response: dict, name: str, text: str = "content", backwards: bool = False
     ) -> list[dict]:
         """Bring the rows ``name`` of an answer into --max-chars characters of their ``text`` and return them.
 
@@ -149,11 +147,11 @@ class Shape:
 
     def print(
         self,
-        out: Output,
-        rows: Sequence[dict],
-        cell: Cell,
-        shown: Sequence[str],
-        drawn: Sequence[str] | None = None,
+        out: "Output",
+        rows: "Sequence[dict]",
+        cell: "Cell",
+        shown: "Sequence[str]",
+        drawn: "Sequence[str] | None" = None,
         whole: bool = False,
     ) -> None:
         """Print rows, of which ``cell(row, name)`` gives one field as text: by the template, in the chosen columns,
@@ -179,7 +177,9 @@ class Shape:
         return text if self.null else one_line(text)
 
 
-def _filled(pieces: list[tuple[str, str | None]], fitted: Callable[[str], str], row: dict, cell: Cell) -> Iterator[str]:
+def _filled(
+    pieces: list[tuple[str, str | None]], fitted: "Callable[[str], str]", row: dict, cell: "Cell"
+) -> "Iterator[str]":
     """Yield a template's texts with the row's fields between them, each as ``fitted`` makes it."""
     for literal, name in pieces:
         yield literal

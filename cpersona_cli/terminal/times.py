@@ -88,26 +88,6 @@ def zone_warning(text: str, typed: Typed) -> str | None:
     return f"{text} is read as UTC, not as local time; write {local}{zone} to mean local time"
 
 
-def age(stamp: str, now: float | None = None) -> str:
-    """Return how long ago a stored stamp is (`3m`, `5h`, `12d`, `2y`), or '' when it names no instant."""
-    try:
-        moment = datetime.fromisoformat(stamp.strip())
-    except (ValueError, AttributeError):
-        return ""
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    try:
-        passed = (time.time() if now is None else now) - moment.timestamp()
-    except (OverflowError, ValueError):
-        return ""
-    if passed < 0:
-        return "ahead"
-    for unit, length, limit in (("s", 1, 60), ("m", 60, 3_600), ("h", 3_600, 86_400), ("d", 86_400, 86_400 * 365)):
-        if passed < limit:
-            return f"{int(passed // length)}{unit}"
-    return f"{passed / (86_400 * 365.25):.1f}y"
-
-
 def _day(text: str) -> date | None:
     try:
         return date.fromisoformat(text)

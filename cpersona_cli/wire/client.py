@@ -6,8 +6,6 @@ top: the C socket module, a small codec, and the daemon's tables of fields, sett
 Contract: wire.requests, daemon.starts.
 """
 
-from __future__ import annotations
-
 import os
 import time
 
@@ -52,8 +50,11 @@ class _Gone(Exception):
 
 
 def connect(
-    settings: Settings | None = None, environ: Mapping[str, str] | None = None, start: bool = True, create: bool = True
-) -> Connection:
+    settings: "Settings | None" = None,
+    environ: "Mapping[str, str] | None" = None,
+    start: bool = True,
+    create: bool = True,
+) -> "Connection":
     """Return a Connection to the daemon of the database that the settings name, starting it if there is none.
 
     With ``start`` false a missing daemon raises CallFailed("unreachable"), with ``create`` false a missing database
@@ -74,7 +75,7 @@ class Connection:
     """
 
     def __init__(
-        self, settings: Settings, where: Places, environ: Mapping[str, str], start: bool, create: bool = True
+        self, settings: "Settings", where: "Places", environ: "Mapping[str, str]", start: bool, create: bool = True
     ) -> None:
         self.settings, self.places, self._environ, self._start, self._create = settings, where, environ, start, create
         self.wait: Wait | None = None  # who waits for answers otherwise: see ``interrupts``
@@ -97,7 +98,7 @@ class Connection:
         params: dict,
         deadline_ms: int | None = None,
         overrides: dict | None = None,
-        progress: Callable[[dict], None] | None = None,
+        progress: "Callable[[dict], None] | None" = None,
         idempotent: bool | None = None,
     ) -> tuple[dict, str | None]:
         """Ask one thing and wait for its answer: (response map, error code or None). Raises CallFailed."""
@@ -114,7 +115,7 @@ class Connection:
         params: dict,
         deadline_ms: int | None = None,
         overrides: dict | None = None,
-        progress: Callable[[dict], None] | None = None,
+        progress: "Callable[[dict], None] | None" = None,
         idempotent: bool | None = None,
         key: str | None = None,
     ) -> int:
@@ -143,10 +144,10 @@ class Connection:
         params: dict,
         deadline_ms: int | None,
         overrides: dict | None,
-        progress: Callable[[dict], None] | None,
+        progress: "Callable[[dict], None] | None",
         idempotent: bool | None,
         key: str | None,
-    ) -> _Pending:
+    ) -> "_Pending":
         """Return a request with what its method's row adds: a key, progress, a deadline, whether it is asked again."""
         row = methods.of(method)
         self._ids += 1
@@ -203,7 +204,7 @@ class Connection:
         self._pending.clear()
         self._drop()
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> "Connection":
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -239,7 +240,7 @@ class Connection:
             )
         self._compare_settings()
 
-    def _reached(self, start: bool, deadline: float) -> Socket:
+    def _reached(self, start: bool, deadline: float) -> "Socket":
         """Return a socket connected to the daemon; with ``start`` it is started where none runs. Raises CallFailed."""
         try:
             return reach(self.places, self.settings, deadline)
@@ -356,7 +357,7 @@ class Connection:
                 self._again()
                 return
 
-    def _frame(self, pending: _Pending) -> bytes:
+    def _frame(self, pending: "_Pending") -> bytes:
         request = dict(pending.request)
         overrides = dict(self._overrides) if methods.of(request["method"]).tuned else {}
         overrides.update(pending.overrides or {})
@@ -409,7 +410,7 @@ class Connection:
         self._buffer += got
         return bool(got)
 
-    def _read(self, deadline: float, wait: Wait | None = None) -> dict:
+    def _read(self, deadline: float, wait: "Wait | None" = None) -> dict:
         """Return the next frame as a map.
 
         Raises _Gone, CallFailed("timed_out") at the deadline, and what ``wait`` raises, which loses nothing.
@@ -440,7 +441,7 @@ class Connection:
         del buffer[: size + length]
         return body
 
-    def _received(self, deadline: float, wait: Wait | None) -> bytes:
+    def _received(self, deadline: float, wait: "Wait | None") -> bytes:
         """Return what arrives next."""
         left = deadline - time.monotonic()
         try:
@@ -456,7 +457,7 @@ class Connection:
             raise _Gone
         return got
 
-    def _foreign(self) -> CallFailed:
+    def _foreign(self) -> "CallFailed":
         return self._given_up(
             CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
         )
@@ -467,7 +468,7 @@ class Connection:
         except OSError:
             return "the daemon"
 
-    def _given_up(self, error: CallFailed) -> CallFailed:
+    def _given_up(self, error: "CallFailed") -> "CallFailed":
         """End this connection for good and return ``error``: an answer that comes late must never be taken for
         another's.
         """
@@ -491,7 +492,7 @@ class _Pending:
         self,
         request: dict,
         overrides: dict | None,
-        progress: Callable[[dict], None] | None,
+        progress: "Callable[[dict], None] | None",
         idempotent: bool,
         seconds: float | None,
     ) -> None:

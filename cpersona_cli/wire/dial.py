@@ -3,8 +3,6 @@
 Contract: daemon.starts.
 """
 
-from __future__ import annotations
-
 import os
 import time
 
@@ -49,7 +47,7 @@ class Absent(Exception):
     """There is no daemon: nothing at the socket's path, or nobody behind it."""
 
 
-def reach(where: Places, settings: Settings, deadline: float) -> Socket:
+def reach(where: "Places", settings: "Settings", deadline: float) -> "Socket":
     """Return a socket connected to the daemon. Raises Absent on ENOENT and ECONNREFUSED, CallFailed on all else."""
     if not settings.socket and where.socket.startswith("/tmp/"):
         _check_directory(os.path.dirname(where.socket))
@@ -81,7 +79,7 @@ def _check_directory(directory: str) -> None:
         raise CallFailed("unreachable", f"the daemon's socket is not trusted: {problem}")
 
 
-def _raise_unless_crowded(error: BaseException, path: str) -> None:
+def _raise_unless_crowded(error: "BaseException", path: str) -> None:
     """Raise what a failed attempt means; return where the daemon's queue of new connections is full."""
     if isinstance(error, (FileNotFoundError, ConnectionRefusedError, NotADirectoryError)):
         raise Absent from None

@@ -6,8 +6,6 @@ A commit hook runs this, so nothing heavy is imported.
 Contract: spool.queue, files.durable.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import time
@@ -132,7 +130,7 @@ class Queue:
     It starts no daemon.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: "Settings") -> None:
         from cpersona_daemon.shared.paths import places
 
         from .client import CallFailed, connect

@@ -4,9 +4,11 @@ import time
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cpersona_cli.exits import Usage
-from cpersona_cli.terminal import times
+from cpersona_cli.terminal import ages, times
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC).timestamp()
 
@@ -76,4 +78,14 @@ def test_a_naive_time_warns_only_where_the_machine_is_in_another_zone(zone):
     ],
 )
 def test_the_age_of_a_row_is_one_short_word(stamp, shown):
-    assert times.age(stamp, NOW) == shown
+    assert ages.age(stamp, NOW) == shown
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_the_age_of_a_usual_stamp_is_the_one_that_datetime_tells(moment):
+    for written in (moment, moment.replace(microsecond=0), moment.replace(day=min(moment.day, 28))):
+        usual = ages._usual(written.isoformat())
+        assert usual is None or abs(usual - written.timestamp()) < 1e-4
+        assert usual is not None or written.day > 28
+    for refused in ("2026-02-30T00:00:00+00:00", "2026-13-01T00:00:00+00:00", "0000-01-01T00:00:00+00:00"):
+        assert ages.age(refused, NOW) == ""

@@ -203,14 +203,26 @@ class Settings:
 
         It goes to any peer, who could try guesses against it: of secrets it holds what may be shown of them.
         """
-        import zlib
-
         parts = [
             f"{s.name}={s.shown(self._values[s.name])}"
             for s in TABLE
             if s.scope in (DAEMON, RETRIEVAL) and self._values[s.name] != s.default
         ]
-        return f"{zlib.crc32(chr(10).join(parts).encode()):08x}"
+        return f"{_crc32(chr(10).join(parts).encode()):08x}"
+
+
+def _crc32(data: bytes) -> int:
+    """Return what zlib.crc32 returns. Few settings differ from their defaults, and zlib takes longer to load."""
+    if len(data) > 1_000:
+        import zlib
+
+        return zlib.crc32(data)
+    rest = 0xFFFFFFFF
+    for byte in data:
+        rest ^= byte
+        for _ in range(8):
+            rest = rest >> 1 ^ (0xEDB88320 if rest & 1 else 0)
+    return rest ^ 0xFFFFFFFF
 
 
 def load(environ: "Mapping[str, str] | None" = None, options: "Mapping[str, Any] | None" = None) -> Settings:
