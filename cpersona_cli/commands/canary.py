@@ -47,7 +47,7 @@ def add(session: Session, query: str, ref: str) -> int:
                 "new": "saved, and not asked yet; `cpersona canary run` asks it",
             }
             out.note(
-                asked.get(response.get("state"), "the row does not come back now; --explain of recall says why")
+                asked.get(str(response.get("state")), "the row does not come back now; --explain of recall says why")
                 + ("" if response.get("created") else "; it was saved already")
             )
             render.warnings(out, response)

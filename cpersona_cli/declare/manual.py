@@ -55,8 +55,8 @@ _DAEMON_OPTIONS = (
     (
         "--restore FILE [--check | --settings]",
         (
-            "Put a backup in the place of the database while no daemon has it, its settings too or none, or only verify "
-            "it; `cpersona restore` does this."
+            "Put a backup in the place of the database while no daemon has it, its settings too or none, or only"
+            " verify it; `cpersona restore` does this."
         ),
     ),
     ("--doctor", "Look at the installation and print one line of JSON a check; `cpersona doctor` does this."),
@@ -172,7 +172,7 @@ def _parameters(parameters: Iterable[spec.Parameter]) -> list[str]:
     for parameter in parameters:
         out += [
             ".TP",
-            f"\\fB{_roff(_flag(parameter) if parameter.flags else parameter.metavar)}\\fR",
+            f"\\fB{_roff(_flag(parameter) if parameter.flags else parameter.metavar or '')}\\fR",
             _roff(parameter.help or ""),
         ]
     return out
@@ -182,7 +182,7 @@ def _synopsis(command: spec.Command) -> str:
     words = ["cpersona", *command.path, "[OPTIONS]"]
     for p in command.parameters:
         if not p.flags:
-            name = p.metavar + ("..." if p.many else "")
+            name = f"{p.metavar}{'...' if p.many else ''}"
             words.append(name if p.required else f"[{name}]")
     return " ".join(words)
 
@@ -246,11 +246,9 @@ def _family_page(name: str) -> list[str]:
 
 def _default(setting: settings_table.Setting) -> str:
     """Return a setting's default as a reader of the page sees it."""
-    words = (
-        {None: "unset", "": "empty", True: "true", False: "false"}
-        if setting.kind == "bool"
-        else {None: "unset", "": "empty"}
-    )
+    words: dict[object, str] = {None: "unset", "": "empty"}
+    if setting.kind == "bool":
+        words |= {True: "true", False: "false"}
     return words.get(setting.default, str(setting.default))
 
 

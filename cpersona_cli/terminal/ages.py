@@ -28,20 +28,28 @@ def age(stamp: str, now: float | None = None) -> str:
 
 def _usual(stamp: object) -> float | None:
     """Return the epoch seconds of a stamp as the store writes it; None leaves it to datetime."""
-    if not isinstance(stamp, str) or stamp[-6:] != "+00:00" or stamp[4:19:3] != "--T::":
+    parts = _parts(stamp)
+    if parts is None:
         return None
-    whole, _, part = stamp[:-6].partition(".")
-    parts = whole[:4], whole[5:7], whole[8:10], whole[11:13], whole[14:16], whole[17:], part or "0"
-    if len(whole) != 19 or len(part) > 6 or not all(digits.isascii() and digits.isdigit() for digits in parts):
-        return None
-    year, month, day, hour, minute, second, fraction = map(int, parts)
+    year, month, day, hour, minute, second, fraction = parts
     # How many days a month has is datetime's to know.
     if not (year and 1 <= month <= 12 and 1 <= day <= 28 and hour < 24 and minute < 60 and second < 60):
         return None
     if month < 3:  # years that begin in March have their leap day at the end
         year, month = year - 1, month + 12
     days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * month - 457) // 5 + day - 719_469
-    return ((days * 24 + hour) * 60 + minute) * 60 + second + fraction / 10 ** len(part)
+    return ((days * 24 + hour) * 60 + minute) * 60 + second + fraction / 1e6
+
+
+def _parts(stamp: object) -> "list[int] | None":
+    """Return the seven numbers of `YYYY-MM-DDThh:mm:ss[.ffffff]+00:00`, None of any other form."""
+    if not isinstance(stamp, str) or stamp[-6:] != "+00:00" or stamp[4:19:3] != "--T::":
+        return None
+    whole, _, part = stamp[:-6].partition(".")
+    digits = whole[:4], whole[5:7], whole[8:10], whole[11:13], whole[14:16], whole[17:], f"{part:0<6}"
+    if len(whole) != 19 or len(part) > 6 or not all(piece.isascii() and piece.isdigit() for piece in digits):
+        return None
+    return [int(piece) for piece in digits]
 
 
 def _unusual(stamp: object) -> float | None:

@@ -181,9 +181,7 @@ class Lines:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor, self._buffer, self._ended = descriptor, bytearray(), False
-        self.wait: Callable[[int], None] | None = (
-            None  # called with the descriptor before each read that may take long
-        )
+        self.wait: Callable[[int], None] | None = None  # called with the descriptor before each read that may take long
 
     def ready(self) -> bool:
         """Tell whether ``next`` would return at once."""
