@@ -56,23 +56,22 @@ class _Weighing:
         lent = self._lent()
         weightless = {rid for rid, scored in self._scored.items() if scored.own <= 0 and rid not in lent} - by_words
         run.account.weightless = frozenset(weightless)
-        found = [
-            (blend.with_lent(scored, lent.get(rid, 0.0)), rid)
-            for rid, scored in self._scored.items()
-            if rid not in weightless
-        ]
-        found.sort(key=lambda entry: (-entry[0].score, -self._said.get(entry[1], 0.0), -entry[1][1]))
+        whole = {
+            rid: blend.with_lent(s, lent.get(rid, 0.0)) for rid, s in self._scored.items() if rid not in weightless
+        }
+        found = [(scored.score, self._said.get(rid, 0.0), rid, scored) for rid, scored in whole.items()]
+        found.sort(key=lambda entry: (-entry[0], -entry[1], -entry[2][1]))
         return [
             Candidate(
                 rid,
                 cosine=scored.cosine,
-                blend=scored.score,
+                blend=score,
                 coverage=scored.coverage,
                 identified=scored.identified,
                 scored=scored,
                 lexical=rid in by_words,
             )
-            for scored, rid in found
+            for score, _, rid, scored in found
         ]
 
     def _score(self, rids: Iterable[Rid]) -> None:
