@@ -37,7 +37,10 @@ class VectorDrop:
 
 @dataclass(frozen=True, slots=True)
 class VectorRows:
-    """Many rows of one kind with their vectors, a sequence per property. ``vectors`` are the bytes of float32, or arrays."""
+    """Many rows of one kind with their vectors, a sequence per property.
+
+    ``vectors`` are the bytes of float32, or arrays.
+    """
 
     ids: Sequence[int]
     created: Sequence[str]

@@ -25,7 +25,7 @@ def key_of_bytes(content: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """What a text was of which only the beginning is kept: its length in characters, and the key that it is known by."""
+    """What a text was of which only the beginning is kept: its length in characters, and the key it is known by."""
 
     length: int
     key: bytes

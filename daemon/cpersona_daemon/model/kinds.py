@@ -8,22 +8,22 @@ from enum import StrEnum
 class Kind(StrEnum):
     """A kind of row. Its value is the prefix of its refs, and what the database's columns named ``kind`` hold.
 
-    ``table`` holds the rows, ``vectors`` their vectors, ``index`` their words, ``terms`` in how many rows a word stands.
+    ``table`` holds the rows, ``vectors`` their vectors, ``fts`` their words, ``terms`` in how many rows a word stands.
     A plain string with the same letters is equal to it, so that a kind read from the database needs no look-up.
     """
 
     table: str
     vectors: str
-    index: str
+    fts: str
     terms: str
 
     MEMORY = "mem", "memories", "memory_vectors", "memory_fts", "memory_terms"
     EPISODE = "ep", "episodes", "episode_vectors", "episode_fts", "episode_terms"
 
-    def __new__(cls, prefix: str, table: str, vectors: str, index: str, terms: str) -> Kind:
+    def __new__(cls, prefix: str, table: str = "", vectors: str = "", fts: str = "", terms: str = "") -> Kind:
         kind = str.__new__(cls, prefix)
         kind._value_ = prefix
-        kind.table, kind.vectors, kind.index, kind.terms = table, vectors, index, terms
+        kind.table, kind.vectors, kind.fts, kind.terms = table, vectors, fts, terms
         return kind
 
     def ref(self, row_id: int) -> str:

@@ -9,8 +9,10 @@ from .kinds import Kind
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The axes of one read. ``project_id`` None means no filter, '' the global pool only;
-    ``channel`` '' and ``source_id`` '' mean no filter. ``as_of``, in created_at's form, hides what was stored later; '' hides nothing.
+    """The axes of one read.
+
+    ``project_id`` None means no filter, '' the global pool only; ``channel`` '' and ``source_id`` '' mean no filter.
+    ``as_of``, in created_at's form, hides what was stored later; '' hides nothing.
     """
 
     agent_id: str
@@ -31,5 +33,5 @@ class Scope:
 
     @property
     def source_is_prefix(self) -> bool:
-        """Whether the source names every source that begins with it: it ends in something else than a letter or digit."""
+        """Whether the source names every source that begins with it: it ends in no letter or digit."""
         return bool(self.source_id) and not self.source_id[-1].isalnum()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
@@ -74,7 +75,8 @@ def _relation(row: tuple) -> Relation:
 def resolve(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, normalized: str) -> int | None:
     """Return the entity that a name means where it is declared: (P,C), (P,''), ('',C), ('','') in this order."""
     row = conn.execute(
-        "SELECT entity_id FROM entity_aliases WHERE agent_id = ? AND normalized = ? AND project_id IN (?, '') AND channel IN (?, '')"
+        "SELECT entity_id FROM entity_aliases WHERE agent_id = ? AND normalized = ? AND project_id IN (?, '') AND "
+        "channel IN (?, '')"
         f" AND {seen('entities', 'entity_id')}"
         " ORDER BY project_id = ? DESC, channel = ? DESC LIMIT 1",
         (agent_id, normalized, project_id, channel, project_id, channel),
@@ -126,15 +128,18 @@ def owns_entity(conn: apsw.Connection, agent_id: str, entity_id: int) -> bool:
 def insert_mention(tx: Transaction, entity_id: int, rid: Rid, declared_by: str) -> None:
     """Note that a record mentions an entity; a mention that stands already stays as it was."""
     tx.execute(
-        "INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at) VALUES (?,?,?,?,?)",
+        "INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at) VALUES "
+        "(?,?,?,?,?)",
         (entity_id, *rid, declared_by, created_text(tx.now)),
     )
 
 
 def count_mentions(conn: apsw.Connection, entity_ids: Iterable[int], rid: Rid) -> int:
     """Count which of these entities a record mentions."""
+    n: Any
     ((n,),) = conn.execute(
-        "SELECT count(*) FROM entity_mentions WHERE kind = ? AND record_id = ? AND entity_id IN (SELECT value FROM json_each(?))",
+        "SELECT count(*) FROM entity_mentions WHERE kind = ? AND record_id = ? AND entity_id IN (SELECT value FROM "
+        "json_each(?))",
         (*rid, json.dumps(list(entity_ids))),
     ).fetchall()
     return n
@@ -153,7 +158,8 @@ def put_relation(
 ) -> int:
     """Register a relation and return its id; one that stands already in this bucket answers its own id."""
     row = tx.execute(
-        "SELECT id FROM relations WHERE agent_id = ? AND subject_kind = ? AND subject_id = ? AND predicate = ? AND object_kind = ?"
+        "SELECT id FROM relations WHERE agent_id = ? AND subject_kind = ? AND subject_id = ? AND predicate = ? AND "
+        "object_kind = ?"
         " AND object_id = ? AND project_id = ? AND channel = ?",
         (agent_id, *subject, predicate, *obj, project_id, channel),
     ).fetchone()
@@ -162,7 +168,8 @@ def put_relation(
     if row is not None:
         tx.execute("DELETE FROM relations WHERE id = ?", row)
     tx.execute(
-        "INSERT INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id, anchor_ref,"
+        "INSERT INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, "
+        "object_id, anchor_ref,"
         " declared_by, declared_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
         (agent_id, project_id, channel, *subject, predicate, *obj, anchor_ref, declared_by, created_text(tx.now)),
     )
@@ -225,7 +232,8 @@ def _nearest(conn: apsw.Connection, scope: Scope, condition: str, params: tuple)
     axes, values = axes_sql(scope)
     rows = texts(
         conn,
-        f"SELECT entity_id, normalized, alias, is_name, project_id, channel FROM entity_aliases WHERE {axes} AND {condition} AND {seen('entities', 'entity_id')} ORDER BY entity_id, normalized",
+        f"SELECT entity_id, normalized, alias, is_name, project_id, channel FROM entity_aliases WHERE {axes} AND "
+        f"{condition} AND {seen('entities', 'entity_id')} ORDER BY entity_id, normalized",
         (*values, *params),
     )
 
@@ -245,7 +253,8 @@ def names_of(conn: apsw.Connection, entity_ids: Iterable[int]) -> dict[int, list
     out: dict[int, list[Name]] = {}
     rows = texts(
         conn,
-        "SELECT entity_id, normalized, alias, is_name FROM entity_aliases WHERE entity_id IN (SELECT value FROM json_each(?))"
+        "SELECT entity_id, normalized, alias, is_name FROM entity_aliases WHERE entity_id IN (SELECT value FROM "
+        "json_each(?))"
         " ORDER BY entity_id, is_name DESC, normalized",
         (json.dumps(list(entity_ids)),),
     )
@@ -259,7 +268,8 @@ def entities(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[int]) -> 
     axes, values = axes_sql(scope)
     rows = texts(
         conn,
-        f"SELECT {_ENTITY} FROM entities NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {axes} AND {seen('entities')}",
+        f"SELECT {_ENTITY} FROM entities NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {axes} AND "
+        f"{seen('entities')}",
         (json.dumps(list(entity_ids)), *values),
     )
     return {row[0]: Entity(*row) for row in rows}
@@ -276,9 +286,11 @@ def entity_relations(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[i
     ids = json.dumps(list(entity_ids))
     rows = texts(
         conn,
-        f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.subject_kind = 'entity' AND r.subject_id = j.value"
+        f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.subject_kind = 'entity' AND "
+        "r.subject_id = j.value"
         f" WHERE r.object_kind = 'entity' AND {axes}"
-        f" UNION SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.object_kind = 'entity' AND r.object_id = j.value"
+        f" UNION SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.object_kind = 'entity' AND "
+        "r.object_id = j.value"
         f" WHERE r.subject_kind = 'entity' AND {axes} ORDER BY declared_at DESC, id DESC LIMIT ?",
         (ids, *values, ids, *values, RELATIONS_PER_STEP),
     )
@@ -315,18 +327,23 @@ def mentioned_by(conn: apsw.Connection, scope: Scope, rids: Iterable[Rid]) -> di
 
 
 def _visible_mentions(scope: Scope, ids: str) -> tuple[str, list]:
-    """Return SQL for (place, kind, record_id): the visible records that mention the entities of a JSON list, by their place in it."""
+    """Return SQL for (place, kind, record_id): the visible records that mention the entities of a JSON list, by their
+    place in it.
+    """
     condition, values = memory_sql(scope, "m.")
     sql = (
-        "SELECT j.key AS place, x.kind AS kind, x.record_id AS record_id FROM json_each(?) j CROSS JOIN entity_mentions x ON x.entity_id = j.value"
+        "SELECT j.key AS place, x.kind AS kind, x.record_id AS record_id FROM json_each(?) j CROSS JOIN "
+        "entity_mentions x ON x.entity_id = j.value"
         f" AND x.kind = 'mem' CROSS JOIN memories m ON m.id = x.record_id WHERE {condition}"
     )
     params = [ids, *values]
     if scope.sees_episodes:
         condition, values = axes_sql(scope, "p.")
         sql += (
-            " UNION ALL SELECT j.key, x.kind, x.record_id FROM json_each(?) j CROSS JOIN entity_mentions x ON x.entity_id = j.value"
-            f" AND x.kind = 'ep' CROSS JOIN episodes p ON p.id = x.record_id WHERE {condition} AND {seen('episodes', 'p.id')}"
+            " UNION ALL SELECT j.key, x.kind, x.record_id FROM json_each(?) j CROSS JOIN entity_mentions x ON "
+            "x.entity_id = j.value"
+            f" AND x.kind = 'ep' CROSS JOIN episodes p ON p.id = x.record_id WHERE {condition} AND "
+            f"{seen('episodes', 'p.id')}"
         )
         params += [ids, *values]
     return sql, params
@@ -335,11 +352,15 @@ def _visible_mentions(scope: Scope, ids: str) -> tuple[str, list]:
 def mentions_of(
     conn: apsw.Connection, scope: Scope, entity_ids: list[int], each: int
 ) -> dict[int, tuple[list[Rid], int]]:
-    """Return, by entity, its first ``each`` visible mentions (memories, then episodes, ids ascending) and how many there are."""
+    """Return, by entity, its first ``each`` visible mentions (memories, then episodes, ids ascending) and how many
+    there are.
+    """
     inner, params = _visible_mentions(scope, json.dumps(entity_ids))
     rows = conn.execute(
-        "SELECT place, kind, record_id, total FROM (SELECT place, kind, record_id, count(*) OVER (PARTITION BY place) AS total,"
-        f" row_number() OVER (PARTITION BY place ORDER BY kind DESC, record_id) AS n FROM ({inner})) WHERE n <= ? ORDER BY place, n",
+        "SELECT place, kind, record_id, total FROM (SELECT place, kind, record_id, count(*) OVER (PARTITION BY place) "
+        "AS total,"
+        f" row_number() OVER (PARTITION BY place ORDER BY kind DESC, record_id) AS n FROM ({inner})) WHERE n <= ? "
+        "ORDER BY place, n",
         (*params, each),
     )
     out: dict[int, tuple[list[Rid], int]] = {}
@@ -357,7 +378,8 @@ def records_mentioning(
     """
     inner, params = _visible_mentions(scope, json.dumps(entity_ids))
     rows = conn.execute(
-        f"SELECT min(place) AS place, kind, record_id FROM ({inner}) WHERE json_array(kind, record_id) NOT IN (SELECT value FROM json_each(?))"
+        f"SELECT min(place) AS place, kind, record_id FROM ({inner}) WHERE json_array(kind, record_id) NOT IN (SELECT "
+        "value FROM json_each(?))"
         " GROUP BY kind, record_id ORDER BY place, record_id, kind DESC LIMIT ?",
         (*params, json.dumps([json.dumps([kind, i], separators=(",", ":")) for kind, i in sorted(taken)]), limit),
     )

@@ -1,4 +1,7 @@
-"""Which agents, projects and channels there are, for whoever has to name one. Bounded reads: names of the newest rows."""
+"""Which agents, projects and channels there are, for whoever has to name one.
+
+Bounded reads: names of the newest rows.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ def agents(conn: apsw.Connection) -> list[str]:
 
 
 def below(conn: apsw.Connection, agent_id: str) -> dict[str, list[str]]:
-    """Return the `projects` and `channels` of an agent's newest rows, in their order, NAMES at most of each; without ''."""
+    """Return the `projects` and `channels` of an agent's newest rows, in their order, NAMES at most of each; without
+    ''.
+    """
     found: dict[str, set[str]] = {"projects": set(), "channels": set()}
     for kind in Kind:
         for project, channel in conn.execute(

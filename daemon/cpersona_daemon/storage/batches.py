@@ -5,6 +5,8 @@ Contract: batch.undo.
 
 from __future__ import annotations
 
+from typing import Any
+
 import apsw
 
 from ..model.kinds import EPISODE, MEMORY
@@ -22,7 +24,8 @@ def unlocked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most:
     return [
         i
         for (i,) in conn.execute(
-            "SELECT b.id FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, '') AND NOT m.locked"
+            "SELECT b.id FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? "
+            "IN (m.agent_id, '') AND NOT m.locked"
             f" AND {seen('memories', 'm.id')}"
             " ORDER BY b.id LIMIT ?",
             (batch, MEMORY, agent_id, at_most),
@@ -33,9 +36,11 @@ def unlocked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most:
 def locked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> tuple[int, list[int]]:
     """Return how many memories of a batch are locked, and the first of their ids."""
     rows = (
-        "FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, '') AND m.locked"
+        "FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, "
+        "'') AND m.locked"
         f" AND {seen('memories', 'm.id')}"
     )
+    count: Any
     ((count,),) = conn.execute(f"SELECT count(*) {rows}", (batch, MEMORY, agent_id)).fetchall()
     return count, [
         i for (i,) in conn.execute(f"SELECT b.id {rows} ORDER BY b.id LIMIT ?", (batch, MEMORY, agent_id, at_most))
@@ -47,7 +52,8 @@ def episodes(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> 
     return [
         i
         for (i,) in conn.execute(
-            "SELECT b.id FROM batches b CROSS JOIN episodes e ON e.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (e.agent_id, '')"
+            "SELECT b.id FROM batches b CROSS JOIN episodes e ON e.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? "
+            "IN (e.agent_id, '')"
             f" AND {seen('episodes', 'e.id')} ORDER BY b.id LIMIT ?",
             (batch, EPISODE, agent_id, at_most),
         )
@@ -56,8 +62,10 @@ def episodes(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> 
 
 def total(conn: apsw.Connection, batch: str, agent_id: str) -> int:
     """Count the rows that a batch has; agent '' means every agent."""
+    count: Any
     ((count,),) = conn.execute(
-        "SELECT count(*) FROM batches b WHERE batch = ?1 AND (?2 = '' OR CASE kind WHEN ?3 THEN (SELECT agent_id FROM memories WHERE id = b.id)"
+        "SELECT count(*) FROM batches b WHERE batch = ?1 AND (?2 = '' OR CASE kind WHEN ?3 THEN (SELECT agent_id FROM "
+        "memories WHERE id = b.id)"
         " ELSE (SELECT agent_id FROM episodes WHERE id = b.id) END = ?2)",
         (batch, agent_id, MEMORY),
     ).fetchall()

@@ -6,6 +6,7 @@ Contract: canary.run.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
@@ -20,7 +21,9 @@ _STAMP = "canaries_ran_with"
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """One saved question. ``project_id`` None asks without that filter; ``state`` is '' before the first run, ``rank`` 1 is best."""
+    """One saved question. ``project_id`` None asks without that filter; ``state`` is '' before the first run, ``rank``
+    1 is best.
+    """
 
     id: int
     agent_id: str
@@ -51,9 +54,9 @@ def listed(conn: apsw.Connection, agent_id: str = "") -> list[Canary]:
 def counts(conn: apsw.Connection, agent_id: str = "") -> dict[str, int]:
     """Return `{total, lost}` of an agent's canaries ('' = all) as their last run left them."""
     where, params = ("WHERE agent_id = ?", (agent_id,)) if agent_id else ("", ())
-    total, lost = conn.execute(
+    ((total, lost),) = conn.execute(
         f"SELECT count(*), coalesce(sum(state IN ('{LOST}', '{GONE}')), 0) FROM canaries {where}", params
-    ).fetchone()
+    ).fetchall()
     return {"total": total, "lost": lost}
 
 
@@ -62,14 +65,16 @@ def same(
 ) -> Canary | None:
     """Return the canary that asks exactly this, if there is one."""
     row = conn.execute(
-        f"SELECT {_COLUMNS} FROM canaries WHERE agent_id = ? AND project_id IS ? AND channel = ? AND query = ? AND kind = ? AND record_id = ?",
+        f"SELECT {_COLUMNS} FROM canaries WHERE agent_id = ? AND project_id IS ? AND channel = ? AND query = ? AND "
+        "kind = ? AND record_id = ?",
         (agent_id, project_id, channel, query, kind, record_id),
     ).fetchone()
     return None if row is None else Canary(*row)
 
 
 def count(conn: apsw.Connection, agent_id: str) -> int:
-    return conn.execute("SELECT count(*) FROM canaries WHERE agent_id = ?", (agent_id,)).fetchone()[0]
+    count: Any = conn.execute("SELECT count(*) FROM canaries WHERE agent_id = ?", (agent_id,)).fetchone()
+    return count[0]
 
 
 def insert(
@@ -77,7 +82,8 @@ def insert(
 ) -> int:
     """Save a question and return its id."""
     tx.execute(
-        "INSERT INTO canaries (agent_id, project_id, channel, query, kind, record_id, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO canaries (agent_id, project_id, channel, query, kind, record_id, created_at) VALUES (?, ?, ?, ?, "
+        "?, ?, ?)",
         (agent_id, project_id, channel, query, kind, record_id, created_text(tx.now)),
     )
     return tx.conn.last_insert_rowid()

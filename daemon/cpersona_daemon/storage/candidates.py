@@ -52,8 +52,11 @@ def facts(conn: apsw.Connection, rids: list[Rid]) -> dict[Rid, Facts]:
 
 
 def readings(conn: apsw.Connection, rids: Iterable[Rid]) -> dict[Rid, tuple[str, float | None]]:
-    """Return the indexed text of those rows that exist and the instant they tell of: epoch seconds, None where they name none."""
-    rids, out = list(rids), {}
+    """Return the indexed text of those rows that exist and the instant they tell of: epoch seconds, None where they
+    name none.
+    """
+    rids = list(rids)
+    out: dict[Rid, tuple[str, float | None]] = {}
     for row_id, content, instant in damaged.texts(
         conn,
         "SELECT id, content, instant FROM memories WHERE id IN (SELECT value FROM json_each(?))",
@@ -62,7 +65,8 @@ def readings(conn: apsw.Connection, rids: Iterable[Rid]) -> dict[Rid, tuple[str,
         out[MEMORY, row_id] = content, instant
     for row_id, summary, keywords, start, created in damaged.texts(
         conn,
-        "SELECT id, summary, keywords, start_time, created_at FROM episodes WHERE id IN (SELECT value FROM json_each(?))",
+        "SELECT id, summary, keywords, start_time, created_at FROM episodes WHERE id IN (SELECT value FROM "
+        "json_each(?))",
         (_ids(rids, EPISODE),),
     ):
         out[EPISODE, row_id] = f"{summary}\n{keywords}", parse_instant(start or created)
@@ -72,8 +76,8 @@ def readings(conn: apsw.Connection, rids: Iterable[Rid]) -> dict[Rid, tuple[str,
 def beside(conn: apsw.Connection, ids: Iterable[int], seconds: float) -> list[tuple[int, int]]:
     """Return pairs of memories: each of ``ids`` with the one stored just before it and the one just after.
 
-    Neighbours share all axes and the source, their instants lie within ``seconds``, and at most ``_NEAR_IDS`` ids apart.
-    Memories that name no source have none: nothing says that one who noted two things in a row spoke of one.
+    Neighbours share all axes and the source, their instants lie within ``seconds``, and at most ``_NEAR_IDS`` ids
+    apart. Memories that name no source have none: nothing says that one who noted two things in a row spoke of one.
     """
     nearest: dict[tuple[int, bool], int] = {}
     rows = conn.execute(

@@ -1,7 +1,8 @@
-"""Opening connections to the database's file, and the ground it stands on: who may write, and whether its files are still there.
+"""Opening connections to the database's file, and the ground it stands on: who may write, and whether its files are
+still there.
 
-A database that cannot be written to is still read: beside a writer as usual, and where not even the files can be made that
-SQLite coordinates readers with, as a file that nobody changes.
+A database that cannot be written to is still read: beside a writer as usual, and where not even the files can be made
+that SQLite coordinates readers with, as a file that nobody changes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _NO_ROOM_BYTES = 64 * 1024  # less than SQLite asks for at a time
 
 
 def writable(path: str) -> bool:
-    """Tell whether the database at ``path`` can be written to: the file itself, and the files that SQLite needs beside it."""
+    """Tell whether the database at ``path`` can be written to: the file itself, and the files that SQLite needs beside
+    it.
+    """
     if os.path.lexists(path) and not os.access(path, os.W_OK):
         return False
     beside = all(os.access(path + suffix, os.R_OK | os.W_OK) for suffix in (WAL, SHM))
@@ -36,7 +39,8 @@ def open_reading(path: str) -> apsw.Connection:
     """Return a connection that only reads, also where nothing can be written. Raises apsw.Error, ReadOnly.
 
     SQLite coordinates readers through a file beside the database. Where it is missing and cannot be made, nobody can be
-    writing, so that the file is read as it stands. A log that was not folded in would be left out by that, and is refused.
+    writing, so that the file is read as it stands. A log that was not folded in would be left out by that, and is
+    refused.
     """
     if os.path.exists(path + SHM) or os.access(os.path.dirname(path), os.W_OK | os.X_OK):
         conn = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
@@ -51,15 +55,18 @@ def open_reading(path: str) -> apsw.Connection:
 
 
 def open_unchanging(path: str) -> apsw.Connection:
-    """Return a connection that reads the file as it stands: without locks, without the log, without a trace. Raises apsw.Error."""
+    """Return a connection that reads the file as it stands: without locks, without the log, without a trace.
+
+    Raises apsw.Error.
+    """
     return apsw.Connection(f"file:{quote(path)}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
 def mend_modes(path: str) -> None:
     """Let the owner write to the files beside a database that the owner may write to.
 
-    SQLite gives them the mode that the database has when they are made. One that was read-only for a while leaves them so, and
-    every write after that fails.
+    SQLite gives them the mode that the database has when they are made. One that was read-only for a while leaves them
+    so, and every write after that fails.
     """
     try:
         mode = os.stat(path).st_mode
@@ -106,18 +113,21 @@ def room(path: str) -> int:
 
 
 class Ground:
-    """The files that connections have open, remembered as they were; ``lost`` tells which of them no longer has its name.
+    """The files that connections have open, remembered as they were; ``lost`` tells which of them no longer has its
+    name.
 
     A database whose log was removed goes on writing into a file that nobody can find again, and one that was moved away
     takes with it what is stored from then on.
     """
 
-    def __init__(self, path: str):
+    def __init__(self, path: str) -> None:
         self._path = path
         self._known = {suffix: known for suffix in ("", WAL, SHM) if (known := _identity(path + suffix)) is not None}
 
     def lost(self) -> str | None:
-        """Return "" for the database, "-wal" or "-shm" for a file that was removed or replaced, None when all are there."""
+        """Return "" for the database, "-wal" or "-shm" for a file that was removed or replaced, None when all are
+        there.
+        """
         for suffix, known in self._known.items():
             if _identity(self._path + suffix) != known:
                 return suffix

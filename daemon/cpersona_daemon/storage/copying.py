@@ -20,7 +20,9 @@ from .transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Copyable:
-    """A row of the source as one of the target, with its model and vector where it has them; ``waits`` for one that is listed for embedding."""
+    """A row of the source as one of the target, with its model and vector where it has them; ``waits`` for one that is
+    listed for embedding.
+    """
 
     id: int
     new: memories.NewMemory | episodes.NewEpisode
@@ -31,13 +33,16 @@ class Copyable:
 
 _VECTOR = "v.model, v.vector, b.id IS NOT NULL"
 _MEMORIES = (
-    "SELECT m.id, m.content, m.project_id, m.channel, m.msg_id, m.source, m.timestamp, m.metadata, m.created_at, m.locked, m.recall_count,"
-    f" m.last_recalled_at, m.whole_length, m.content_key, {_VECTOR} FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value"
+    "SELECT m.id, m.content, m.project_id, m.channel, m.msg_id, m.source, m.timestamp, m.metadata, m.created_at, "
+    "m.locked, m.recall_count,"
+    f" m.last_recalled_at, m.whole_length, m.content_key, {_VECTOR} FROM json_each(?) j CROSS JOIN memories m ON m.id "
+    "= j.value"
     " LEFT JOIN memory_vectors v ON v.id = m.id LEFT JOIN embedding_backlog b ON b.kind = 'mem' AND b.id = m.id"
     f" WHERE m.agent_id = ? AND {seen('memories', 'm.id')}"
 )
 _EPISODES = (
-    "SELECT m.id, m.summary, m.keywords, m.project_id, m.channel, m.start_time, m.end_time, m.resolved, m.created_at, m.whole_length, m.whole_key,"
+    "SELECT m.id, m.summary, m.keywords, m.project_id, m.channel, m.start_time, m.end_time, m.resolved, m.created_at, "
+    "m.whole_length, m.whole_key,"
     f" {_VECTOR} FROM json_each(?) j CROSS JOIN episodes m ON m.id = j.value"
     " LEFT JOIN episode_vectors v ON v.id = m.id LEFT JOIN embedding_backlog b ON b.kind = 'ep' AND b.id = m.id"
     f" WHERE m.agent_id = ? AND {seen('episodes', 'm.id')}"
@@ -45,7 +50,8 @@ _EPISODES = (
 
 
 def read(conn: apsw.Connection, kind: Kind, ids: list[int], source: str, target: str) -> list[Copyable | Unreadable]:
-    """Return those of the source's rows that are there, in the order of ``ids``, as rows of the target: with age, lock and counters.
+    """Return those of the source's rows that are there, in the order of ``ids``, as rows of the target: with age, lock
+    and counters.
 
     A row that no answer can carry is an Unreadable: it is not to be there twice.
     """
@@ -88,7 +94,8 @@ def watch(tx: Transaction, source: str, target: str) -> None:
     for kind in Kind:
         for event, agents in (("UPDATE", "merge_source"), ("DELETE", "merge_agents")):
             tx.execute(
-                f"CREATE TEMP TRIGGER merge_{event}_{kind.table} AFTER {event} ON main.{kind.table} WHEN old.agent_id IN {agents} BEGIN"
+                f"CREATE TEMP TRIGGER merge_{event}_{kind.table} AFTER {event} ON main.{kind.table} WHEN old.agent_id "
+                f"IN {agents} BEGIN"
                 f" INSERT OR IGNORE INTO merge_changed VALUES ('{kind}', old.id); END"
             )
 
@@ -99,7 +106,8 @@ def unwatch(tx: Transaction) -> None:
         for event in ("UPDATE", "DELETE"):
             tx.execute(f"DROP TRIGGER IF EXISTS temp.merge_{event}_{kind.table}")
     tx.execute(
-        "DROP TABLE IF EXISTS temp.merge_source; DROP TABLE IF EXISTS temp.merge_agents; DROP TABLE IF EXISTS temp.merge_changed"
+        "DROP TABLE IF EXISTS temp.merge_source; DROP TABLE IF EXISTS temp.merge_agents; DROP TABLE IF EXISTS "
+        "temp.merge_changed"
     )
 
 

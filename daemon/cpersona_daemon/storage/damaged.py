@@ -29,7 +29,10 @@ class Unreadable:
 
 
 def rows(conn: apsw.Connection, sql: str, params: tuple = ()) -> Iterator[tuple | Unreadable]:
-    """Yield what a statement returns, with an Unreadable for each row that is not valid UTF-8. Its first column is named id."""
+    """Yield what a statement returns, with an Unreadable for each row that is not valid UTF-8.
+
+    Its first column is named id.
+    """
     cursor, place, ids = conn.execute(sql, params), 0, None
     while True:
         try:

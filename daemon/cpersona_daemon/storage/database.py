@@ -43,7 +43,8 @@ log = logging.getLogger("cpersona.database")
 
 def _set_up(conn: apsw.Connection) -> apsw.Connection:
     conn.set_busy_timeout(connection.BUSY_TIMEOUT_MS)
-    # mmap_size 0: a page of a mapped file that was cut short, or that the disk cannot read, is a signal and not an error.
+    # mmap_size 0: a page of a mapped file that was cut short, or that the disk cannot read, is a signal and not an
+    # error.
     conn.execute(
         "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000;"
         " PRAGMA mmap_size = 0"
@@ -60,7 +61,9 @@ class Database:
     refused as ShuttingDown with that reason, and reads go on.
     """
 
-    def __init__(self, path: str, clock: Clock, on_commit: Callable[[list[Change], Generation], None] | None = None):
+    def __init__(
+        self, path: str, clock: Clock, on_commit: Callable[[list[Change], Generation], None] | None = None
+    ) -> None:
         self.path, self._clock = path, clock
         self.on_commit = on_commit or (lambda changes, generation: None)
         self.on_lost: Callable[[str], None] = lambda why: None
@@ -80,7 +83,8 @@ class Database:
     def open(self) -> None:
         """Create or open the file (0600 from its first byte), migrate it and start the threads.
 
-        One that cannot be written to is opened for reading alone (``read_only``): every write is then refused as ReadOnly.
+        One that cannot be written to is opened for reading alone (``read_only``): every write is then refused as
+        ReadOnly.
         """
         self.read_only = os.path.exists(self.path) and not connection.writable(self.path)
         try:
@@ -101,7 +105,8 @@ class Database:
         except FileExistsError:
             connection.mend_modes(self.path)
             if not header.marked(self.path):
-                # A database of another program stays as it is, its log too. What cannot be read so may stand in a log of ours.
+                # A database of another program stays as it is, its log too. What cannot be read so may stand in a log
+                # of ours.
                 with contextlib.suppress(apsw.Error), contextlib.closing(connection.open_unchanging(self.path)) as conn:
                     schema.known(conn)
         conn = self._writer_conn = _set_up(connection.open_writing(self.path))
@@ -130,7 +135,9 @@ class Database:
         self._writer_conn.close(True)
 
     def look(self) -> None:
-        """Find out by and by, without a write to come, that the ground was lost, or that a read-only file can be written to now."""
+        """Find out by and by, without a write to come, that the ground was lost, or that a read-only file can be
+        written to now.
+        """
         if self.read_only:
             if connection.writable(self.path):
                 self._lose("the database can be written to now")
@@ -197,7 +204,9 @@ class Database:
         return self.submit(job, key).result()
 
     def _write_loop(self) -> None:
-        """Commit whatever waits, until ``close``; a failure that nobody foresaw gives the database up and is told to who waits."""
+        """Commit whatever waits, until ``close``; a failure that nobody foresaw gives the database up and is told to
+        who waits.
+        """
         leaving = False
         while not leaving:
             group, leaving = self._next_group()
@@ -231,7 +240,8 @@ class Database:
         """Fold a log that has grown into the database between two reads, so that it begins anew.
 
         SQLite does so by itself only in a moment without a reader, and reads that overlap leave none. One that does not
-        end soon, here or in another program, is not waited for; the next try is due when the log has grown as much again.
+        end soon, here or in another program, is not waited for; the next try is due when the log has grown as much
+        again.
         """
         try:
             size = os.stat(self.path + connection.WAL).st_size
@@ -248,7 +258,8 @@ class Database:
                 conn.set_busy_timeout(patience_ms)
                 ((busy, _, _),) = conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             except apsw.Error:
-                return False  # the commit stands in the log, which is as durable; a full disk shows again with the next write
+                # the commit stands in the log, which is as durable; a full disk shows again with the next write
+                return False
             finally:
                 conn.set_busy_timeout(connection.BUSY_TIMEOUT_MS)
         return not busy
@@ -259,7 +270,7 @@ class Database:
         return False
 
     def _commit(self, group: list[Pending]) -> list[Outcome]:
-        """Run a group in one transaction and return each job's result or error, once that is durable and has its place."""
+        """Run a group in one transaction; return each job's result or error, once that is durable and has its place."""
         if self.lost is not None:
             return [(None, ShuttingDown(f"{self.lost}; the daemon is leaving"))] * len(group)
         conn = self._writer_conn
@@ -268,7 +279,8 @@ class Database:
             reached = generations.advance(conn, changes) if changes else None
             self._prune(conn, len(group))
             if self._ground.lost() == "":
-                # Seen before the commit, it keeps the group out of a file that has gone elsewhere; seen after, it is only said.
+                # Seen before the commit, it keeps the group out of a file that has gone elsewhere; seen after, it is
+                # only said.
                 conn.execute("ROLLBACK")
                 return self._on_firm_ground([(None, None)] * len(group))
             conn.execute("COMMIT")
@@ -295,7 +307,8 @@ class Database:
         if missing == "":
             self._lose("the database's file was removed or replaced")
         else:
-            # Whoever opens the database next finds another log, or none: what stands in ours must be in the database itself.
+            # Whoever opens the database next finds another log, or none: what stands in ours must be in the database
+            # itself.
             kept = self._folded(connection.BUSY_TIMEOUT_MS)
             self._lose(f"the database's {missing} file was removed or replaced")
             if kept:

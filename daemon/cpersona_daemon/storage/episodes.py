@@ -63,13 +63,17 @@ class Episode:
         )
 
 
-_FULL = "id, agent_id, project_id, channel, summary, keywords, start_time, end_time, resolved, created_at, whole_length, whole_key"
+_FULL = (
+    "id, agent_id, project_id, channel, summary, keywords, start_time, end_time, resolved, created_at, whole_length,"
+    " whole_key"
+)
 
 
 def insert(tx: Transaction, new: NewEpisode) -> int:
     """Write an episode and its postings and return its id."""
     tx.execute(
-        "INSERT INTO episodes (agent_id, project_id, channel, created_at, start_time, end_time, resolved, keywords, summary, whole_length, whole_key)"
+        "INSERT INTO episodes (agent_id, project_id, channel, created_at, start_time, end_time, resolved, keywords, "
+        "summary, whole_length, whole_key)"
         " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
         (
             new.agent_id,
@@ -90,7 +94,9 @@ def insert(tx: Transaction, new: NewEpisode) -> int:
 
 
 def delete(tx: Transaction, episode_id: int, noted: bool = True) -> None:
-    """Remove an episode with its postings, vector, backlog entry, mentions and relations; that it went is ``noted``, without what it said."""
+    """Remove an episode with its postings, vector, backlog entry, mentions and relations; that it went is ``noted``,
+    without what it said.
+    """
     if noted:
         history.note_deletion(tx, EPISODE, episode_id)
     postings.drop_episode(tx.conn, episode_id)

@@ -14,7 +14,7 @@ from .transaction import Transaction
 
 
 def records(tx: Transaction, ids: list[int], kind: Kind) -> None:
-    """Delete rows with their postings, vectors, backlog entries, mentions and relations; that they went is not noted."""
+    """Delete rows with their postings, vectors, backlog entries, mentions and relations; their going is not noted."""
     named = json.dumps(ids)
     postings.drop_rows(tx.conn, kind, ids)
     tx.execute(f"DELETE FROM {kind.vectors} WHERE id IN (SELECT value FROM json_each(?))", (named,))

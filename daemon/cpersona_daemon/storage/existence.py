@@ -27,7 +27,8 @@ _BODY = {MEMORY: "m.content", EPISODE: "m.summary || ' ' || m.keywords"}
 
 
 def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) -> tuple[Rid, bool] | None:
-    """Return a row in scope that holds every term of ``query``, and whether it holds ``text`` itself; None where none does.
+    """Return a row in scope that holds every term of ``query``, and whether it holds ``text`` itself; None where none
+    does.
 
     A memory comes before an episode, one with the very text before one with its words, the newest first.
     """
@@ -40,11 +41,12 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
     both = former.present(conn)
     by_words: tuple[Rid, bool] | None = None
     for kind in scope.kinds:
-        fts, table, body = kind.index, kind.table, _BODY[kind]
+        fts, table, body = kind.fts, kind.table, _BODY[kind]
         axes, params = kind_sql(scope, kind, "m.")
         rows = texts(
             conn,
-            f"SELECT m.id, {body} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes} ORDER BY f.rowid DESC LIMIT ?",
+            f"SELECT m.id, {body} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes} "
+            "ORDER BY f.rowid DESC LIMIT ?",
             (expression, *params, LOOKED_AT),
         )
         if both and (waiting := former.holders(conn, kind, query.terms, scope, LOOKED_AT)):
@@ -65,12 +67,13 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
 def holds(conn: apsw.Connection, term: Term, scope: Scope) -> bool:
     """Tell whether a row in scope holds a term in any of its forms."""
     for kind in scope.kinds:
-        fts, table = kind.index, kind.table
+        fts, table = kind.fts, kind.table
         axes, params = kind_sql(scope, kind, "m.")
         newest = f"SELECT rowid FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT ?"
         ((inside, looked_through),) = conn.execute(
             f"WITH f AS MATERIALIZED ({newest})"
-            f" SELECT EXISTS (SELECT 1 FROM f CROSS JOIN {table} m ON m.id = f.rowid WHERE {axes}), (SELECT count(*) FROM f)",
+            f" SELECT EXISTS (SELECT 1 FROM f CROSS JOIN {table} m ON m.id = f.rowid WHERE {axes}), (SELECT count(*) "
+            "FROM f)",
             (_within(scope, " OR ".join(term.forms)), LOOKED_THROUGH, *params),
         ).fetchall()
         if (

@@ -26,7 +26,7 @@ _WRITE = {
 
 
 def _index_of(kind: Kind) -> str:
-    return f"{kind.index}_former"
+    return f"{kind.fts}_former"
 
 
 def present(conn: apsw.Connection) -> bool:
@@ -46,38 +46,43 @@ def search(
     """Return the best ``depth`` rows in scope that wait for new postings as (id, bm25), best first."""
     if not terms:
         return []
-    fts, today, table = _index_of(kind), kind.index, kind.table
+    fts, today, table = _index_of(kind), kind.fts, kind.table
     axes, params = kind_sql(scope, kind, "m.")
     return conn.execute(
         f"SELECT f.rowid, bm25({fts}) AS score FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
-        f" WHERE {fts} MATCH ? AND {axes} AND f.rowid NOT IN (SELECT id FROM {today}_docsize) ORDER BY score, f.rowid LIMIT ?",
+        f" WHERE {fts} MATCH ? AND {axes} AND f.rowid NOT IN (SELECT id FROM {today}_docsize) ORDER BY score, f.rowid "
+        "LIMIT ?",
         (" OR ".join(map(any_form, terms)), *params, depth),
     ).fetchall()
 
 
 def holders(conn: apsw.Connection, kind: Kind, terms: Sequence[Term], scope: Scope, most: int) -> list[int]:
     """Return the newest ``most`` rows in scope that wait for new postings and hold every term."""
-    fts, today, table = _index_of(kind), kind.index, kind.table
+    fts, today, table = _index_of(kind), kind.fts, kind.table
     axes, params = kind_sql(scope, kind, "m.")
     return [
         i
         for (i,) in conn.execute(
             f"SELECT f.rowid FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
-            f" WHERE {fts} MATCH ? AND {axes} AND f.rowid NOT IN (SELECT id FROM {today}_docsize) ORDER BY f.rowid DESC LIMIT ?",
+            f" WHERE {fts} MATCH ? AND {axes} AND f.rowid NOT IN (SELECT id FROM {today}_docsize) ORDER BY f.rowid "
+            "DESC LIMIT ?",
             (" AND ".join(map(any_form, terms)), *params, most),
         )
     ]
 
 
 def write_anew(conn: apsw.Connection, most: int) -> bool:
-    """Give the newest ``most`` rows that wait their new postings, and tell whether any are left; after the last the former index goes."""
+    """Give the newest ``most`` rows that wait their new postings, and tell whether any are left; after the last the
+    former index goes.
+    """
     if not present(conn):
         return False
     for kind in Kind:
         rows = damaged.texts(
             conn,
-            f"SELECT id, agent_id, {_TEXT[kind]} FROM {kind.table} WHERE id < coalesce((SELECT value FROM meta WHERE key = ?), 9e18)"
-            f" AND id NOT IN (SELECT id FROM {kind.index}_docsize) ORDER BY id DESC LIMIT ?",
+            f"SELECT id, agent_id, {_TEXT[kind]} FROM {kind.table} WHERE id < coalesce((SELECT value FROM meta WHERE "
+            "key = ?), 9e18)"
+            f" AND id NOT IN (SELECT id FROM {kind.fts}_docsize) ORDER BY id DESC LIMIT ?",
             (f"former_{kind}", most),
         )
         for row_id, agent_id, *body in reversed(rows):  # FTS5 writes out what it gathered before a row with a lower id

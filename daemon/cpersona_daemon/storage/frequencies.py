@@ -1,4 +1,5 @@
-"""In how many rows a word stands, of a table and of one agent's, at a cost that does not grow with either, and kept while nothing it tells changes.
+"""In how many rows a word stands, of a table and of one agent's, at a cost that does not grow with either, and kept
+while nothing it tells changes.
 
 What a table holds says what asking for a word costs; what it is worth to an agent hangs on the agent's own rows alone
 (``Own``). Each row's postings name its agent as a word that no text is spelled with, so that both are one index.
@@ -17,6 +18,7 @@ import threading
 import weakref
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import apsw
 
@@ -56,7 +58,9 @@ def owner(agent_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """An expression, the most that it lends a row's score (as a positive number), and how many rows it has (an estimate beyond the limit)."""
+    """An expression, the most that it lends a row's score (as a positive number), and how many rows it has (an estimate
+    beyond the limit).
+    """
 
     expression: str
     most: float
@@ -65,12 +69,14 @@ class Bounded:
 
 @dataclass(slots=True)
 class _Table:
-    """What is known of one table: how far it went when last looked at, and each count with the highest rowid it holds for."""
+    """What is known of one table: how far it went when last looked at, and each count with the highest rowid it holds
+    for.
+    """
 
     rewrites: int
     rows: int
     highest: int
-    values: dict[tuple, tuple[int, object]] = field(default_factory=dict)
+    values: dict[tuple[Any, ...], tuple[int, Any]] = field(default_factory=dict)
 
 
 class Known:
@@ -123,11 +129,15 @@ class Frequencies:
     ``limit`` rows of the expression take. Same database, same numbers, whatever was counted before.
     """
 
-    def __init__(self, conn: apsw.Connection, kind: Kind, limit: int):
+    def __init__(self, conn: apsw.Connection, kind: Kind, limit: int) -> None:
         self.conn, self.kind, self.limit = conn, kind, limit
-        self.fts = kind.index
+        self.fts = kind.fts
+        totals: Any
+        highest: Any
+        rewrites: Any
         ((totals, highest, rewrites),) = conn.execute(
-            f"SELECT (SELECT block FROM {self.fts}_data WHERE id = 1), (SELECT max(id) FROM {kind.table}), (SELECT value FROM meta WHERE key = ?)",
+            f"SELECT (SELECT block FROM {self.fts}_data WHERE id = 1), (SELECT max(id) FROM {kind.table}), (SELECT "
+            "value FROM meta WHERE key = ?)",
             (f"rewritten_{kind}",),
         ).fetchall()
         self.rows, self._highest = _first_number(totals), highest or 0
@@ -138,7 +148,7 @@ class Frequencies:
         self._edge = self._highest - self._highest % max(1, limit // _EDGES)
 
     @property
-    def values(self) -> dict[tuple, tuple[int, object]]:
+    def values(self) -> dict[tuple[Any, ...], tuple[int, Any]]:
         """What is known of the table: for each place the highest rowid that it holds for, and the value."""
         return self._values
 
@@ -177,20 +187,25 @@ class Frequencies:
         return Bounded(expression, self._most(least), found)
 
     def unbounded(self, expression: str, rows: int) -> Bounded:
-        """Return the same of what is not worth counting (a phrase, a prefix): it has at most ``rows`` rows, and may be as rare as can be."""
+        """Return the same of what is not worth counting (a phrase, a prefix): it has at most ``rows`` rows, and may be
+        as rare as can be.
+        """
         return Bounded(expression, self._most(0), rows)
 
     def _most(self, rows: int) -> float:
         return _BM25_LIMIT * max(math.log((max(0, self.rows - rows) + 0.5) / (rows + 0.5)), 1e-6)
 
     def _estimate(self, expression: str) -> int:
-        """Return about how many rows a word has that more than ``limit`` have, by how far its newest ones up to a round number reach."""
+        """Return about how many rows a word has that more than ``limit`` have, by how far its newest ones up to a round
+        number reach.
+        """
         place = (self.limit, "estimate", expression)
         at, known = self._values.get(place, (-1, 0))
         if at == self._edge:
             return known
         ((lowest,),) = self.conn.execute(
-            f"SELECT min(id) FROM (SELECT rowid AS id FROM {self.fts} WHERE {self.fts} MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?)",
+            f"SELECT min(id) FROM (SELECT rowid AS id FROM {self.fts} WHERE {self.fts} MATCH ? AND rowid <= ? ORDER "
+            "BY rowid DESC LIMIT ?)",
             (expression, self._edge, self.limit),
         ).fetchall()
         return keep(
@@ -201,25 +216,29 @@ class Frequencies:
         )
 
     def of_prefix(self, prefix: str) -> int:
-        """Return the number of postings of the terms that start with ``prefix``; FTS5 merges all of them before its first row."""
+        """Return the number of postings of the terms that start with ``prefix``; FTS5 merges all of them before its
+        first row.
+        """
         place = (self.limit, "prefix", prefix)
         at, known = self._values.get(place, (-1, 0))
         if at == self._highest:
             return known
         ((postings,),) = self.conn.execute(
-            f"SELECT coalesce(sum(doc), 0) FROM (SELECT doc FROM {self.kind.terms} WHERE term >= ? AND term < ? LIMIT ?)",
+            f"SELECT coalesce(sum(doc), 0) FROM (SELECT doc FROM {self.kind.terms} WHERE term >= ? AND term < ? LIMIT "
+            "?)",
             (prefix, prefix + "\U0010ffff", self.limit + 1),
         ).fetchall()
         return keep(self._values, place, self._highest, postings)
 
 
 class Own:
-    """In how many of one agent's rows an expression is found, as one snapshot shows them; what other agents store moves none of it.
+    """In how many of one agent's rows an expression is found, as one snapshot shows them; what other agents store moves
+    none of it.
 
     ``rows`` are the agent's newest, at least NEWEST_ROWS of them and somewhat more, or all (``all``).
     """
 
-    def __init__(self, table: Frequencies, agent_id: str):
+    def __init__(self, table: Frequencies, agent_id: str) -> None:
         self._table, self._agent = table, agent_id
         self.owner = quoted(owner(agent_id))
         self._highest = self._newest()
@@ -264,7 +283,8 @@ class Own:
         """Return (lowest, rows from there on, how many of those lie in the first cell)."""
         fts = self._table.fts
         ((count, oldest),) = self._table.conn.execute(
-            f"SELECT count(*), min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT ?)",
+            f"SELECT count(*), min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC "
+            "LIMIT ?)",
             (self.owner, NEWEST_ROWS),
         ).fetchall()
         if count < NEWEST_ROWS:
@@ -290,10 +310,12 @@ class Own:
         return self._count(("own", self._agent, self._lowest, expression), expression, self._lowest, -1)
 
     def up_to(self, expression: str, most: int) -> int:
-        """Return in how many of all the agent's rows an expression is found, anything above ``most`` for more than that many."""
+        """Return in how many of all the agent's rows an expression is found, anything above ``most`` for more than that
+        many.
+        """
         return self._count(("all", self._agent, most, expression), expression, 0, most + 1)
 
-    def _count(self, place: tuple, expression: str, lowest: int, most: int) -> int:
+    def _count(self, place: tuple[Any, ...], expression: str, lowest: int, most: int) -> int:
         values, fts = self._table.values, self._table.fts
         at, known = values.get(place, (-1, 0))
         if at == self._highest or 0 <= at < self._highest and 0 <= most <= known:
@@ -307,14 +329,17 @@ class Own:
         return keep(values, place, self._highest, known + more)
 
     def begins(self, expression: str) -> int:
-        """Return where the agent's newest ``limit`` rows of an expression begin, of those up to a round number below the newest row."""
+        """Return where the agent's newest ``limit`` rows of an expression begin, of those up to a round number below
+        the newest row.
+        """
         fts, limit = self._table.fts, self._table.limit
         place = ("begins", self._agent, limit, expression)
         at, known = self._table.values.get(place, (-1, None))
         if at == self._edge:
             return known
         ((lowest,),) = self._table.conn.execute(
-            f"SELECT min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?)",
+            f"SELECT min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? AND rowid <= ? ORDER BY rowid "
+            "DESC LIMIT ?)",
             (self.within(expression), self._edge, limit),
         ).fetchall()
         return keep(self._table.values, place, self._edge, lowest or 0)
@@ -331,15 +356,18 @@ class Own:
         keep(self._table.values, ("narrow", scope), self._edge, True)
 
 
-def keep(values: dict[tuple, tuple[int, object]], place: tuple, at: int, value):
-    """Remember a value, and return it. Another thread with a newer snapshot may have been faster; what it knows is worth more."""
+def keep(values: dict[tuple[Any, ...], tuple[int, Any]], place: tuple[Any, ...], at: int, value: Any) -> Any:
+    """Remember a value, and return it.
+
+    Another thread with a newer snapshot may have been faster; what it knows is worth more.
+    """
     if values.get(place, (-1, None))[0] <= at:
         values[place] = at, value
     return value
 
 
 def _first_number(block: bytes | None) -> int:
-    """Return the first number of FTS5's record of totals, which is the number of rows: big-endian, seven bits a byte."""
+    """Return the first number of FTS5's record of totals, the number of rows: big-endian, seven bits a byte."""
     number = 0
     for byte in block or b"":
         number = number << 7 | byte & 0x7F

@@ -82,17 +82,17 @@ def schema_versions(conn: apsw.Connection) -> tuple[list[int], list[int]]:
 
 def postings_damage(conn: apsw.Connection, kind: Kind) -> str | None:
     """Return what is wrong inside a kind's full-text index, None when it is sound."""
-    found = _pragma_check(conn, f"PRAGMA quick_check('{kind.index}')")
+    found = _pragma_check(conn, f"PRAGMA quick_check('{kind.fts}')")
     return found[0] if found else None
 
 
 def rows_without_postings(conn: apsw.Connection, kind: Kind) -> list[int]:
     """Return the ids of rows that the words cannot find."""
-    waiting = f" AND id NOT IN (SELECT id FROM {kind.index}_former_docsize)" if former.present(conn) else ""
+    waiting = f" AND id NOT IN (SELECT id FROM {kind.fts}_former_docsize)" if former.present(conn) else ""
     return [
         i
         for (i,) in conn.execute(
-            f"SELECT id FROM {kind.table} WHERE id NOT IN (SELECT id FROM {kind.index}_docsize){waiting} ORDER BY id"
+            f"SELECT id FROM {kind.table} WHERE id NOT IN (SELECT id FROM {kind.fts}_docsize){waiting} ORDER BY id"
         )
     ]
 
@@ -102,7 +102,7 @@ def postings_without_row(conn: apsw.Connection, kind: Kind) -> list[int]:
     return [
         i
         for (i,) in conn.execute(
-            f"SELECT id FROM {kind.index}_docsize WHERE id NOT IN (SELECT id FROM {kind.table}) ORDER BY id"
+            f"SELECT id FROM {kind.fts}_docsize WHERE id NOT IN (SELECT id FROM {kind.table}) ORDER BY id"
         )
     ]
 
@@ -133,7 +133,7 @@ def drop_postings(tx: Transaction, kind: Kind, ids: list[int]) -> int:
 
 def clear_postings(tx: Transaction, kind: Kind) -> None:
     """Empty a full-text index, damaged or not; its rows must be written again."""
-    tx.execute(f"INSERT INTO {kind.index} ({kind.index}) VALUES ('delete-all')")
+    tx.execute(f"INSERT INTO {kind.fts} ({kind.fts}) VALUES ('delete-all')")
     rewritten(tx.conn, kind)
 
 

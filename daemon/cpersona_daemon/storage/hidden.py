@@ -1,4 +1,5 @@
-"""Rows that stand in their tables and that nobody sees: copies of a merge that is not through, and what is being deleted.
+"""Rows that stand in their tables and that nobody sees: copies of a merge that is not through, and what is being
+deleted.
 
 A merge, and a deletion of many rows, take many short transactions, so that other writers come in between. The rows are
 hidden meanwhile, and one short transaction changes what is seen: readers find all of it or nothing. Whoever writes
@@ -28,7 +29,7 @@ def seen(table: str, column: str = "id") -> str:
 
 def some(conn: apsw.Connection, table: str) -> bool:
     """Tell whether any row of a table is hidden."""
-    return conn.execute(f"SELECT EXISTS (SELECT 1 FROM hidden_{table})").fetchone()[0] == 1
+    return conn.execute(f"SELECT EXISTS (SELECT 1 FROM hidden_{table})").fetchall() == [(1,)]
 
 
 def holds(conn: apsw.Connection, table: str, row_id: int) -> bool:

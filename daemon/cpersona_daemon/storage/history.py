@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
@@ -28,9 +29,11 @@ EVERYONE = ""  # the agent_id of what holds for every agent of the store
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """What an answer as of an instant cannot know: how many rows were changed and how many deleted since, COUNTED of each at most.
+    """What an answer as of an instant cannot know: how many rows were changed and how many deleted since, COUNTED of
+    each at most.
 
-    What was changed or deleted before ``recorded_since``, in created_at's form, is missing from both; '' means that nothing is.
+    What was changed or deleted before ``recorded_since``, in created_at's form, is missing from both; '' means that
+    nothing is.
     """
 
     changed: int
@@ -54,7 +57,8 @@ def note_deletions(tx: Transaction, kind: Kind, row_ids: list[int]) -> None:
     """The same of many rows at once."""
     if row_ids:
         tx.execute(
-            "INSERT INTO deletions (kind, agent_id, project_id, channel, created_at, deleted_at) SELECT ?, agent_id, project_id, channel, created_at, ?"
+            "INSERT INTO deletions (kind, agent_id, project_id, channel, created_at, deleted_at) SELECT ?, agent_id, "
+            "project_id, channel, created_at, ?"
             f" FROM {kind.table} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
             (kind, created_text(tx.now), json.dumps(row_ids)),
         )
@@ -63,7 +67,7 @@ def note_deletions(tx: Transaction, kind: Kind, row_ids: list[int]) -> None:
 
 def _drop_oldest(tx: Transaction, note: int) -> None:
     if note > DELETIONS_KEPT:
-        dropped = tx.execute(
+        dropped: Any = tx.execute(
             "DELETE FROM deletions WHERE id <= ? RETURNING deleted_at", (note - DELETIONS_KEPT,)
         ).fetchall()
         if dropped:
@@ -71,13 +75,16 @@ def _drop_oldest(tx: Transaction, note: int) -> None:
 
 
 def note_arrival(tx: Transaction, agent_id: str) -> None:
-    """Keep that an agent gets rows of an earlier time now, from a file or from another agent: what happened to such rows before is not known."""
+    """Keep that an agent gets rows of an earlier time now, from a file or from another agent: what happened to such
+    rows before is not known.
+    """
     _put_since(tx, agent_id, created_text(tx.now))
 
 
 def _put_since(tx: Transaction, agent_id: str, since: str) -> None:
     tx.execute(
-        "INSERT INTO recorded_since VALUES (?, ?) ON CONFLICT (agent_id) DO UPDATE SET since = max(since, excluded.since)",
+        "INSERT INTO recorded_since VALUES (?, ?) ON CONFLICT (agent_id) DO UPDATE SET since = max(since, "
+        "excluded.since)",
         (agent_id, since),
     )
 
@@ -114,6 +121,7 @@ def unknown(
         axes,
         stored,
     )
+    since: Any
     ((since,),) = conn.execute(
         "SELECT coalesce(max(since), '') FROM recorded_since WHERE ? OR agent_id IN (?, ?)",
         (everyone, scope.agent_id, EVERYONE),
@@ -128,6 +136,7 @@ def _count(conn: apsw.Connection, rows: str, values: list, where: tuple[str, lis
         if instant:
             condition += f" AND created_at {bound} ?"
             values.append(instant)
+    n: Any
     ((n,),) = conn.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM {rows} AND {condition} LIMIT {COUNTED})", values
     ).fetchall()

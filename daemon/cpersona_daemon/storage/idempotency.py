@@ -1,6 +1,7 @@
 """Kept answers of writes, so that a lost answer can be asked for again safely.
 
-A key belongs to the request it came with: who asked what of which method. The writer keeps and serves them in ``database.py``.
+A key belongs to the request it came with: who asked what of which method. The writer keeps and serves them in
+``database.py``.
 
 Contract: wire.keys.
 """
@@ -70,6 +71,7 @@ def prune(conn: apsw.Connection, before: float, most: int) -> None:
     """Forget answers given before an instant, and of the others the oldest above ``most``."""
     conn.execute("DELETE FROM idempotency WHERE answered_at < ?", (before,))
     conn.execute(
-        "DELETE FROM idempotency WHERE key IN (SELECT key FROM idempotency ORDER BY answered_at DESC LIMIT -1 OFFSET ?)",
+        "DELETE FROM idempotency WHERE key IN (SELECT key FROM idempotency ORDER BY answered_at DESC LIMIT -1 OFFSET "
+        "?)",
         (most,),
     )

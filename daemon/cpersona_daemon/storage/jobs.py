@@ -35,7 +35,7 @@ class Pending:
 
     __slots__ = ("job", "key", "waiter")
 
-    def __init__(self, job: WriteJob, key: Key | None, waiter: asyncio.Future[Any] | Future[Any]):
+    def __init__(self, job: WriteJob, key: Key | None, waiter: asyncio.Future[Any] | Future[Any]) -> None:
         self.job, self.key, self.waiter = job, key, waiter
 
     def begins(self) -> bool:
@@ -77,13 +77,13 @@ def _tell_loop(outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | No
 class _HalfDone(Exception):
     """A job failed after it had written something; ``error`` is what its caller is told."""
 
-    def __init__(self, error: BaseException):
+    def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))
         self.error = error
 
 
 def run(conn: apsw.Connection, group: list[Pending], now: Callable[[], float]) -> tuple[list[Outcome], list[Change]]:
-    """Run a group in a new transaction, which stays open; return each job's result or error, and all that they changed."""
+    """Run a group in a new transaction, which stays open; return each job's result or error, and what all changed."""
     try:
         return _run_all(conn, group, now, _run_job)
     except _HalfDone as half:
@@ -94,11 +94,11 @@ def run(conn: apsw.Connection, group: list[Pending], now: Callable[[], float]) -
 
 
 class _Shared:
-    """What the jobs of a group share: the connection, the clock, the changes so far, and what is known of their keys."""
+    """What the jobs of a group share: the connection, the clock, the changes so far, what is known of their keys."""
 
     __slots__ = ("conn", "now", "changes", "answers")
 
-    def __init__(self, conn: apsw.Connection, now: Callable[[], float], answers: dict[str, Kept]):
+    def __init__(self, conn: apsw.Connection, now: Callable[[], float], answers: dict[str, Kept]) -> None:
         self.conn, self.now, self.answers = conn, now, answers
         self.changes: list[Change] = []
 

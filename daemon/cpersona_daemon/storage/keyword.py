@@ -32,7 +32,8 @@ def keyword_scan(
     pattern = "%" + needle.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
     axes, params = memory_sql(scope)
     found = conn.execute(
-        f"SELECT id FROM (SELECT id, created_at, content FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?)"
+        f"SELECT id FROM (SELECT id, created_at, content FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC "
+        "LIMIT ?)"
         " WHERE content LIKE ? ESCAPE '\\' ORDER BY created_at DESC, id DESC LIMIT ?",
         (*params, scan_rows, pattern, depth),
     )
@@ -40,9 +41,11 @@ def keyword_scan(
 
 
 def _stands_nowhere(conn: apsw.Connection, needle: str) -> bool:
-    """Tell whether the index rules a text out: a plain word with blanks around it must stand in whatever row holds the text.
+    """Tell whether the index rules a text out: a plain word with blanks around it must stand in whatever row holds the
+    text.
 
-    A row without postings (damage that check_health mends) could hold any word, so it counts only while every row has them.
+    A row without postings (damage that check_health mends) could hold any word, so it counts only while every row has
+    them.
     """
     frequencies = Frequencies(conn, MEMORY, COMMON_ROWS)
     if not any(frequencies.of(quoted(word)) == 0 for word in _WORD_BETWEEN_BLANKS.findall(needle)):

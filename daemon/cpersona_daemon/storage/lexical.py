@@ -39,9 +39,9 @@ def search(
 ) -> list[tuple[int, float]]:
     """Return the best ``depth`` rows of ``kind`` in scope as (id, bm25), best (lowest) first, ties by id ascending.
 
-    bm25 has the statistics of the whole table; which rows are found hangs on the agent's own alone. Whatever the size of
-    the table, about ``common_rows`` rows a term are ranked; ``trace`` is told the terms and everything that was left out
-    for it. Same database and query, same answer.
+    bm25 has the statistics of the whole table; which rows are found hangs on the agent's own alone. Whatever the size
+    of the table, about ``common_rows`` rows a term are ranked; ``trace`` is told the terms and everything that was left
+    out for it. Same database and query, same answer.
 
     Contract: lexical.cost.
     """
@@ -85,7 +85,7 @@ class _Reader:
 class _Best:
     """The best ``depth`` rows known so far, each with the lowest score that any expression gave it."""
 
-    def __init__(self, depth: int):
+    def __init__(self, depth: int) -> None:
         self._depth = depth
         self._scores: dict[int, float] = {}
 
@@ -104,12 +104,13 @@ class _Best:
 
 
 class _Descending:
-    """The terms that find rows from the highest bound down, behind them those that only vote, and what asking for them costs.
+    """The terms that find rows from the highest bound down, behind them those that only vote, and what asking for them
+    costs.
 
     A place is a position in that order. ``reach`` is the most that a row has of a term and all that come after it.
     """
 
-    def __init__(self, finding: list[Bounded], voting: list[Bounded]):
+    def __init__(self, finding: list[Bounded], voting: list[Bounded]) -> None:
         self._terms = sorted(finding, key=lambda term: (-term.most, term.expression)) + voting
         self._finders = len(finding)
         self._rows = [term.rows for term in self._terms]
@@ -142,7 +143,7 @@ class _Descending:
         )
 
     def cheaper_together(self, wanted: list[int], least: float) -> bool:
-        """Tell whether ranking the rows of all wanted terms at once costs no more than asking for one after the other."""
+        """Tell whether ranking the rows of all wanted terms at once costs no more than one after the other."""
         in_turn = sum(self._rows[place] for place in wanted if self.most(place) >= least) + WALK * sum(
             sum(self._rows[place:]) for place in wanted[1:]
         )
@@ -180,15 +181,17 @@ def _pruned(reader: _Reader, finding: list[Bounded], voting: list[Bounded], lowe
 def _ranked(reader: _Reader, expression: str, lowest: int) -> list[tuple[int, float]]:
     """Return the best ``depth`` rows of an expression in scope, from the rowid ``lowest`` on.
 
-    Where the agent has a good part of the table, the rows are ranked first, and only the best are looked up in the scope.
+    Where the agent has a good part of the table, the rows are ranked first, and only the best are looked up in the
+    scope.
     """
     conn, own, kind = reader.conn, reader.own, reader.table.kind
-    fts, table = kind.index, kind.table
+    fts, table = kind.fts, kind.table
     axes, params = kind_sql(reader.scope, kind, "m.")
     if not reader.close and not own.is_narrow(reader.scope):
         enough = 4 * reader.depth + 40
         best = conn.execute(
-            f"SELECT rowid, {_BM25[kind]} AS score FROM {fts} WHERE {fts} MATCH ? AND rowid >= ? ORDER BY score, rowid LIMIT ?",
+            f"SELECT rowid, {_BM25[kind]} AS score FROM {fts} WHERE {fts} MATCH ? AND rowid >= ? ORDER BY score, "
+            "rowid LIMIT ?",
             (expression, lowest, enough),
         ).fetchall()
         ids = json.dumps([row_id for row_id, _ in best])

@@ -22,7 +22,7 @@ class SearchPlan:
     tells the terms and everything that was left out.
     """
 
-    def __init__(self, table: Frequencies, own: Own, query: LexicalQuery, voting_rows: int, half_from: int):
+    def __init__(self, table: Frequencies, own: Own, query: LexicalQuery, voting_rows: int, half_from: int) -> None:
         self._table, self._own = table, own
         self.whole = ""
         self.rare: list[Bounded] = []

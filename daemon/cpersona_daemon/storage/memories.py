@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import apsw
 
@@ -86,7 +87,10 @@ class Prepared:
 
 
 # The length of a text is counted only where it was cut, so that a probe reads no text.
-_EXISTING = "id, agent_id, project_id, channel, locked, content_key, whole_length, CASE WHEN whole_length IS NOT NULL THEN length(content) END FROM memories"
+_EXISTING = (
+    "id, agent_id, project_id, channel, locked, content_key, whole_length,"
+    " CASE WHEN whole_length IS NOT NULL THEN length(content) END FROM memories"
+)
 
 
 def _existing(conn: apsw.Connection, where: str, params: tuple) -> Existing | None:
@@ -111,9 +115,11 @@ def find_duplicate(
     The same message id counts before the same content: in the own project before the global one, any channel. The
     same content counts in the own bucket or a global one.
     """
-    # One step into a unique index for each place, all in one statement; IN lists and a sort would cost several times that.
+    # One step into a unique index for each place, all in one statement; IN lists and a sort would cost several times
+    # that.
     projects = tuple(dict.fromkeys((project_id, "")))
-    steps, values = [], []
+    steps: list[str] = []
+    values: list[Any] = []
     for project in projects if msg_id else ():
         steps.append("WHERE agent_id = ? AND msg_id = ? AND msg_id <> '' AND project_id = ?")
         values += agent_id, msg_id, project
@@ -126,7 +132,7 @@ def find_duplicate(
         f"SELECT {min(by_id, place)}, {_EXISTING} {step} AND {hidden.seen('memories')}"
         for place, step in enumerate(steps)
     )
-    found = conn.execute(sql, values).fetchall()
+    found: Any = conn.execute(sql, values).fetchall()
     if not found:
         return None, ""
     first, *row = min(found)
@@ -152,7 +158,8 @@ def find_msg_id_in_project(conn: apsw.Connection, agent_id: str, project_id: str
 
 
 _COLUMNS = (
-    "agent_id, project_id, channel, msg_id, source_id, created_at, instant, locked, recall_count, last_recalled_at, timestamp, source,"
+    "agent_id, project_id, channel, msg_id, source_id, created_at, instant, locked, recall_count, last_recalled_at, "
+    "timestamp, source,"
     " metadata, content_key, content, whole_length, kept_key"
 )
 _PLACES = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
@@ -181,7 +188,9 @@ def _values(row: Prepared, created: str) -> tuple:
 
 
 def _mark(content: str, whole: Whole | None) -> tuple[int | None, bytes | None]:
-    """Return the two columns that a cut text fills; with them what is kept can be checked, as the key of a whole text checks it."""
+    """Return the two columns that a cut text fills; with them what is kept can be checked, as the key of a whole text
+    checks it.
+    """
     return (None, None) if whole is None else (whole.length, content_key(content))
 
 
@@ -223,9 +232,11 @@ def _insert(tx: Transaction, rows: list[Prepared]) -> int:
 
 def _make_way(tx: Transaction, new: NewMemory, key: bytes) -> None:
     """Remove the hidden rows that stand where a row is to be written."""
-    found = tx.execute(
-        "SELECT id FROM memories WHERE id IN hidden_memories AND agent_id = ?1 AND content_key = ?2 AND project_id = ?3 AND channel = ?4"
-        " UNION SELECT id FROM memories WHERE id IN hidden_memories AND agent_id = ?1 AND msg_id = ?5 AND msg_id <> '' AND project_id = ?3",
+    found: Any = tx.execute(
+        "SELECT id FROM memories WHERE id IN hidden_memories AND agent_id = ?1 AND content_key = ?2 AND project_id = "
+        "?3 AND channel = ?4"
+        " UNION SELECT id FROM memories WHERE id IN hidden_memories AND agent_id = ?1 AND msg_id = ?5 AND msg_id <> "
+        "'' AND project_id = ?3",
         (new.agent_id, key, new.project_id, new.channel, new.msg_id),
     ).fetchall()
     for (memory_id,) in found:
@@ -233,7 +244,9 @@ def _make_way(tx: Transaction, new: NewMemory, key: bytes) -> None:
 
 
 def replace_content(tx: Transaction, memory_id: int, content: str, whole: Whole | None = None) -> None:
-    """Give a row another text (``whole``: what it was before it was cut) with its postings, and take away the vector of the old one."""
+    """Give a row another text (``whole``: what it was before it was cut) with its postings, and take away the vector of
+    the old one.
+    """
     key = content_key(content) if whole is None else whole.key
     if hidden.some(tx.conn, MEMORY.table):
         for axes in tx.execute(
@@ -256,7 +269,9 @@ def drop_vector(tx: Transaction, memory_id: int) -> None:
 
 
 def delete(tx: Transaction, memory_id: int, noted: bool = True) -> None:
-    """Remove a row with its postings, vector, backlog entry, mentions and relations; that it went is ``noted``, without what it said."""
+    """Remove a row with its postings, vector, backlog entry, mentions and relations; that it went is ``noted``, without
+    what it said.
+    """
     if noted:
         history.note_deletion(tx, MEMORY, memory_id)
     postings.drop_memory(tx.conn, memory_id)
@@ -349,7 +364,10 @@ def newest(
     until: str = "",
     channel: str = "",
 ) -> list[Memory | Unreadable]:
-    """Return rows created_at DESC, id DESC; agent '' lists all agents. ``since`` and ``until``, in created_at's form, are inclusive; '' = open."""
+    """Return rows created_at DESC, id DESC; agent '' lists all agents.
+
+    ``since`` and ``until``, in created_at's form, are inclusive; '' = open.
+    """
     found = map(_read, tables.newest(conn, MEMORY.table, _FULL, agent_id, project_id, limit, since, until, channel))
     return tables.within_a_frame(found, lambda memory: len(memory.content) + len(memory.source) + len(memory.metadata))
 
@@ -374,13 +392,15 @@ def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
     """Return the oldest and the newest instant among dated memories in the axes of a scope, or None without any."""
     condition, params = row_sql(scope, MEMORY.table)
     low = conn.execute(
-        f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY instant LIMIT 1",
+        f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY "
+        "instant LIMIT 1",
         tuple(params),
     ).fetchone()
     if low is None:
         return None
     high = conn.execute(
-        f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY instant DESC LIMIT 1",
+        f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY "
+        "instant DESC LIMIT 1",
         tuple(params),
     ).fetchone()
     return low[0], high[0]

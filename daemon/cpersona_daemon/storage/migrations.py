@@ -230,7 +230,8 @@ CREATE TABLE deletions (
 );
 CREATE INDEX deletions_agent ON deletions (agent_id, deleted_at);
 CREATE TABLE recorded_since (agent_id TEXT PRIMARY KEY, since TEXT NOT NULL) WITHOUT ROWID;
-INSERT INTO recorded_since SELECT '', datetime('now') WHERE EXISTS (SELECT 1 FROM sqlite_sequence WHERE name IN ('memories', 'episodes'));
+INSERT INTO recorded_since SELECT '', datetime('now')
+  WHERE EXISTS (SELECT 1 FROM sqlite_sequence WHERE name IN ('memories', 'episodes'));
 """
 
 # Whose answer it is: the digest of the request that the key came with. Empty for answers kept before keys were bound.
@@ -238,9 +239,9 @@ _BOUND_KEYS = """
 ALTER TABLE idempotency ADD COLUMN request BLOB NOT NULL DEFAULT x'';
 """
 
-# How many rows there are, by agent, width and model of their vector (0 and '' without one) and the other axes; and how many of
-# an agent's rows wait for a vector. Triggers keep them, whoever writes. A row never moves between axes, and a vector is
-# replaced by an upsert, never by OR REPLACE, which fires no trigger.
+# How many rows there are, by agent, width and model of their vector (0 and '' without one) and the other axes; and how
+# many of an agent's rows wait for a vector. Triggers keep them, whoever writes. A row never moves between axes, and a
+# vector is replaced by an upsert, never by OR REPLACE, which fires no trigger.
 _COUNTED = """
 CREATE TABLE vector_counts (
   agent_id TEXT NOT NULL,
@@ -274,17 +275,25 @@ def _counting(kind: str, rows: str, vectors: str) -> str:
         source = f"FROM {rows} m WHERE m.id = {end}.id" if row == "m" else "WHERE true"
         if sign == "+":
             return (
-                f"INSERT INTO vector_counts SELECT {row}.agent_id, '{kind}', {width}, {model}, {row}.project_id, {row}.channel, 1 {source}"
+                f"INSERT INTO vector_counts SELECT {row}.agent_id, '{kind}', {width}, {model}, {row}.project_id, "
+                f"{row}.channel, 1 {source}"
                 " ON CONFLICT DO UPDATE SET rows = rows + 1;"
             )
         bucket = (
-            f"(agent_id, kind, width, model, project_id, channel) = (SELECT {row}.agent_id, '{kind}', {width}, {model}, {row}.project_id,"
+            f"(agent_id, kind, width, model, project_id, channel) = (SELECT {row}.agent_id, '{kind}', {width}, "
+            f"{model}, {row}.project_id,"
             f" {row}.channel {source})"
         )
-        return f"UPDATE vector_counts SET rows = rows - 1 WHERE {bucket}; DELETE FROM vector_counts WHERE {bucket} AND rows = 0;"
+        return (
+            f"UPDATE vector_counts SET rows = rows - 1 WHERE {bucket};"
+            f" DELETE FROM vector_counts WHERE {bucket} AND rows = 0;"
+        )
 
     def listed(end: str) -> str:
-        return f"(agent_id, kind, project_id, channel) = (SELECT agent_id, '{kind}', project_id, channel FROM {rows} WHERE id = {end}.id)"
+        return (
+            f"(agent_id, kind, project_id, channel) ="
+            f" (SELECT agent_id, '{kind}', project_id, channel FROM {rows} WHERE id = {end}.id)"
+        )
 
     new, old = [(_WIDTH.format(end), _MODEL.format(end)) for end in ("new", "old")]
     return f"""
@@ -294,11 +303,15 @@ CREATE TRIGGER {rows}_uncounted BEFORE DELETE ON {rows} BEGIN
   DELETE FROM {vectors} WHERE id = old.id;
   {move("old", "-", "0", "''", "old")}
 END;
-CREATE TRIGGER {vectors}_counted AFTER INSERT ON {vectors} BEGIN {move("new", "-", "0", "''")} {move("new", "+", *new)} END;
-CREATE TRIGGER {vectors}_uncounted AFTER DELETE ON {vectors} BEGIN {move("old", "-", *old)} {move("old", "+", "0", "''")} END;
-CREATE TRIGGER {vectors}_recounted AFTER UPDATE ON {vectors} BEGIN {move("old", "-", *old)} {move("new", "+", *new)} END;
+CREATE TRIGGER {vectors}_counted AFTER INSERT ON {vectors} BEGIN
+  {move("new", "-", "0", "''")} {move("new", "+", *new)} END;
+CREATE TRIGGER {vectors}_uncounted AFTER DELETE ON {vectors} BEGIN
+  {move("old", "-", *old)} {move("old", "+", "0", "''")} END;
+CREATE TRIGGER {vectors}_recounted AFTER UPDATE ON {vectors} BEGIN
+  {move("old", "-", *old)} {move("new", "+", *new)} END;
 CREATE TRIGGER backlog_{rows}_counted AFTER INSERT ON embedding_backlog WHEN new.kind = '{kind}' BEGIN
-  INSERT INTO backlog_counts SELECT agent_id, '{kind}', project_id, channel, 1 FROM {rows} WHERE id = new.id ON CONFLICT DO UPDATE SET rows = rows + 1;
+  INSERT INTO backlog_counts SELECT agent_id, '{kind}', project_id, channel, 1 FROM {rows} WHERE id = new.id
+    ON CONFLICT DO UPDATE SET rows = rows + 1;
 END;
 CREATE TRIGGER backlog_{rows}_uncounted AFTER DELETE ON embedding_backlog WHEN old.kind = '{kind}' BEGIN
   UPDATE backlog_counts SET rows = rows - 1 WHERE {listed("old")};
@@ -306,7 +319,8 @@ CREATE TRIGGER backlog_{rows}_uncounted AFTER DELETE ON embedding_backlog WHEN o
 END;
 -- Materialized, or the vectors themselves would go into the sorter.
 INSERT INTO vector_counts WITH each AS MATERIALIZED (
-  SELECT m.agent_id, coalesce({_WIDTH.format("v")}, 0) AS width, coalesce({_MODEL.format("v")}, '') AS model, m.project_id, m.channel
+  SELECT m.agent_id, coalesce({_WIDTH.format("v")}, 0) AS width, coalesce({_MODEL.format("v")}, '') AS model,
+    m.project_id, m.channel
   FROM {rows} m NOT INDEXED LEFT JOIN {vectors} v ON v.id = m.id
 ) SELECT agent_id, '{kind}', width, model, project_id, channel, count(*) FROM each GROUP BY 1, 3, 4, 5, 6;
 INSERT INTO backlog_counts SELECT m.agent_id, '{kind}', m.project_id, m.channel, count(*)

@@ -64,18 +64,22 @@ def drop_episode(conn: apsw.Connection, id: int) -> None:
 
 def drop_rows(conn: apsw.Connection, kind: Kind, ids: Sequence[int]) -> None:
     """Remove the postings of many rows of a kind."""
-    conn.execute(f"DELETE FROM {kind.index} WHERE rowid IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
+    conn.execute(f"DELETE FROM {kind.fts} WHERE rowid IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
     rewritten(conn, kind)
 
 
-# FTS5 merges a segment of the index anew as soon as a tenth of its rows is deleted, in the very commit that deletes them:
-# in a large index that takes seconds. While many rows go, it is told not to; afterwards the merge is done a piece at a time.
-_INDEXES = tuple(kind.index for kind in Kind)
+# FTS5 merges a segment of the index anew as soon as a tenth of its rows is deleted, in the very commit that deletes
+# them: in a large index that takes seconds. While many rows go, it is told not to; afterwards the merge is done a piece
+# at a time.
+_INDEXES = tuple(kind.fts for kind in Kind)
 _MERGE_SHARE = 10  # per cent, its own default
 
 
 def pause_tidying(tx: Transaction) -> None:
-    """Let deletions leave the index untidy until ``tidy`` says that it is done. Kept in the database, so that a restart knows."""
+    """Let deletions leave the index untidy until ``tidy`` says that it is done.
+
+    Kept in the database, so that a restart knows.
+    """
     for fts in _INDEXES:
         tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('deletemerge', 0)")
 
@@ -87,8 +91,11 @@ def tidying_is_paused(conn: apsw.Connection) -> bool:
 
 
 def tidy(tx: Transaction, kind: Kind, pages: int, begin: bool) -> bool:
-    """Merge a piece of the index of a kind, about so many pages; ``begin`` takes in all of it as it is now. Tell whether there was something to do."""
-    fts, before = kind.index, tx.conn.total_changes()
+    """Merge a piece of the index of a kind, about so many pages; ``begin`` takes in all of it as it is now.
+
+    Tell whether there was something to do.
+    """
+    fts, before = kind.fts, tx.conn.total_changes()
     tx.execute(f"INSERT INTO {fts} ({fts}, rank) VALUES ('merge', ?)", (-pages if begin else pages,))
     return tx.conn.total_changes() - before > 1
 

@@ -32,7 +32,9 @@ def get(conn: apsw.Connection, agent_id: str, as_of: str = "") -> str:
 
 
 def written_after(conn: apsw.Connection, agent_id: str, as_of: str) -> bool:
-    """Tell whether an agent's profile was written after an instant in updated_at's form: what it said then is not known."""
+    """Tell whether an agent's profile was written after an instant in updated_at's form: what it said then is not
+    known.
+    """
     return (
         conn.execute(
             "SELECT 1 FROM profiles WHERE agent_id = ? AND user_id = '' AND updated_at > ?", (agent_id, as_of)

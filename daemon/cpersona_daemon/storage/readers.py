@@ -1,8 +1,8 @@
 """Reading: one connection a thread, each job inside one snapshot, and an end to a job that nobody waits for.
 
-Cancelling a read interrupts the statement it is at. SQLite's interrupt belongs to a connection and not to a statement, so
-two rules keep it to the job it is meant for: it is only sent while that job runs, and a connection that does not come out
-of its transaction afterwards is thrown away.
+Cancelling a read interrupts the statement it is at. SQLite's interrupt belongs to a connection and not to a statement,
+so two rules keep it to the job it is meant for: it is only sent while that job runs, and a connection that does not
+come out of its transaction afterwards is thrown away.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ READERS = 4
 
 
 class Ticket:
-    """The right to give up one read: ``give_up`` ends it while it runs, keeps it from beginning before, and does nothing afterwards."""
+    """The right to give up one read:
+
+    ``give_up`` ends it while it runs, keeps it from beginning before, and does nothing afterwards.
+    """
 
     __slots__ = ("_guard", "_conn", "given_up")
 
@@ -56,9 +59,12 @@ class Ticket:
 
 
 class Readers:
-    """Read-only connections made by ``connect``, one for each thread that reads. Every method may be called from any thread."""
+    """Read-only connections made by ``connect``, one for each thread that reads.
 
-    def __init__(self, connect: Callable[[], apsw.Connection]):
+    Every method may be called from any thread.
+    """
+
+    def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
         self._connect = connect
         self._local = threading.local()
         self._open: set[apsw.Connection] = set()
@@ -132,8 +138,8 @@ class Readers:
     def _leave(self, conn: apsw.Connection) -> None:
         """Bring a connection out of its transaction, or throw it away.
 
-        A statement that a failed job left open keeps an interrupt standing and, whatever is rolled back, its snapshot: who
-        read here next would be told of an old state.
+        A statement that a failed job left open keeps an interrupt standing and, whatever is rolled back, its snapshot:
+        who read here next would be told of an old state.
         """
         try:
             conn.execute("ROLLBACK")

@@ -25,7 +25,8 @@ def migrate(conn: apsw.Connection, now: float, until: int = SCHEMA_VERSION) -> N
         conn.execute("BEGIN IMMEDIATE")
         try:
             conn.execute(
-                "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
+                "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
+                "applied_at TEXT NOT NULL)"
             )
             if callable(script):
                 script(conn)
@@ -41,16 +42,23 @@ def migrate(conn: apsw.Connection, now: float, until: int = SCHEMA_VERSION) -> N
 
 
 def check(conn: apsw.Connection) -> None:
-    """Find a database fit to be read as it is. Raises NewerSchema, SettingsConflict, and ReadOnly for one that would have to be migrated."""
+    """Find a database fit to be read as it is.
+
+    Raises NewerSchema, SettingsConflict, and ReadOnly for one that would have to be migrated.
+    """
     applied = known(conn)
     if SCHEMA_VERSION not in applied:
         raise ReadOnly(
-            f"the database has schema {max(applied, default=0)}, this version needs {SCHEMA_VERSION}, and it cannot be written to"
+            f"the database has schema {max(applied, default=0)}, this version needs {SCHEMA_VERSION}, and it cannot "
+            "be written to"
         )
 
 
 def known(conn: apsw.Connection) -> set[int]:
-    """Return the steps that a database has taken; nothing is written. Raises NewerSchema, SettingsConflict for one that is not ours."""
+    """Return the steps that a database has taken; nothing is written.
+
+    Raises NewerSchema, SettingsConflict for one that is not ours.
+    """
     applied = _applied(conn)
     if applied and max(applied) > SCHEMA_VERSION:
         raise NewerSchema(f"the database has schema {max(applied)}, this version knows {SCHEMA_VERSION}")

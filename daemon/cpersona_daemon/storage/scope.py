@@ -8,7 +8,10 @@ from .hidden import seen
 
 
 def axes_sql(scope: Scope, alias: str = "", everyone: bool = False) -> tuple[str, list]:
-    """Return the condition on agent, project and channel with its parameters; with ``everyone`` on the last two. ``alias`` ends in a dot."""
+    """Return the condition on agent, project and channel with its parameters; with ``everyone`` on the last two.
+
+    ``alias`` ends in a dot.
+    """
     sql, params = ("1", []) if everyone else (f"{alias}agent_id = ?", [scope.agent_id])
     if scope.project_id == "":
         sql += f" AND {alias}project_id = ''"
@@ -31,7 +34,8 @@ def stored_sql(scope: Scope, alias: str = "", everyone: bool = False) -> tuple[s
 
 
 def row_sql(scope: Scope, table: str, alias: str = "", everyone: bool = False) -> tuple[str, list]:
-    """Return the condition on rows of a table, of any source: the axes, when they were stored, and that they are not hidden.
+    """Return the condition on rows of a table, of any source: the axes, when they were stored, and that they are not
+    hidden.
 
     It is the whole condition on episodes.
     """

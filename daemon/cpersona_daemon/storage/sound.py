@@ -42,7 +42,9 @@ class Unsound(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A sound database: its schema's version, its rows by table, and the rows that no answer carries, as {ref, reason}; of an older schema none are named."""
+    """A sound database: its schema's version, its rows by table, and the rows that no answer carries, as {ref, reason};
+    of an older schema none are named.
+    """
 
     schema: int
     rows: dict[str, int]
@@ -113,7 +115,9 @@ def _objects(conn: apsw.Connection) -> set[Object]:
 
 
 def expected(conn: apsw.Connection, version: int) -> frozenset[Object]:
-    """Return the objects that a database of this version of the schema has: with the former word index, where it still has one."""
+    """Return the objects that a database of this version of the schema has: with the former word index, where it still
+    has one.
+    """
     return _made(version, version >= FORMER_WORDS and former.present(conn))
 
 
@@ -139,12 +143,12 @@ def _model(version: int, with_former: bool = False) -> Iterator[apsw.Connection]
 
 
 def foreign_objects(conn: apsw.Connection, version: int) -> list[Object]:
-    """Return the objects of a database that its version of the schema does not have, or has otherwise, in their order."""
+    """Return the objects of a database that its version of the schema has not, or has otherwise, in their order."""
     return sorted((one for one in _objects(conn) - expected(conn, version) if one[1] not in _ANALYSIS), key=_by_author)
 
 
 def drop_foreign_objects(conn: apsw.Connection, version: int) -> None:
-    """Take out of a database, open for writing, what can be taken out of what its version of the schema does not have."""
+    """Take out of a database, open for writing, what can be taken out of what its version of the schema has not."""
     ours = {(kind, name) for kind, name, *_ in expected(conn, version)}
     for wanted in ("trigger", "view", "index", "table"):
         for kind, name, *_ in foreign_objects(conn, version):
@@ -165,7 +169,10 @@ def _by_author(one: Object) -> tuple:
 
 
 def _check_values(conn: apsw.Connection, version: int) -> None:
-    """Raise Unsound for a value of a kind, or an id, that cpersona never writes: SQLite keeps any value in any column."""
+    """Raise Unsound for a value of a kind, or an id, that cpersona never writes:
+
+    SQLite keeps any value in any column.
+    """
     with _model(version) as model:
         for table in _plain_tables(version):
             columns = [_Column(*row) for row in model.execute(_COLUMNS, (table,))]
@@ -181,7 +188,7 @@ def _check_values(conn: apsw.Connection, version: int) -> None:
 
 def _plain_tables(version: int) -> list[str]:
     """Return the tables whose values we write ourselves: all but SQLite's own and those inside a full-text index."""
-    inside = {f"{kind.index}_{part}" for kind in Kind for part in ("data", "idx", "content", "docsize", "config")}
+    inside = {f"{kind.fts}_{part}" for kind in Kind for part in ("data", "idx", "content", "docsize", "config")}
     return sorted(
         name
         for kind, name, _, sql in _made(version, False)
@@ -228,7 +235,9 @@ def _check_ids(conn: apsw.Connection, table: str, columns: list[_Column]) -> Non
 
 
 def _unfit(conn: apsw.Connection) -> list[dict]:
-    """Return the rows that no answer carries, as {ref, reason}: they come back like every other, and are left out of answers."""
+    """Return the rows that no answer carries, as {ref, reason}: they come back like every other, and are left out of
+    answers.
+    """
     out = []
     for kind in Kind:
         unreadable, _, uncarried = not_what_was_stored(conn, kind)

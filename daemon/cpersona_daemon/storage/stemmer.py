@@ -1,4 +1,5 @@
-"""A text as the tokens that the full-text indexes hold of it: by their own tokenizer, so that nothing else must agree with it.
+"""A text as the tokens that the full-text indexes hold of it: by their own tokenizer, so that nothing else must agree
+with it.
 
 Contract: lexical.index.
 """
@@ -26,7 +27,8 @@ def stemmer(conn: apsw.Connection) -> Callable[[str], tuple[str, ...]]:
         found = _stems.get(text)
         if found is None:
             found = tuple(
-                tokenizer(
+                str(token)
+                for token in tokenizer(
                     text.encode("utf-8", "replace"),
                     apsw.FTS5_TOKENIZE_DOCUMENT,
                     None,

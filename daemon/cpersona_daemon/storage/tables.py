@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import apsw
 
@@ -17,13 +17,19 @@ from . import hidden
 from .damaged import Unreadable, rows
 from .scope import row_sql
 
-_Row = TypeVar("_Row")
+
+class _Numbered(Protocol):
+    @property
+    def id(self) -> int: ...
+
+
+_Row = TypeVar("_Row", bound=_Numbered)
 
 
 def by_ids(
     conn: apsw.Connection, table: str, columns: str, ids: list[int], seen: tuple[str, list] | None, agent_id: str | None
 ) -> Iterable[tuple | Unreadable]:
-    """Return the rows with these ids for which the condition ``seen`` holds, or that the agent owns where it is None."""
+    """Return the rows with these ids for which the condition ``seen`` holds, or that the agent owns where None."""
     condition, params = seen or (hidden.seen(table), [])
     if seen is None and agent_id is not None:
         condition, params = f"agent_id = ? AND {condition}", [agent_id]
@@ -44,7 +50,8 @@ def agents(conn: apsw.Connection, table: str, at_most: int = -1) -> list[str]:
         )
 
     rows = conn.execute(
-        f"WITH RECURSIVE a(agent) AS (SELECT {after('?1')} UNION ALL SELECT {after('a.agent')} FROM a WHERE a.agent IS NOT NULL)"
+        f"WITH RECURSIVE a(agent) AS (SELECT {after('?1')} UNION ALL SELECT {after('a.agent')} FROM a WHERE a.agent "
+        "IS NOT NULL)"
         " SELECT agent FROM a WHERE agent IS NOT NULL LIMIT ?2",
         ("", at_most),
     )
@@ -81,7 +88,9 @@ def newest(
     until: str = "",
     channel: str = "",
 ) -> Iterable[tuple | Unreadable]:
-    """Return rows created_at DESC, id DESC; agent '' means all agents, ``since`` and ``until`` are inclusive, and '' is open, as is channel ''."""
+    """Return rows created_at DESC, id DESC; agent '' means all agents, ``since`` and ``until`` are inclusive, and '' is
+    open, as is channel ''.
+    """
     asked = [
         ("agent_id = ?", agent_id or None),
         ("project_id IN (?, '')", project_id),
@@ -99,8 +108,9 @@ def newest(
 
 
 def within_a_frame(found: Iterable[_Row | Unreadable], size: Callable[[_Row], int]) -> list[_Row | Unreadable]:
-    """Return rows until their characters are more than one answer carries; of those behind, all but the name is let go."""
-    out, room = [], fields.MAX_FRAME_BYTES
+    """Return rows until they have more characters than one answer carries; of those behind only the name is kept."""
+    out: list[_Row | Unreadable] = []
+    room = fields.MAX_FRAME_BYTES
     for row in found:
         if not isinstance(row, Unreadable):
             room -= size(row)
@@ -114,6 +124,7 @@ def within_a_frame(found: Iterable[_Row | Unreadable], size: Callable[[_Row], in
 def count_in_scope(conn: apsw.Connection, table: str, scope: Scope, at_most: int) -> int:
     """Count the rows in the agent, project and channel scope, stopping at ``at_most``."""
     condition, params = row_sql(scope, table)
+    n: Any
     ((n,),) = conn.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT ?)", (*params, at_most)
     ).fetchall()

@@ -27,7 +27,10 @@ def _owned(agent_id: str, column: str = "agent_id") -> tuple[str, tuple]:
 
 
 # A mention is seen where both its ends are.
-_MENTION_SEEN = f"{seen('entities', 'm.entity_id')} AND CASE m.kind WHEN 'mem' THEN {seen('memories', 'm.record_id')} ELSE {seen('episodes', 'm.record_id')} END"
+_MENTION_SEEN = (
+    f"{seen('entities', 'm.entity_id')} AND CASE m.kind WHEN 'mem' THEN {seen('memories', 'm.record_id')}"
+    f" ELSE {seen('episodes', 'm.record_id')} END"
+)
 
 
 def counts(conn: apsw.Connection, agent_id: str) -> dict[str, int]:
@@ -44,15 +47,17 @@ def counts(conn: apsw.Connection, agent_id: str) -> dict[str, int]:
         condition = where if table == "profiles" else f"{where} AND {seen(table)}"
         ((out[name],),) = conn.execute(f"SELECT count(*) FROM {table} WHERE {condition}", params).fetchall()
     ((out["mention"],),) = conn.execute(
-        f"SELECT count(*) FROM entity_mentions m JOIN entities e ON e.id = m.entity_id WHERE {where} AND {_MENTION_SEEN}",
+        f"SELECT count(*) FROM entity_mentions m JOIN entities e ON e.id = m.entity_id WHERE {where} AND "
+        f"{_MENTION_SEEN}",
         params,
     ).fetchall()
     return out
 
 
 def memory_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple | Unreadable]:
-    """Yield (id, agent, msg_id, content, source, timestamp, metadata, created_at, project, channel, locked, recall_count,
-    last_recalled_at, whole_length, content_key, vector, model) by id; the last two None without a vector, the two before for a whole text.
+    """Yield (id, agent, msg_id, content, source, timestamp, metadata, created_at, project, channel, locked,
+    recall_count, last_recalled_at, whole_length, content_key, vector, model) by id; the last two None without a vector,
+    the two before for a whole text.
     """
     where, params = _owned(agent_id, "m.agent_id")
     extra, join = (
@@ -60,22 +65,27 @@ def memory_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator
     )
     return rows(
         conn,
-        "SELECT m.id, m.agent_id, m.msg_id, m.content, m.source, m.timestamp, m.metadata, m.created_at, m.project_id, m.channel, m.locked,"
-        f" m.recall_count, m.last_recalled_at, m.whole_length, iif(m.whole_length IS NULL, NULL, m.content_key){extra} FROM memories m {join}"
+        "SELECT m.id, m.agent_id, m.msg_id, m.content, m.source, m.timestamp, m.metadata, m.created_at, m.project_id, "
+        "m.channel, m.locked,"
+        " m.recall_count, m.last_recalled_at, m.whole_length, iif(m.whole_length IS NULL, NULL, "
+        f"m.content_key){extra} FROM memories m {join}"
         f" WHERE {where} AND {seen('memories', 'm.id')} ORDER BY m.id",
         params,
     )
 
 
 def episode_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator[tuple | Unreadable]:
-    """Yield (id, agent, summary, keywords, start, end, created_at, resolved, project, channel, whole_length, whole_key, vector, model) by id."""
+    """Yield (id, agent, summary, keywords, start, end, created_at, resolved, project, channel, whole_length, whole_key,
+    vector, model) by id.
+    """
     where, params = _owned(agent_id, "m.agent_id")
     extra, join = (
         (", v.vector, v.model", "LEFT JOIN episode_vectors v ON v.id = m.id") if vectors else (", NULL, NULL", "")
     )
     return rows(
         conn,
-        "SELECT m.id, m.agent_id, m.summary, m.keywords, m.start_time, m.end_time, m.created_at, m.resolved, m.project_id, m.channel, m.whole_length, m.whole_key"
+        "SELECT m.id, m.agent_id, m.summary, m.keywords, m.start_time, m.end_time, m.created_at, m.resolved, "
+        "m.project_id, m.channel, m.whole_length, m.whole_key"
         f"{extra} FROM episodes m {join} WHERE {where} AND {seen('episodes', 'm.id')} ORDER BY m.id",
         params,
     )
@@ -85,7 +95,8 @@ def profile_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     """Yield (agent, user, content, updated_at, project)."""
     where, params = _owned(agent_id)
     return conn.execute(
-        f"SELECT agent_id, user_id, content, updated_at, project_id FROM profiles WHERE {where} ORDER BY agent_id, user_id",
+        f"SELECT agent_id, user_id, content, updated_at, project_id FROM profiles WHERE {where} ORDER BY agent_id, "
+        "user_id",
         params,
     )
 
@@ -95,7 +106,8 @@ def entity_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     where, params = _owned(agent_id)
     return conn.execute(
         "SELECT id, agent_id, project_id, channel, name, declared_by, created_at,"
-        " (SELECT json_group_array(alias) FROM (SELECT alias FROM entity_aliases WHERE entity_id = entities.id AND NOT is_name ORDER BY normalized))"
+        " (SELECT json_group_array(alias) FROM (SELECT alias FROM entity_aliases WHERE entity_id = entities.id AND "
+        "NOT is_name ORDER BY normalized))"
         f" FROM entities WHERE {where} AND {seen('entities')} ORDER BY id",
         params,
     )
@@ -105,17 +117,21 @@ def mention_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     """Yield (entity id, record kind, record id, declared_by, created_at), by entity and then as they were declared."""
     where, params = _owned(agent_id, "e.agent_id")
     return conn.execute(
-        "SELECT m.entity_id, m.kind, m.record_id, m.declared_by, m.created_at FROM entity_mentions m JOIN entities e ON e.id = m.entity_id"
+        "SELECT m.entity_id, m.kind, m.record_id, m.declared_by, m.created_at FROM entity_mentions m JOIN entities e "
+        "ON e.id = m.entity_id"
         f" WHERE {where} AND {_MENTION_SEEN} ORDER BY m.entity_id, m.created_at, m.kind DESC, m.record_id",
         params,
     )
 
 
 def relation_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
-    """Yield (id, agent, project, channel, subject kind and id, predicate, object kind and id, anchor, declared_by, declared_at) by id."""
+    """Yield (id, agent, project, channel, subject kind and id, predicate, object kind and id, anchor, declared_by,
+    declared_at) by id.
+    """
     where, params = _owned(agent_id)
     return conn.execute(
-        "SELECT id, agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id, anchor_ref, declared_by, declared_at"
+        "SELECT id, agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id, "
+        "anchor_ref, declared_by, declared_at"
         f" FROM relations WHERE {where} AND {seen('relations')} ORDER BY id",
         params,
     )
@@ -125,7 +141,9 @@ def relation_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
 
 
 def find_memory(conn: apsw.Connection, new: memories.NewMemory) -> int | None:
-    """Return the row that stands where this one would: same message id in the project, else same content in the bucket."""
+    """Return the row that stands where this one would: of the same message id in the project, else the same content in
+    the bucket.
+    """
     found = memories.find_msg_id_in_project(conn, new.agent_id, new.project_id, new.msg_id) or memories.find_in_bucket(
         conn, new.agent_id, new.project_id, new.channel, new.key
     )
@@ -154,7 +172,8 @@ def put_vectors(
 def find_episode(conn: apsw.Connection, new: episodes.NewEpisode) -> int | None:
     """Return the episode with this summary in exactly this agent, project and channel."""
     row = conn.execute(
-        "SELECT id FROM episodes INDEXED BY episodes_same WHERE agent_id = ? AND substr(summary, 1, 64) = substr(?, 1, 64) AND summary = ?"
+        "SELECT id FROM episodes INDEXED BY episodes_same WHERE agent_id = ? AND substr(summary, 1, 64) = substr(?, "
+        "1, 64) AND summary = ?"
         f" AND whole_key IS ? AND project_id = ? AND channel = ? AND {seen('episodes')} ORDER BY id LIMIT 1",
         (new.agent_id, new.summary, new.summary, new.whole and new.whole.key, new.project_id, new.channel),
     ).fetchone()
@@ -174,11 +193,15 @@ def profile_age(conn: apsw.Connection, agent_id: str) -> str | None:
 
 
 def put_profile(tx: Transaction, agent_id: str, content: str, updated_at: str | None, project_id: str) -> bool:
-    """Write a profile unless the stored one is newer, and tell whether it was written. One of unknown age never replaces another."""
+    """Write a profile unless the stored one is newer, and tell whether it was written.
+
+    One of unknown age never replaces another.
+    """
     stamp = updated_at or created_text(tx.now)
     before = tx.conn.total_changes()
     tx.execute(
-        "INSERT INTO profiles (agent_id, user_id, project_id, updated_at, content) VALUES (?, '', ?, ?, ?) ON CONFLICT (agent_id, user_id) DO UPDATE"
+        "INSERT INTO profiles (agent_id, user_id, project_id, updated_at, content) VALUES (?, '', ?, ?, ?) ON "
+        "CONFLICT (agent_id, user_id) DO UPDATE"
         " SET project_id = excluded.project_id, updated_at = excluded.updated_at, content = excluded.content"
         " WHERE ? AND excluded.updated_at >= profiles.updated_at",
         (agent_id, project_id, stamp, content, updated_at is not None),
@@ -189,33 +212,43 @@ def put_profile(tx: Transaction, agent_id: str, content: str, updated_at: str | 
 # -- merge
 
 _SAME_MSG_ID = (
-    "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.msg_id = s.msg_id AND t.msg_id <> '' AND s.msg_id <> '' AND t.project_id = s.project_id"
+    "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.msg_id = s.msg_id AND t.msg_id <> '' AND s.msg_id <> '' "
+    "AND t.project_id = s.project_id"
     f" AND {seen('memories', 't.id')}"
 )
 _SAME_CONTENT = (
-    "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.content_key = s.content_key AND t.project_id = s.project_id AND t.channel = s.channel"
+    "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.content_key = s.content_key AND t.project_id = "
+    "s.project_id AND t.channel = s.channel"
     f" AND {seen('memories', 't.id')}"
 )
 
 
 def memory_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[int, int | None]]:
-    """Return every memory of ``source`` by id with the row of ``target`` that stands in its place, None where there is none."""
+    """Return every memory of ``source`` by id with the row of ``target`` that stands in its place, None where there is
+    none.
+    """
     return conn.execute(
-        f"SELECT s.id, coalesce(({_SAME_MSG_ID}), ({_SAME_CONTENT})) FROM memories s WHERE s.agent_id = ?2 AND {seen('memories', 's.id')}"
+        f"SELECT s.id, coalesce(({_SAME_MSG_ID}), ({_SAME_CONTENT})) FROM memories s WHERE s.agent_id = ?2 AND "
+        f"{seen('memories', 's.id')}"
         " ORDER BY s.id",
         (target, source),
     ).fetchall()
 
 
 def episode_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[int, int | None, int]]:
-    """Return every episode of ``source`` by id, the one of ``target`` in its place, and the first of its own kind at the source."""
+    """Return every episode of ``source`` by id, the one of ``target`` in its place, and the first of its own kind at
+    the source.
+    """
     same = (
-        "SELECT min(t.id) FROM episodes t INDEXED BY episodes_same WHERE t.agent_id = {} AND substr(t.summary, 1, 64) = substr(s.summary, 1, 64)"
-        " AND t.summary = s.summary AND t.whole_key IS s.whole_key AND t.project_id = s.project_id AND t.channel = s.channel"
+        "SELECT min(t.id) FROM episodes t INDEXED BY episodes_same WHERE t.agent_id = {} AND substr(t.summary, 1, 64) "
+        "= substr(s.summary, 1, 64)"
+        " AND t.summary = s.summary AND t.whole_key IS s.whole_key AND t.project_id = s.project_id AND t.channel = "
+        "s.channel"
         f" AND {seen('episodes', 't.id')}"
     )
     return conn.execute(
-        f"SELECT s.id, ({same.format('?1')}), ({same.format('?2')}) FROM episodes s WHERE s.agent_id = ?2 AND {seen('episodes', 's.id')} ORDER BY s.id",
+        f"SELECT s.id, ({same.format('?1')}), ({same.format('?2')}) FROM episodes s WHERE s.agent_id = ?2 AND "
+        f"{seen('episodes', 's.id')} ORDER BY s.id",
         (target, source),
     ).fetchall()
 
@@ -290,7 +323,8 @@ def put_entity(
 def put_mention(tx: Transaction, entity: int, kind: str, record: int, declared_by: str, created_at: str | None) -> None:
     """Register that an entity is mentioned by a record, unless it is known."""
     tx.execute(
-        "INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at) VALUES (?,?,?,?,?)",
+        "INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at) VALUES "
+        "(?,?,?,?,?)",
         (entity, kind, record, declared_by, created_at or created_text(tx.now)),
     )
 
@@ -310,12 +344,14 @@ def put_relation(
     """Register a relation, unless it is known."""
     if some(tx.conn, "relations"):
         tx.execute(
-            "DELETE FROM relations WHERE id IN hidden_relations AND agent_id = ? AND project_id = ? AND channel = ? AND subject_kind = ? AND subject_id = ?"
+            "DELETE FROM relations WHERE id IN hidden_relations AND agent_id = ? AND project_id = ? AND channel = ? "
+            "AND subject_kind = ? AND subject_id = ?"
             " AND predicate = ? AND object_kind = ? AND object_id = ?",
             (agent_id, project_id, channel, *subject, predicate, *object_),
         )
     tx.execute(
-        "INSERT OR IGNORE INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id, anchor_ref,"
+        "INSERT OR IGNORE INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate, "
+        "object_kind, object_id, anchor_ref,"
         " declared_by, declared_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
         (
             agent_id,
