@@ -5,7 +5,7 @@ Contract: blend.score, blend.gate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 
 from ...model.kinds import MEMORY, Rid
 from ...storage import candidates as stored
@@ -54,8 +54,7 @@ class _Weighing:
         self._score(dict.fromkeys(rid for ranked in run.lists for rid in ranked.rids if rid not in ranked.excluded))
         self.unfamiliarity = self._unfamiliarity()
         lent = self._lent()
-        weightless = {rid for rid, scored in self._scored.items() if scored.own <= 0 and rid not in lent} - by_words
-        run.account.weightless = frozenset(weightless)
+        run.account.weightless = weightless = self._weightless(lent, by_words)
         whole = {
             rid: blend.with_lent(s, lent.get(rid, 0.0)) for rid, s in self._scored.items() if rid not in weightless
         }
@@ -73,6 +72,12 @@ class _Weighing:
             )
             for score, _, rid, scored in found
         ]
+
+    def _weightless(self, lent: Mapping[Rid, float], by_words: Set[Rid]) -> frozenset[Rid]:
+        """Return the rows that score nothing, are lent nothing and were found by no word."""
+        return frozenset(
+            rid for rid, s in self._scored.items() if s.own <= 0 and rid not in lent and rid not in by_words
+        )
 
     def _score(self, rids: Iterable[Rid]) -> None:
         run = self._run
