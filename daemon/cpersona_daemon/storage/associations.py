@@ -414,7 +414,8 @@ def relations_page(conn: apsw.Connection, scope: Scope, after: int, limit: int) 
 def total(conn: apsw.Connection, scope: Scope) -> tuple[int, int]:
     """Count the visible entities and relations."""
     axes, values = axes_sql(scope)
-    return tuple(
-        conn.execute(f"SELECT count(*) FROM {name} WHERE {axes} AND {seen(name)}", tuple(values)).fetchone()[0]
+    found: list[Any] = [
+        conn.execute(f"SELECT count(*) FROM {name} WHERE {axes} AND {seen(name)}", tuple(values)).fetchone()
         for name in ("entities", "relations")
-    )
+    ]
+    return found[0][0], found[1][0]

@@ -54,6 +54,8 @@ def listed(conn: apsw.Connection, agent_id: str = "") -> list[Canary]:
 def counts(conn: apsw.Connection, agent_id: str = "") -> dict[str, int]:
     """Return `{total, lost}` of an agent's canaries ('' = all) as their last run left them."""
     where, params = ("WHERE agent_id = ?", (agent_id,)) if agent_id else ("", ())
+    total: Any
+    lost: Any
     ((total, lost),) = conn.execute(
         f"SELECT count(*), coalesce(sum(state IN ('{LOST}', '{GONE}')), 0) FROM canaries {where}", params
     ).fetchall()

@@ -6,12 +6,14 @@ Changes are noted by triggers of the writer's own connection, which no other con
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
 from ..model.cuts import Whole
-from ..model.kinds import MEMORY, Kind
+from ..model.kinds import EPISODE, MEMORY, Kind
 from . import episodes, memories
 from .damaged import Unreadable, rows, unfit
 from .hidden import seen
@@ -55,31 +57,38 @@ def read(conn: apsw.Connection, kind: Kind, ids: list[int], source: str, target:
 
     A row that no answer can carry is an Unreadable: it is not to be there twice.
     """
-    statement, made = (_MEMORIES, _memory) if kind == MEMORY else (_EPISODES, _episode)
+    statement, made = _READ[kind]
     found: list[Copyable | Unreadable] = []
     for row in rows(conn, statement, (json.dumps(ids), source)):
-        if not isinstance(row, Unreadable):
-            new = made(target, row)
-            reason = (
-                unfit(new.content, new.source, new.metadata) if kind == MEMORY else unfit(new.summary + new.keywords)
-            )
-            row = (
-                Unreadable(row[0], reason)
-                if reason is not None
-                else Copyable(row[0], new, row[-3] or "", row[-2], bool(row[-1]))
-            )
-        found.append(row)
+        if isinstance(row, Unreadable):
+            found.append(row)
+            continue
+        new, reason = made(target, row)
+        if reason is not None:
+            found.append(Unreadable(row[0], reason))
+        else:
+            found.append(Copyable(row[0], new, row[-3] or "", row[-2], bool(row[-1])))
     return found
 
 
-def _memory(agent_id: str, row: tuple) -> memories.NewMemory:
+def _memory(agent_id: str, row: Any) -> tuple[memories.NewMemory, str | None]:
+    """Return a row as one of the target, and why no answer carries it, None where one does."""
     whole = None if row[12] is None else Whole(*row[12:14])
-    return memories.NewMemory(agent_id, *row[1:9], bool(row[9]), *row[10:12], whole)
+    new = memories.NewMemory(*(agent_id, *row[1:9], bool(row[9]), *row[10:12], whole))
+    return new, unfit(new.content, new.source, new.metadata)
 
 
-def _episode(agent_id: str, row: tuple) -> episodes.NewEpisode:
+def _episode(agent_id: str, row: Any) -> tuple[episodes.NewEpisode, str | None]:
+    """The same of an episode."""
     whole = None if row[9] is None else Whole(*row[9:11])
-    return episodes.NewEpisode(agent_id, *row[1:7], bool(row[7]), row[8], whole)
+    new = episodes.NewEpisode(*(agent_id, *row[1:7], bool(row[7]), row[8], whole))
+    return new, unfit(new.summary + new.keywords)
+
+
+_READ: dict[Kind, tuple[str, Callable[[str, Any], tuple[memories.NewMemory | episodes.NewEpisode, str | None]]]] = {
+    MEMORY: (_MEMORIES, _memory),
+    EPISODE: (_EPISODES, _episode),
+}
 
 
 def watch(tx: Transaction, source: str, target: str) -> None:
@@ -113,15 +122,15 @@ def unwatch(tx: Transaction) -> None:
 
 def count_changed(conn: apsw.Connection) -> int:
     """Return how many rows are noted."""
-    return conn.execute("SELECT count(*) FROM temp.merge_changed").fetchone()[0]
+    count: Any
+    ((count,),) = conn.execute("SELECT count(*) FROM temp.merge_changed").fetchall()
+    return count
 
 
 def take_changed(tx: Transaction, at_most: int = -1) -> list[tuple[Kind, int]]:
     """Return (kind, id) of rows noted since, and take them off the list."""
-    noted = [
-        (Kind(kind), row_id)
-        for kind, row_id in tx.execute("SELECT kind, id FROM temp.merge_changed LIMIT ?", (at_most,)).fetchall()
-    ]
+    found: list[Any] = tx.execute("SELECT kind, id FROM temp.merge_changed LIMIT ?", (at_most,)).fetchall()
+    noted = [(Kind(kind), row_id) for kind, row_id in found]
     for kind, row_id in noted:
         tx.execute("DELETE FROM temp.merge_changed WHERE kind = ? AND id = ?", (kind, row_id))
     return noted

@@ -225,16 +225,17 @@ class Database:
 
     def _next_group(self) -> tuple[list[Pending], bool]:
         """Wait for work and return all that waits and is still wanted, and whether the end was asked for."""
-        group, leaving = [self._queue.get()], False
-        while group[-1] is not None and len(group) < GROUP_LIMIT:
+        group: list[Pending] = []
+        waiting = self._queue.get()
+        while waiting is not None:
+            group.append(waiting)
+            if len(group) == GROUP_LIMIT:
+                break
             try:
-                group.append(self._queue.get_nowait())
+                waiting = self._queue.get_nowait()
             except queue.Empty:
                 break
-        if group[-1] is None:
-            group.pop()
-            leaving = True
-        return [pending for pending in group if pending.begins() or self._forget()], leaving
+        return [pending for pending in group if pending.begins() or self._forget()], waiting is None
 
     def _fold_log(self) -> None:
         """Fold a log that has grown into the database between two reads, so that it begins anew.

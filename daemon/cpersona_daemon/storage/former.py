@@ -8,6 +8,7 @@ index; a row that has postings in both counts by the new ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import apsw
 
@@ -48,12 +49,13 @@ def search(
         return []
     fts, today, table = _index_of(kind), kind.fts, kind.table
     axes, params = kind_sql(scope, kind, "m.")
-    return conn.execute(
+    found: Any = conn.execute(
         f"SELECT f.rowid, bm25({fts}) AS score FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
         f" WHERE {fts} MATCH ? AND {axes} AND f.rowid NOT IN (SELECT id FROM {today}_docsize) ORDER BY score, f.rowid "
         "LIMIT ?",
         (" OR ".join(map(any_form, terms)), *params, depth),
     ).fetchall()
+    return list(found)
 
 
 def holders(conn: apsw.Connection, kind: Kind, terms: Sequence[Term], scope: Scope, most: int) -> list[int]:

@@ -174,6 +174,7 @@ class Frequencies:
             return known
         if at > self._highest:
             at, known = -1, 0
+        more: Any
         ((more,),) = self.conn.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM {self.fts} WHERE {self.fts} MATCH ? AND rowid > ? LIMIT ?)",
             (expression, at, self.limit + 1 - known),
@@ -203,6 +204,7 @@ class Frequencies:
         at, known = self._values.get(place, (-1, 0))
         if at == self._edge:
             return known
+        lowest: Any
         ((lowest,),) = self.conn.execute(
             f"SELECT min(id) FROM (SELECT rowid AS id FROM {self.fts} WHERE {self.fts} MATCH ? AND rowid <= ? ORDER "
             "BY rowid DESC LIMIT ?)",
@@ -282,6 +284,8 @@ class Own:
     def _afresh(self) -> tuple[int, int, int]:
         """Return (lowest, rows from there on, how many of those lie in the first cell)."""
         fts = self._table.fts
+        count: Any
+        oldest: Any
         ((count, oldest),) = self._table.conn.execute(
             f"SELECT count(*), min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC "
             "LIMIT ?)",
@@ -295,6 +299,7 @@ class Own:
 
     def _between(self, lowest: int, highest: int) -> int:
         fts = self._table.fts
+        count: Any
         ((count,),) = self._table.conn.execute(
             f"SELECT count(*) FROM {fts} WHERE {fts} MATCH ? AND rowid BETWEEN ? AND ?", (self.owner, lowest, highest)
         ).fetchall()
@@ -322,6 +327,7 @@ class Own:
             return known
         if at > self._highest:
             at, known = -1, 0
+        more: Any
         ((more,),) = self._table.conn.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM {fts} WHERE {fts} MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?)",
             (self.within(expression), max(lowest, at + 1), self._highest, most - known if most >= 0 else -1),
@@ -337,6 +343,7 @@ class Own:
         at, known = self._table.values.get(place, (-1, None))
         if at == self._edge:
             return known
+        lowest: Any
         ((lowest,),) = self._table.conn.execute(
             f"SELECT min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? AND rowid <= ? ORDER BY rowid "
             "DESC LIMIT ?)",

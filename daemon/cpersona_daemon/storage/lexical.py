@@ -189,7 +189,7 @@ def _ranked(reader: _Reader, expression: str, lowest: int) -> list[tuple[int, fl
     axes, params = kind_sql(reader.scope, kind, "m.")
     if not reader.close and not own.is_narrow(reader.scope):
         enough = 4 * reader.depth + 40
-        best = conn.execute(
+        best: list[Any] = conn.execute(
             f"SELECT rowid, {_BM25[kind]} AS score FROM {fts} WHERE {fts} MATCH ? AND rowid >= ? ORDER BY score, "
             "rowid LIMIT ?",
             (expression, lowest, enough),
@@ -207,11 +207,12 @@ def _ranked(reader: _Reader, expression: str, lowest: int) -> list[tuple[int, fl
         own.note_narrow(reader.scope)
     if reader.close or own.about * 2 <= reader.table.rows:
         expression = own.within(expression)
-    return conn.execute(
+    ranked: list[Any] = conn.execute(
         f"SELECT f.rowid, {_BM25[kind]} AS score FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
         f" WHERE {fts} MATCH ? AND f.rowid >= ? AND {axes} ORDER BY score, f.rowid LIMIT ?",
         (expression, lowest, *params, reader.depth),
     ).fetchall()
+    return ranked
 
 
 def _driven(finding: list[str], voting: list[str]) -> str:

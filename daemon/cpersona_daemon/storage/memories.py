@@ -249,10 +249,11 @@ def replace_content(tx: Transaction, memory_id: int, content: str, whole: Whole 
     """
     key = content_key(content) if whole is None else whole.key
     if hidden.some(tx.conn, MEMORY.table):
-        for axes in tx.execute(
+        held: list[Any] = tx.execute(
             "SELECT agent_id, project_id, channel FROM memories WHERE id = ?", (memory_id,)
-        ).fetchall():
-            _make_way(tx, NewMemory(axes[0], content, *axes[1:]), key)
+        ).fetchall()
+        for agent_id, project_id, channel in held:
+            _make_way(tx, NewMemory(agent_id, content, project_id, channel), key)
     tx.execute(
         "UPDATE memories SET content = ?, content_key = ?, whole_length = ?, kept_key = ?,"
         " changed_at = CASE WHEN content_key = ? THEN changed_at ELSE ? END WHERE id = ?",
@@ -391,14 +392,14 @@ def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
 def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
     """Return the oldest and the newest instant among dated memories in the axes of a scope, or None without any."""
     condition, params = row_sql(scope, MEMORY.table)
-    low = conn.execute(
+    low: Any = conn.execute(
         f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY "
         "instant LIMIT 1",
         tuple(params),
     ).fetchone()
     if low is None:
         return None
-    high = conn.execute(
+    high: Any = conn.execute(
         f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY "
         "instant DESC LIMIT 1",
         tuple(params),
@@ -408,6 +409,7 @@ def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
 
 def total(conn: apsw.Connection, agent_id: str = "") -> int:
     """Count the memories of an agent, or of all."""
+    n: Any
     if agent_id:
         ((n,),) = conn.execute(
             f"SELECT count(*) FROM memories WHERE agent_id = ? AND {hidden.seen('memories')}", (agent_id,)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -83,12 +83,17 @@ def counts(conn: apsw.Connection) -> dict[str, int]:
     """Count the rows by table, without those that nobody sees."""
     tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     unseen = {table: f" WHERE id NOT IN hidden_{table}" if f"hidden_{table}" in tables else "" for table in _ROWS}
-    return {table: conn.execute(f"SELECT count(*) FROM {table}{unseen[table]}").fetchone()[0] for table in _ROWS}
+    found: dict[str, Any] = {
+        table: conn.execute(f"SELECT count(*) FROM {table}{unseen[table]}").fetchone() for table in _ROWS
+    }
+    return {table: count for table, (count,) in found.items()}
 
 
 def version_of(conn: apsw.Connection) -> int:
     """Return the number of the last step that a database's schema took, 0 for none."""
-    return conn.execute("SELECT max(version) FROM schema_migrations").fetchone()[0] or 0
+    version: Any
+    ((version,),) = conn.execute("SELECT max(version) FROM schema_migrations").fetchall()
+    return version or 0
 
 
 def _version(conn: apsw.Connection) -> int:
@@ -216,7 +221,7 @@ class _Column(NamedTuple):
 
 def _check_kinds(conn: apsw.Connection, table: str, columns: list[_Column]) -> None:
     typed = [column for column in columns if column.type in _TYPES]
-    wrong = conn.execute(
+    wrong: Any = conn.execute(
         f"SELECT {', '.join(f'max(typeof({column.name}) NOT IN {column.kinds})' for column in typed)} FROM {table}"
     ).fetchone()
     for column, found in zip(typed, wrong, strict=True):
@@ -229,7 +234,9 @@ def _check_ids(conn: apsw.Connection, table: str, columns: list[_Column]) -> Non
     keys = [column for column in columns if column.key]
     if len(keys) != 1 or keys[0].type != "INTEGER":
         return
-    least, most = conn.execute(f"SELECT min({keys[0].name}), max({keys[0].name}) FROM {table}").fetchone()
+    least: Any
+    most: Any
+    ((least, most),) = conn.execute(f"SELECT min({keys[0].name}), max({keys[0].name}) FROM {table}").fetchall()
     if least is not None and not 1 <= least <= most <= LARGEST_ID:
         raise Unsound(f"{table} has ids that cpersona never gives")
 

@@ -6,6 +6,7 @@ Contract: import.lines, export.file.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import apsw
 import numpy as np
@@ -36,7 +37,7 @@ _MENTION_SEEN = (
 def counts(conn: apsw.Connection, agent_id: str) -> dict[str, int]:
     """Count what an export of an agent ('' = all) holds, by kind of line."""
     where, params = ("agent_id = ?", (agent_id,)) if agent_id else ("1", ())
-    out = {}
+    out: dict[str, Any] = {}
     for name, table in (
         ("memory", MEMORY.table),
         ("episode", EPISODE.table),
@@ -227,12 +228,13 @@ def memory_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[i
     """Return every memory of ``source`` by id with the row of ``target`` that stands in its place, None where there is
     none.
     """
-    return conn.execute(
+    found: list[Any] = conn.execute(
         f"SELECT s.id, coalesce(({_SAME_MSG_ID}), ({_SAME_CONTENT})) FROM memories s WHERE s.agent_id = ?2 AND "
         f"{seen('memories', 's.id')}"
         " ORDER BY s.id",
         (target, source),
     ).fetchall()
+    return found
 
 
 def episode_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[int, int | None, int]]:
@@ -246,11 +248,12 @@ def episode_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[
         "s.channel"
         f" AND {seen('episodes', 't.id')}"
     )
-    return conn.execute(
+    found: list[Any] = conn.execute(
         f"SELECT s.id, ({same.format('?1')}), ({same.format('?2')}) FROM episodes s WHERE s.agent_id = ?2 AND "
         f"{seen('episodes', 's.id')} ORDER BY s.id",
         (target, source),
     ).fetchall()
+    return found
 
 
 def profile_of(conn: apsw.Connection, agent_id: str) -> tuple | None:
