@@ -11,13 +11,13 @@ import pytest
 from daemon_helpers import Raw
 from house_kit import house, make_house  # noqa: F401
 
-from cpersona_daemon.life import server
+from cpersona_daemon.life import connection, server
 
 
 @pytest.fixture
 def served(house, monkeypatch):  # noqa: F811
     """The path of a socket at which a server in this process answers; its bound over all connections is 12 MiB."""
-    monkeypatch.setattr(server, "MAX_ALL_UNREAD_BYTES", 12 << 20)
+    monkeypatch.setattr(connection, "MAX_ALL_UNREAD_BYTES", 12 << 20)
     for number in range(120):
         house.ask("store", agent_id="a", content=f"{number} " + "x" * 15_000)
     path = str(house.root / "s.sock")

@@ -19,20 +19,6 @@ from cpersona_daemon.shared import fields, methods
 PACKAGE = Path(cpersona_daemon.__file__).parent
 
 
-@pytest.mark.parametrize(
-    ("struct", "names"),
-    [
-        (envelopes.ClientHello, fields.CLIENT_HELLO_FIELDS),
-        (envelopes.DaemonHello, fields.DAEMON_HELLO_FIELDS),
-        (envelopes.Request, fields.REQUEST_FIELDS),
-        (envelopes.Response, fields.RESPONSE_FIELDS),
-        (envelopes.Progress, fields.PROGRESS_FIELDS),
-    ],
-)
-def test_every_envelope_has_the_fields_of_the_table(struct, names):
-    assert sorted(struct.__struct_fields__) == sorted(names)
-
-
 def test_the_daemon_answers_exactly_the_methods_of_the_table():
     assert sorted(dispatch.HANDLERS) == sorted(methods.METHODS)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ class BadFrame(InvalidParams):
     ``fatal`` says that the stream cannot be trusted any further.
     """
 
-    def __init__(self, text: str, id: int | str | None = None, method: str = "", fatal: bool = True):
+    def __init__(self, text: str, id: int | str | None = None, method: str = "", fatal: bool = True) -> None:
         super().__init__(text)
         self.id, self.method, self.fatal = id, method, fatal
 
@@ -50,7 +51,10 @@ def decode_hello(body: bytes) -> ClientHello:
 
 
 def decode_request(body: bytes) -> Request:
-    """Return the request in a frame. Raises BadFrame; one that names its id is not fatal, since the frame's bounds held."""
+    """Return the request in a frame.
+
+    Raises BadFrame; one that names its id is not fatal, since the frame's bounds held.
+    """
     if len(body) > SMALL_BYTES and _holds_more_values(body, fields.MAX_VALUES):
         raise _too_many_values(body)
     try:
@@ -69,7 +73,9 @@ SMALL_BYTES = 4096  # a frame up to this size takes little however it is decoded
 
 
 def _sizes() -> tuple[tuple[int, ...], dict[int, int]]:
-    """Return by its first byte the bytes of a value without what it contains, and how many of these tell a text's length."""
+    """Return by its first byte the bytes of a value without what it contains, and how many of these tell a text's
+    length.
+    """
     size = [1] * 256
     for first in range(0xA0, 0xC0):
         size[first] = 1 + (first & 0x1F)
@@ -135,16 +141,17 @@ def _too_many_values(body: bytes) -> BadFrame:
 
 def weight(request: Request) -> int:
     """Return about how many bytes a request's parameters take in memory."""
-    total, waiting = 0, [request.params]
+    total = 0
+    waiting: list[Any] = [request.params]
     while waiting:
         one = waiting.pop()
         total += sys.getsizeof(one)
         kind = type(one)
         if kind is dict:
-            waiting += one
-            waiting += one.values()
+            waiting.extend(one)
+            waiting.extend(one.values())
         elif kind is list:
-            waiting += one
+            waiting.extend(one)
     return total
 
 
@@ -153,7 +160,8 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 def unfit(params: dict[str, Any]) -> str | None:
-    """Return what of params no method takes, or None: they are those of JSON, whatever carries them, with numbers that SQLite holds.
+    """Return what of params no method takes, or None: they are those of JSON, whatever carries them, with numbers that
+    SQLite holds.
 
     One level of nesting after the other, and none beyond the limit; the envelope itself is the first level.
     """
@@ -165,27 +173,36 @@ def unfit(params: dict[str, Any]) -> str | None:
                 if not all(type(key) is str for key in value):
                     return "the keys of a map must be text"
                 value = value.values()
-            for one in value:
-                kind = type(one)
-                if kind is dict or kind is list:
-                    inner.append(one)
-                elif kind is float:
-                    if not math.isfinite(one):
-                        return "a number must be finite"
-                elif kind is int:
-                    if not _LEAST <= one <= _MOST:
-                        return f"a whole number must lie between {_LEAST} and {_MOST}"
-                elif kind not in _LEAVES:
-                    return f"a value of type {kind.__name__} is not accepted; text, numbers, true, false, null, lists and maps are"
+            if (problem := _unfit_among(value, inner)) is not None:
+                return problem
         if not inner:
             return None
         level = inner
     return f"the frame nests deeper than {fields.MAX_NESTING} levels"
 
 
+def _unfit_among(values: Iterable[Any], inner: list[Any]) -> str | None:
+    """Return what is wrong with one of these values, or None; those that hold others are added to ``inner``."""
+    for one in values:
+        kind = type(one)
+        if kind is dict or kind is list:
+            inner.append(one)
+        elif kind is float:
+            if not math.isfinite(one):
+                return "a number must be finite"
+        elif kind is int:
+            if not _LEAST <= one <= _MOST:
+                return f"a whole number must lie between {_LEAST} and {_MOST}"
+        elif kind not in _LEAVES:
+            return (
+                f"a value of type {kind.__name__} is not accepted; text, numbers, true, false, null, lists and maps are"
+            )
+    return None
+
+
 def _describe(body: bytes, error: Exception) -> BadFrame:
     """Find out whom to answer: a lone surrogate or a wrong type costs one request, not the connection."""
-    import msgpack
+    import msgpack  # type: ignore[import-untyped]  # it has no types
 
     try:
         loose = msgpack.unpackb(body, unicode_errors="surrogatepass", strict_map_key=False)

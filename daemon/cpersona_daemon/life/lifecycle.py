@@ -20,11 +20,13 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
 from .. import __version__
 from ..context import Context
 from ..errors import CPersonaError, SettingsConflict
-from ..model.clock import SystemClock
+from ..model.clock import Clock, SystemClock
 from ..model.instants import iso_now
 from ..shared import fields, files, header
 from ..shared.paths import Places
@@ -39,9 +41,10 @@ DESCRIPTORS = 4096
 # A thread that comes back from SQLite waits this long for one that computes in Python (Python's own choice is 5 ms). A
 # recall comes back some twenty times: beside an import or a calibration it takes less than half as long as with 5 ms.
 SWITCH_SECONDS = 0.0005
+_NOT_YET: Any = None  # a part of the daemon before `_start` is through
 
 
-async def open_context(settings: Settings, places: Places, clock) -> Context:
+async def open_context(settings: Settings, places: Places, clock: Clock) -> Context:
     """Open every part of one database; the caller holds its lock. Raises CPersonaError and leaves nothing open."""
     ctx = await opening.open_early(settings, places, clock)
     try:
@@ -58,10 +61,12 @@ close_context = opening.close
 class Daemon:
     """One running daemon. ``run`` is its whole life; ``request_stop`` only sets a flag."""
 
-    def __init__(self, settings: Settings, places: Places, clock=None, warnings: Iterable[str] = ()):
+    def __init__(
+        self, settings: Settings, places: Places, clock: Clock | None = None, warnings: Iterable[str] = ()
+    ) -> None:
         self.settings, self.places, self.clock = settings, places, clock or SystemClock()
-        self.own: ownership.OwnSocket | None = None
-        self.server: Server | None = None
+        self.own: ownership.OwnSocket = _NOT_YET
+        self.server: Server = _NOT_YET
         self._warnings = warnings  # what was noticed before there was anybody to tell
         self._lock = -1
         self._orphaned = False
@@ -110,10 +115,37 @@ class Daemon:
     # -- start
 
     async def _start(self) -> Context:
+        self._prepare_process()
+        self._check_place()
+        new_lock = self._take_place()
+        try:
+            self.own = ownership.OwnSocket.from_systemd() or ownership.OwnSocket.bind(
+                self.places.socket, self._socket_mode()
+            )
+            ctx = await opening.open_early(self.settings, self.places, self.clock, self._opened)
+        except BaseException:
+            if new_lock:
+                # It is ours until it is let go, and whoever waits for it looks whether it still has its name.
+                os.unlink(self.places.lock)
+            self._let_go()
+            raise
+        try:
+            await self._begin_to_serve(ctx)
+        except BaseException:
+            await close_context(ctx)
+            self._let_go()
+            raise
+        gc.freeze()  # what was made at start stays; collections need not look at it again
+        return ctx
+
+    def _prepare_process(self) -> None:
         os.umask(0o077)
         sys.setswitchinterval(SWITCH_SECONDS)
         self._set_signals()
         _raise_descriptor_limit()
+
+    def _check_place(self) -> None:
+        """Raise for settings and files with which no daemon can serve; nothing is made before."""
         problems = self.settings.conflicts()
         if problems:
             raise SettingsConflict("; ".join(problems))
@@ -124,42 +156,32 @@ class Daemon:
         foreign = header.foreign(self.places.db)
         if foreign is not None:
             raise SettingsConflict(foreign)
+
+    def _take_place(self) -> bool:
+        """Make the directories, wait for the database's lock, and tidy what killed processes left.
+
+        Return whether the lock's file is new.
+        """
         ownership.make_directories(self.places)
-        ownership.check_place(
-            self.places.socket
-        )  # before the wait for a daemon that leaves: what stands there will stay
+        # Before the wait for a daemon that leaves: what stands there will stay.
+        ownership.check_place(self.places.socket)
         new = not os.path.lexists(self.places.lock)
         self._lock = ownership.take_lock(self.places)
         ownership.remove_drafts(self.places)
         with contextlib.suppress(OSError):  # nothing depends on it
             files.tidy(os.path.dirname(self.places.db))
-        try:
-            self.own = ownership.OwnSocket.from_systemd() or ownership.OwnSocket.bind(
-                self.places.socket, self._socket_mode()
-            )
-            ctx = await opening.open_early(self.settings, self.places, self.clock, self._opened)
-        except BaseException:
-            if new:
-                # It is ours until it is let go, and whoever waits for it looks whether it still has its name.
-                os.unlink(self.places.lock)
-            self._let_go()
-            raise
-        try:
-            ctx.daemon = self
-            loop = asyncio.get_running_loop()
-            ctx.db.on_lost = lambda why: loop.call_soon_threadsafe(self.request_stop, why)
-            threading.excepthook = lambda thrown: self._thread_ended(loop, thrown)
-            self.server = Server(ctx)
-            for warning in self._warnings:
-                ctx.status.warn(warning)
-            self._write_note()
-            await self.server.listen(self.own.sock)
-        except BaseException:
-            await close_context(ctx)
-            self._let_go()
-            raise
-        gc.freeze()  # what was made at start stays; collections need not look at it again
-        return ctx
+        return new
+
+    async def _begin_to_serve(self, ctx: Context) -> None:
+        ctx.daemon = self
+        loop = asyncio.get_running_loop()
+        ctx.db.on_lost = partial(_soon, loop, self.request_stop)
+        threading.excepthook = lambda thrown: self._thread_ended(loop, thrown)
+        self.server = Server(ctx)
+        for warning in self._warnings:
+            ctx.status.warn(warning)
+        self._write_note()
+        await self.server.listen(self.own.sock)
 
     def _write_note(self) -> None:
         problem = ownership.write_note(
@@ -184,7 +206,9 @@ class Daemon:
             self.request_stop(f"a part could not be opened: {error}")
 
     def _thread_ended(self, loop: asyncio.AbstractEventLoop, thrown: threading.ExceptHookArgs) -> None:
-        """Leave when a thread ends in a failure: what waits for it would wait for ever, and a new daemon begins with all of them."""
+        """Leave when a thread ends in a failure: what waits for it would wait for ever, and a new daemon begins with
+        all of them.
+        """
         name = thrown.thread.name if thrown.thread is not None else "a thread"
         log.critical("%s ended unexpectedly", name, exc_info=thrown.exc_value)
         loop.call_soon_threadsafe(self.request_stop, f"{name} ended unexpectedly ({thrown.exc_type.__name__})")
@@ -220,7 +244,8 @@ class Daemon:
         self.server.heartbeat()
         self.server.ctx.spool.look()
         if not ownership.same_file(self.places.lock, self._lock):
-            return self.request_stop("the database's lock file was removed or replaced")
+            self.request_stop("the database's lock file was removed or replaced")
+            return
         self.server.ctx.db.look()
         state = self.own.state()
         if state == "gone":
@@ -269,6 +294,11 @@ class Daemon:
         if self._lock >= 0:
             os.close(self._lock)
         self._lock = -1
+
+
+def _soon(loop: asyncio.AbstractEventLoop, ask: Callable[[str], None], why: str) -> None:
+    """Ask on the loop's own thread, from any thread."""
+    loop.call_soon_threadsafe(ask, why)
 
 
 def _raise_descriptor_limit() -> None:

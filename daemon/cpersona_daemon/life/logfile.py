@@ -13,6 +13,7 @@ import logging
 import logging.handlers
 import os
 import time
+from io import TextIOWrapper
 
 from ..shared import files
 from ..shared.paths import make_private_directory
@@ -23,12 +24,12 @@ BYTES, KEPT = 2_000_000, 3
 class _File(logging.handlers.RotatingFileHandler):
     """A rotated file, opened like every file of ours: what stands in its place is neither followed nor waited for."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str) -> None:
         super().__init__(path, maxBytes=BYTES, backupCount=KEPT, encoding="utf-8")
 
-    def _open(self):
+    def _open(self) -> TextIOWrapper:
         descriptor = files.opened(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        stream = open(descriptor, "a", encoding=self.encoding)
+        stream = open(descriptor, "a", encoding=self.encoding)  # noqa: SIM115 - the handler closes it
         faulthandler.enable(stream)
         return stream
 
@@ -49,7 +50,7 @@ class _File(logging.handlers.RotatingFileHandler):
 def start(level: str, path: str | None) -> str | None:
     """Send the log to a file, or to standard error without one; return why it goes nowhere, None when it is written."""
     faulthandler.enable()
-    problem, handler = None, logging.StreamHandler()
+    problem, handler = None, logging.StreamHandler()  # type: tuple[str | None, logging.Handler]
     if path is not None:
         try:
             make_private_directory(os.path.dirname(path))

@@ -12,10 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from ..context import Context
 from ..errors import ShuttingDown
+from ..model.clock import Clock
 from ..rpc.access import AccessList
 from ..rpc.dispatch import HANDLERS
 from ..rpc.pauses import Pauses
@@ -31,7 +31,10 @@ GRACE_SECONDS = 0.3
 
 
 async def open_early(
-    settings: Settings, places: Places, clock: Any, through: Callable[[BaseException | None], None] = lambda error: None
+    settings: Settings,
+    places: Places,
+    clock: Clock,
+    through: Callable[[BaseException | None], None] = lambda error: None,
 ) -> Context:
     """Open what a first answer needs; the rest is under way in ``ctx.opening``. The caller holds the database's lock.
 
@@ -75,9 +78,12 @@ async def close(ctx: Context) -> None:
 
 
 class Opening:
-    """The second half of opening a context. ``whole`` says that it is done; everything here belongs on the event loop."""
+    """The second half of opening a context.
 
-    def __init__(self, ctx: Context, through: Callable[[BaseException | None], None]):
+    ``whole`` says that it is done; everything here belongs on the event loop.
+    """
+
+    def __init__(self, ctx: Context, through: Callable[[BaseException | None], None]) -> None:
         self.whole = False
         self._ctx, self._through = ctx, through
         self._begin = asyncio.Event()
@@ -101,7 +107,9 @@ class Opening:
         return self.whole and not self._in_line
 
     async def in_turn(self) -> None:
-        """The same as ``wanted`` for requests, which go on in the order in which they came: what is stored first is the older memory."""
+        """The same as ``wanted`` for requests, which go on in the order in which they came: what is stored first is the
+        older memory.
+        """
         self._in_line += 1
         try:
             async with self._line:

@@ -27,7 +27,10 @@ _NOTE_BYTES = 65_536
 
 
 def make_directories(places: Places) -> None:
-    """Make the directories of database, log and socket, 0700 where they are missing. Raises StorageFailure, SettingsConflict."""
+    """Make the directories of database, log and socket, 0700 where they are missing.
+
+    Raises StorageFailure, SettingsConflict.
+    """
     for path in (places.db, places.log, places.socket, places.lock):
         try:
             make_private_directory(os.path.dirname(path))
@@ -180,7 +183,7 @@ def check_place(path: str) -> bool:
 class OwnSocket:
     """A listening socket's file: who made it, whether it is still ours, and its removal."""
 
-    def __init__(self, path: str, sock: socket.socket, activated: bool):
+    def __init__(self, path: str, sock: socket.socket, activated: bool) -> None:
         self.path, self.sock, self.activated = path, sock, activated
         self._identity = self._look()
 
@@ -271,7 +274,8 @@ def write_note(places: Places, note: dict) -> str | None:
         return f"{places.daemon_json}, which says where this daemon is, cannot be written: {error.strerror}"
     if aside is None:
         return None
-    return f"{files.kind(aside)} stood at {places.daemon_json}, where this daemon writes where it is; it was moved to {aside}"
+    stood = f"{files.kind(aside)} stood at {places.daemon_json}"
+    return f"{stood}, where this daemon writes where it is; it was moved to {aside}"
 
 
 def remove_note(places: Places) -> None:

@@ -43,15 +43,18 @@ WAITED_OUT = frozenset(code for code, (_, again, _) in fields.ERRORS.items() if 
 class Unfit(ValueError):
     """A file that is no queued write; the message says why. ``item`` is the map in it, where it holds one."""
 
-    def __init__(self, why: str, item: dict | None = None):
+    def __init__(self, why: str, item: dict | None = None) -> None:
         super().__init__(why)
         self.item = item
 
 
 class Spool:
-    """The spool of one database. ``look`` is cheap and may be called at any time; ``run`` is the work, one task for life."""
+    """The spool of one database.
 
-    def __init__(self, ctx: Context):
+    ``look`` is cheap and may be called at any time; ``run`` is the work, one task for life.
+    """
+
+    def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._directory = ctx.places.spool
         self._stamp: int | None = None  # the directory's mtime when it was last seen empty
@@ -70,7 +73,10 @@ class Spool:
         return not self._at_rest.is_set() or self.look()
 
     def look(self) -> bool:
-        """Have the directory drained if anything may be in it, and tell whether that is so. Costs one stat when nothing changed."""
+        """Have the directory drained if anything may be in it, and tell whether that is so.
+
+        Costs one stat when nothing changed.
+        """
         try:
             stamp = os.stat(self._directory).st_mtime_ns
         except OSError:
@@ -100,7 +106,7 @@ class Spool:
                 pass
 
     def status(self) -> dict:
-        """Return how many writes wait, how many were refused, how many this process carried out, and what it waits for."""
+        """Return how many writes wait, were refused, and were carried out by this process, and what it waits for."""
         failed = len(_json_names(os.path.join(self._directory, "failed")))
         shown: dict[str, Any] = {"waiting": len(self._names()), "failed": failed, "drained": self.drained}
         if self.problem is not None:
@@ -158,7 +164,9 @@ class Spool:
         return None
 
     async def _carry_out(self, name: str) -> str | None:
-        """Do what one file asks for and remove it, or set it aside with the reason; return what to wait for instead, if anything."""
+        """Do what one file asks for and remove it, or set it aside with the reason; return what to wait for instead, if
+        anything.
+        """
         path = os.path.join(self._directory, name)
         try:
             raw = await asyncio.to_thread(_read, path)
@@ -190,7 +198,10 @@ class Spool:
         return None
 
     def _set_aside(self, name: str, item: dict | None, code: str, reason: str) -> None:
-        """Move a refused file to failed/, its reason inside; put back into the spool it is tried again. A token does not stay."""
+        """Move a refused file to failed/, its reason inside; put back into the spool it is tried again.
+
+        A token does not stay.
+        """
         log.warning("a queued write was refused (%s) and stands in %s/failed/%s", code, self._directory, name)
         failed = os.path.join(self._directory, "failed")
         _make_directory(failed)
@@ -233,7 +244,9 @@ def _order(name: str) -> tuple:
 
 
 def _untrusted(directory: str) -> str | None:
-    """Return why files of a directory are not carried out, None when they are: it is ours, and nobody else writes there."""
+    """Return why files of a directory are not carried out, None when they are: it is ours, and nobody else writes
+    there.
+    """
     info = os.lstat(directory)
     if not stat.S_ISDIR(info.st_mode):
         return f"{directory} is not a directory"

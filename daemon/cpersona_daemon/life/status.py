@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..model.clock import Clock
 from ..model.instants import iso_now
 
 SAMPLES = 512
@@ -23,13 +24,14 @@ class _Method:
     __slots__ = ("count", "failed", "seconds")
 
     def __init__(self) -> None:
-        self.count, self.failed, self.seconds = 0, 0, deque(maxlen=SAMPLES)
+        self.count, self.failed = 0, 0
+        self.seconds: deque[float] = deque(maxlen=SAMPLES)
 
 
 class Status:
     """Counters of one process; every method may be called from any thread."""
 
-    def __init__(self, clock):
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._guard = threading.Lock()
         self._methods: dict[str, _Method] = {}

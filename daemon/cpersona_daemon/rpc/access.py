@@ -47,7 +47,7 @@ class _Client:
 class AccessList:
     """The access file, read once at start. Without one the socket's owner may do everything."""
 
-    def __init__(self, clients: list[_Client] | None = None, own_uid: int | None = None):
+    def __init__(self, clients: list[_Client] | None = None, own_uid: int | None = None) -> None:
         self._own_uid = os.getuid() if own_uid is None else own_uid
         self._clients = None if clients is None else {c.client_id: c for c in clients}
 
@@ -92,21 +92,25 @@ class AccessList:
         """
         if self._clients is None:
             return Caller(OWNER, uid) if self.admits(uid) else None
+        found = self._of_token(token) if token else self._of_uid(uid)
+        if found is None or (found.token and found.uid not in (None, uid)):
+            return None  # an entry with both is known by both
+        return Caller(found.client_id, uid)
+
+    def _of_token(self, token: str) -> _Client | None:
         given, found = token.encode("utf-8", "surrogatepass"), None
-        for client in self._clients.values():
+        for client in (self._clients or {}).values():
             if client.token and hmac.compare_digest(client.token.encode("utf-8", "surrogatepass"), given):
                 found = client
-        if not token:
-            for client in self._clients.values():
-                if not client.token and uid == (self._own_uid if client.uid is None else client.uid):
-                    found = client
-                    break
-        if found is not None and found.token and found.uid is not None and found.uid != uid:
-            found = None  # an entry with both is known by both
-        return None if found is None else Caller(found.client_id, uid)
+        return found
+
+    def _of_uid(self, uid: int) -> _Client | None:
+        nameless = (client for client in (self._clients or {}).values() if not client.token)
+        return next((c for c in nameless if uid == (self._own_uid if c.uid is None else c.uid)), None)
 
     def permits(self, caller: Caller | None, method_class: str, agent: str | None) -> bool:
-        """Tell whether a caller (None: nobody we know) may run a method of this class on an agent; '' and None name no agent.
+        """Tell whether a caller (None: nobody we know) may run a method of this class on an agent; '' and None name no
+        agent.
 
         Export and import (``admin``) need write on `*` besides.
         """
@@ -151,13 +155,20 @@ def _client(entry: object, number: int) -> _Client:
     unknown = sorted(set(entry) - _KEYS)
     if unknown:
         raise ValueError(f"client {number} has the unknown key {unknown[0]!r}")
-    name, token, uid, grants = entry.get("client_id"), entry.get("token", ""), entry.get("uid"), entry.get("grants")
+    name = entry.get("client_id")
     if not isinstance(name, str) or not name:
         raise ValueError(f"client {number} needs a client_id that is text")
+    token = entry.get("token", "")
     if not isinstance(token, str) or ("token" in entry and not token):
         raise ValueError(f"the token of {name!r} is not text, or empty")
+    uid = entry.get("uid")
     if "uid" in entry and (not isinstance(uid, int) or isinstance(uid, bool) or uid < 0):
         raise ValueError(f"the uid of {name!r} is not a user id")
+    return _Client(name, token, uid, _grants(entry.get("grants"), name))
+
+
+def _grants(grants: object, name: str) -> dict[str, int]:
+    """Return what a client may do with each agent. Raises ValueError."""
     if not isinstance(grants, dict):
         raise ValueError(f"{name!r} needs grants, an object of agent or * to none, read or read-write")
     for agent, grant in grants.items():
@@ -165,7 +176,7 @@ def _client(entry: object, number: int) -> _Client:
             raise ValueError(f"{name!r} has a grant for an agent without a name")
         if not isinstance(grant, str) or grant not in _LEVELS:
             raise ValueError(f"{name!r} has the grant {grant!r} for {agent!r}; a grant is none, read or read-write")
-    return _Client(name, token, uid, {agent: _LEVELS[grant] for agent, grant in grants.items()})
+    return {agent: _LEVELS[grant] for agent, grant in grants.items()}
 
 
 def _unique(what: str, values: list) -> None:

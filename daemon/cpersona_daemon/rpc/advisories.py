@@ -12,8 +12,8 @@ _RANK = (HINT, FAULT)
 def add(answer: dict, severity: str, reason: str, evidence: str, runbook: str) -> None:
     """Say one more thing in an answer's advisory.
 
-    ``reason`` is a sentence for people, ``evidence`` what it was concluded from, ``runbook`` what to do about it. The most
-    severe thing said is the advisory itself, of equal ones the first; the others stand in it under ``also``, as
+    ``reason`` is a sentence for people, ``evidence`` what it was concluded from, ``runbook`` what to do about it. The
+    most severe thing said is the advisory itself, of equal ones the first; the others stand in it under ``also``, as
     {severity, reason, evidence, runbook}, in the order in which they were said.
     """
     said = {"severity": severity, "reason": reason, "evidence": evidence, "runbook": runbook}

@@ -58,7 +58,10 @@ def scope_of(params: Any) -> Scope:
 
 
 def stored_at(value: str | None, name: str) -> str:
-    """Return an instant in the form that created_at has, '' for none. Raises InvalidParams for what names no instant."""
+    """Return an instant in the form that created_at has, '' for none.
+
+    Raises InvalidParams for what names no instant.
+    """
     if not value:
         return ""
     instant = parse_instant(value)
@@ -82,9 +85,9 @@ async def advise_of_history(
 ) -> dict:
     """Add to an answer as of an instant for how many rows it cannot know what they were then, and return it.
 
-    ``as_of`` holds the numbers: `{at, changed_since, deleted_since, recorded_since?}`; the advisory says them where there
-    are any. ``stored``, ``everyone``: as ``history.unknown`` takes them; ``profile``: whether a profile may be among the
-    rows. An answer about now stays as it is.
+    ``as_of`` holds the numbers: `{at, changed_since, deleted_since, recorded_since?}`; the advisory says them where
+    there are any. ``stored``, ``everyone``: as ``history.unknown`` takes them; ``profile``: whether a profile may be
+    among the rows. An answer about now stays as it is.
     """
     if not scope.as_of:
         return answer
@@ -101,7 +104,8 @@ async def advise_of_history(
     said = []
     if found.changed:
         said.append(
-            f"{_counted(found.changed)} changed since and {'is' if found.changed == 1 else 'are'} shown and searched as today"
+            f"{_counted(found.changed)} changed since and {'is' if found.changed == 1 else 'are'} shown and searched "
+            "as today"
         )
     if found.deleted:
         said.append(f"{_counted(found.deleted)} deleted since" + (", of any source" if scope.source_id else ""))

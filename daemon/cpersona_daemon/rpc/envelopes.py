@@ -1,7 +1,6 @@
-"""The envelopes of the wire as msgspec Structs, decoded strictly; field names are those of ``fields``.
+"""The envelopes of the wire as msgspec Structs, decoded strictly.
 
-A parity test holds these and ``shared.fields`` together. What stands inside ``params`` is each method's
-own business and is decoded behind the boundary.
+What stands inside ``params`` is each method's own business and is decoded behind the boundary.
 
 Contract: wire.requests.
 """

@@ -29,7 +29,9 @@ class Call:
     progress: Callable[[dict], None] | None = None
 
     def may_all(self, access: str) -> bool:
-        """Tell whether the caller may do this (an access class) with every agent, and so may see and mend the store as a whole."""
+        """Tell whether the caller may do this (an access class) with every agent, and so may see and mend the store as
+        a whole.
+        """
         return self.ctx.access.permits(self.caller, access, None)
 
 

@@ -1,7 +1,7 @@
-"""Names, numbers and error codes of the wire, in one table that imports nothing.
+"""Numbers, bounds and error codes of the wire.
 
-The client's hot path reads this module alone, so it must stay free of imports. ``rpc/envelopes.py``
-builds its msgspec Structs from the same names and a parity test holds the two together.
+The client's hot path reads this module, so it must stay free of imports. The envelopes are Structs in
+``rpc/envelopes.py`` for the daemon, and plain maps of the same names for the client.
 
 Contract: wire.frames, wire.bounds, exit.status.
 """
@@ -19,13 +19,6 @@ MAX_VALUES = 500_000  # values of one request, keys included: each takes many ti
 PARTIAL_FRAME_SECONDS = 10.0
 HELLO_SECONDS = 10.0
 DEFAULT_DEADLINE_MS = 30_000
-
-HELLO_FIELDS = ("protocol", "version", "capabilities", "db", "settings_digest")
-CLIENT_HELLO_FIELDS = HELLO_FIELDS + ("token",)
-DAEMON_HELLO_FIELDS = HELLO_FIELDS + ("pid", "settings", "busy")
-REQUEST_FIELDS = ("id", "method", "params", "deadline_ms", "idempotency_key", "overrides", "progress")
-RESPONSE_FIELDS = ("id", "response", "code")
-PROGRESS_FIELDS = ("id", "progress")
 
 # Bounds at which the daemon answers `busy` instead of growing.
 MAX_CONNECTIONS = 512
@@ -81,7 +74,7 @@ ERRORS = {
     "shutting_down": (EXIT_RETRY, True, "try again; the next call starts a new daemon"),
 }
 
-# How a row is refused by its ref: with an agent given, a row that is missing, another agent's or locked is one refusal that
-# tells nothing apart. A client may find out for the row's owner which it is.
+# How a row is refused by its ref: with an agent given, a row that is missing, another agent's or locked is one refusal
+# that tells nothing apart. A client may find out for the row's owner which it is.
 NOT_OWNED = "{ref} does not exist or belongs to another agent"
 NOT_EDITABLE = "{ref} does not exist, belongs to another agent or is locked"

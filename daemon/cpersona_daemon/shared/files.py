@@ -66,9 +66,9 @@ def read(path: "Path", most: int, follow: bool = False, directory: int | None = 
 class Replacing:
     """A file that takes its name when the ``with`` block ends: whole, on disk, its name durable; or nothing changes.
 
-    The block is given a binary handle; ``draft`` is the path that the file has meanwhile. Whatever ends it early, a full
-    disk too, leaves neither a change nor a temporary file.
-    ``mode`` holds from the first byte on. Raises InTheWay where a directory stands, OSError.
+    The block is given a binary handle; ``draft`` is the path that the file has meanwhile. Whatever ends it early, a
+    full disk too, leaves neither a change nor a temporary file. ``mode`` holds from the first byte on. Raises InTheWay
+    where a directory stands, OSError.
     """
 
     def __init__(self, path: str, mode: int = 0o600, directory: int | None = None) -> None:
@@ -148,7 +148,8 @@ def sync(directory: str) -> None:
 
 
 def make_way(path: str) -> str | None:
-    """Give what stands at a path and is no regular file another name, and return that; None where nothing is in the way.
+    """Give what stands at a path and is no regular file another name, and return that; None where nothing is in the
+    way.
 
     Raises OSError.
     """

@@ -8,7 +8,9 @@ _MOST = 5
 
 
 def holders(path: str) -> list[tuple[int, str]]:
-    """Return (pid, program) of other processes that have the file open, at most five; only this user's, and only where /proc tells."""
+    """Return (pid, program) of other processes that have the file open, at most five; only this user's, and only where
+    /proc tells.
+    """
     found: list[tuple[int, str]] = []
     try:
         wanted, processes = os.stat(path), os.listdir("/proc")

@@ -9,7 +9,8 @@ import os
 import stat
 from errno import ENOTDIR
 
-# The C half of hashlib alone, where the interpreter has it: hashlib itself loads OpenSSL, half the cost of a client's start.
+# The C half of hashlib alone, where the interpreter has it: hashlib itself loads OpenSSL, half the cost of a client's
+# start.
 try:
     from _sha2 import sha256  # type: ignore[import-not-found,unused-ignore]  # in some interpreters
 except ImportError:

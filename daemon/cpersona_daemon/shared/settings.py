@@ -52,8 +52,8 @@ def parse(setting: Setting, raw: "Any") -> "Any":
         raise BadValue(f"{setting.variable}={shown} is {str(error) or 'not ' + setting.range_text}") from None
 
 
-# Each takes a setting and a trimmed text that is not empty. Raises ValueError, which says what the value is; '' where it
-# is no more than out of the setting's range.
+# Each takes a setting and a trimmed text that is not empty. Raises ValueError, which says what the value is; '' where
+# it is no more than out of the setting's range.
 
 
 def _text(setting: Setting, text: str) -> str:

@@ -1,4 +1,6 @@
-"""Handler of backup_database. Restoring is no method: it happens while no daemon has the database (``portability.backup.restore``).
+"""Handler of backup_database.
+
+Restoring is no method: it happens while no daemon has the database (``portability.backup.restore``).
 
 Contract: backup.file, paths.confined.
 """
@@ -21,7 +23,9 @@ class BackupParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def backup_database(call: Call) -> dict:
-    """Answer `{ok, path, database, bytes, memories, episodes, profiles, schema}` once the file is whole, verified and durable."""
+    """Answer `{ok, path, database, bytes, memories, episodes, profiles, schema}` once the file is whole, verified and
+    durable.
+    """
     ctx = call.ctx
     target = paths.output_file(call.params.output_path, call.settings, ctx.places)
     stop = threading.Event()

@@ -48,7 +48,8 @@ class RemoveParams(msgspec.Struct, forbid_unknown_fields=True):
 async def add_canary(call: Call) -> dict:
     """Save a question and answer `{ok, id, created, query, ref, state, rank?}` after its first run.
 
-    One that is saved already keeps its id. Where it cannot be embedded now its state is `new`, and an advisory says why.
+    One that is saved already keeps its id. Where it cannot be embedded now its state is `new`, and an advisory says
+    why.
     """
     p = call.params
     rid, query = parse_ref(p.ref), p.query.strip()
@@ -90,7 +91,9 @@ async def _first_run(call: Call, agent_id: str) -> tuple[list[Outcome], Advice |
 
 
 async def list_canaries(call: Call) -> dict:
-    """Answer `{canaries: [{id, agent_id, query, ref, state, rank?, created_at, ran_at?, project_id?, channel?}], count}`."""
+    """Answer `{canaries: [{id, agent_id, query, ref, state, rank?, created_at, ran_at?, project_id?, channel?}],
+    count}`.
+    """
     saved = await call.ctx.db.read(rows.listed, call.params.agent_id)
     out = [
         _shown(c, c.state, c.rank) | {"created_at": c.created_at} | ({"ran_at": c.ran_at} if c.ran_at else {})
@@ -100,7 +103,10 @@ async def list_canaries(call: Call) -> dict:
 
 
 async def run_canaries(call: Call) -> dict:
-    """Answer `{ok, total, found, lost, canaries}`: `ok` says that they ran; `lost` counts those whose row did not come back."""
+    """Answer `{ok, total, found, lost, canaries}`:
+
+    `ok` says that they ran; `lost` counts those whose row did not come back.
+    """
     outcomes = await running.run(call.ctx, call.settings, call.params.agent_id)
     found = sum(state == FOUND for _, state, _ in outcomes)
     return {
@@ -131,10 +137,8 @@ def _shown(canary: Canary, state: str, rank: int | None) -> dict:
         "ref": canary.ref,
         "state": state or "new",
     }
-    for name, value in (("rank", rank), ("project_id", canary.project_id), ("channel", canary.channel or None)):
-        if value is not None:
-            out[name] = value
-    return out
+    more = {"rank": rank, "project_id": canary.project_id, "channel": canary.channel or None}
+    return out | {name: value for name, value in more.items() if value is not None}
 
 
 # Running only looks, and keeping how it went concerns no conversation, so a pause leaves it alone.

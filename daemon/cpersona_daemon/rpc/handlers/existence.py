@@ -24,7 +24,7 @@ class ExistsParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def exists(call: Call) -> dict:
-    """Answer `{exists, ref?, match?}`: a row that holds every word (match `words`), or the text itself (match `text`)."""
+    """Answer `{exists, ref?, match?}`: a row that holds every word (match `words`) or the text itself (`text`)."""
     p, scope = call.params, scope_of(call.params)
     check_question(p.text, "text", blank=False)
 
