@@ -324,7 +324,6 @@ def test_rows_named_by_their_ids_are_found_by_their_ids(store):
             memories.by_ids(tx.conn, ids, scope)
             episodes.by_ids(tx.conn, ids, scope)
         memories.find(tx.conn, 7)
-        memories.without_vector(tx.conn, ids)
         rids = [(kind, i) for kind in (MEMORY, EPISODE) for i in ids]
         candidates.facts(tx.conn, rids)
         candidates.texts(tx.conn, rids)

@@ -131,11 +131,6 @@ def by_ids(
     return {row.id: row for row in map(_read, tables.by_ids(conn, EPISODE.table, _FULL, ids, seen, agent_id))}
 
 
-def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
-    """Return those of the ids that have no stored vector."""
-    return tables.without_vector(conn, EPISODE.vectors, ids)
-
-
 def newest(
     conn: apsw.Connection, agent_id: str, project_id: str | None, limit: int, channel: str = ""
 ) -> list[Episode | Unreadable]:

@@ -351,11 +351,6 @@ def by_ids(
     return {row.id: row for row in map(_read, tables.by_ids(conn, MEMORY.table, _FULL, ids, seen, agent_id))}
 
 
-def without_vector(conn: apsw.Connection, ids: list[int]) -> set[int]:
-    """Return those of the ids that have no stored vector."""
-    return tables.without_vector(conn, MEMORY.vectors, ids)
-
-
 def newest(
     conn: apsw.Connection,
     agent_id: str,

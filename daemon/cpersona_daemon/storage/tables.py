@@ -68,15 +68,6 @@ def owns(conn: apsw.Connection, table: str, agent_id: str, row_id: int) -> bool:
     )
 
 
-def without_vector(conn: apsw.Connection, vectors: str, ids: list[int]) -> set[int]:
-    """Return those of the ids that have no row in the table of vectors."""
-    rows = conn.execute(
-        f"SELECT j.value FROM json_each(?) j LEFT JOIN {vectors} v ON v.id = j.value WHERE v.id IS NULL",
-        (json.dumps(ids),),
-    )
-    return {i for (i,) in rows}
-
-
 def newest(
     conn: apsw.Connection,
     table: str,

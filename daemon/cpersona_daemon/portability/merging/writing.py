@@ -14,7 +14,7 @@ import apsw
 import numpy as np
 
 from ...model.kinds import MEMORY, Kind
-from ...storage import backlog, copying, episodes, hidden, memories, transfer
+from ...storage import backlog, copying, episodes, hidden, memories, records, transfer
 from ...storage.copying import Copyable
 from ...storage.damaged import Unreadable
 from ...storage.transaction import Transaction
@@ -92,4 +92,4 @@ def _put_episode(tx: Transaction, ready: Ready, said: Said) -> Outcome:
 
 def delete(tx: Transaction, kind: Kind, row_id: int) -> None:
     """Take a copy away again, for good."""
-    (memories if kind is MEMORY else episodes).delete(tx, row_id, noted=False)
+    records.delete(tx, kind, row_id, noted=False)
