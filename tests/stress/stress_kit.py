@@ -131,9 +131,9 @@ def assert_index_equals_plain_scan(database: str, questions: int = 20) -> int:
             query = np.array(vector(f"question {number}"), np.float32)
             query /= np.linalg.norm(query)
             asked = (QueryVectors.one(query, model), MEMORY, Scope("a"), Window(0, 1_000_000), -1.0, 25)
-            found = store.search(*asked)
+            (found,) = store.search(*asked)
             with closing(apsw.Connection(database)) as conn:
-                expected = plain.search(conn, *asked)
+                (expected,) = plain.search(conn, *asked)
             assert found == expected and len(found) == min(25, held)
         return held
     finally:
