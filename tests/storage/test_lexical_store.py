@@ -220,7 +220,7 @@ def test_summary_and_keywords_of_an_episode_are_searched(store):
     assert sorted(store.ids("yarrow", kind=EPISODE)) == [first, second]
     assert store.ids("sprints", kind=EPISODE) == [first]
     assert store.ids("yarrow") == []
-    postings.drop_episode(store.conn, first)
+    postings.drop(store.conn, EPISODE, first)
     postings.put_episode(store.conn, second, "Talked about tamarind", "misc")
     assert store.ids("yarrow", kind=EPISODE) == [] and store.ids("tamarind", kind=EPISODE) == [second]
 
@@ -239,7 +239,7 @@ def test_changed_text_replaces_its_postings(store):
 def test_dropped_postings_are_gone_and_dropping_again_is_harmless(store):
     store.add("kettle", "kettle too")
     for _ in range(2):
-        postings.drop_memory(store.conn, 1)
+        postings.drop(store.conn, MEMORY, 1)
     assert store.ids("kettle") == [2]
     store.conn.execute("INSERT INTO memory_fts (memory_fts) VALUES ('integrity-check')")
 

@@ -46,7 +46,7 @@ class Table:
         postings.put_memory(self.writer, row_id, text)
 
     def delete(self, row_id):
-        postings.drop_memory(self.writer, row_id)
+        postings.drop(self.writer, MEMORY, row_id)
         self.writer.execute("DELETE FROM memories WHERE id = ?", (row_id,))
 
     def counted(self, reader, limit, words=WORDS):

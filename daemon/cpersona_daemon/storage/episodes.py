@@ -99,7 +99,7 @@ def delete(tx: Transaction, episode_id: int, noted: bool = True) -> None:
     """
     if noted:
         history.note_deletion(tx, EPISODE, episode_id)
-    postings.drop_episode(tx.conn, episode_id)
+    postings.drop(tx.conn, EPISODE, episode_id)
     tx.execute("DELETE FROM episode_vectors WHERE id = ?", (episode_id,))
     tx.changes.append(VectorDrop(EPISODE, episode_id))
     backlog.forget(tx, EPISODE, episode_id)

@@ -125,9 +125,8 @@ def put_postings(tx: Transaction, kind: Kind, ids: list[int]) -> int:
 
 def drop_postings(tx: Transaction, kind: Kind, ids: list[int]) -> int:
     """Remove the postings of these ids."""
-    drop = postings.drop_memory if kind == MEMORY else postings.drop_episode
     for row_id in ids:
-        drop(tx.conn, row_id)
+        postings.drop(tx.conn, kind, row_id)
     return len(ids)
 
 

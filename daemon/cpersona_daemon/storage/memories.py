@@ -275,7 +275,7 @@ def delete(tx: Transaction, memory_id: int, noted: bool = True) -> None:
     """
     if noted:
         history.note_deletion(tx, MEMORY, memory_id)
-    postings.drop_memory(tx.conn, memory_id)
+    postings.drop(tx.conn, MEMORY, memory_id)
     drop_vector(tx, memory_id)
     backlog.forget(tx, MEMORY, memory_id)
     associations.forget_record(tx, MEMORY, memory_id)

@@ -33,10 +33,10 @@ def put_memory(conn: apsw.Connection, id: int, content: str) -> None:
     rewritten(conn, MEMORY)
 
 
-def drop_memory(conn: apsw.Connection, id: int) -> None:
-    """Remove the postings of a memory."""
-    conn.execute("DELETE FROM memory_fts WHERE rowid = ?", (id,))
-    rewritten(conn, MEMORY)
+def drop(conn: apsw.Connection, kind: Kind, id: int) -> None:
+    """Remove the postings of a row."""
+    conn.execute(f"DELETE FROM {kind.fts} WHERE rowid = ?", (id,))
+    rewritten(conn, kind)
 
 
 def add_episode(conn: apsw.Connection, id: int, agent_id: str, summary: str, keywords: str) -> None:
@@ -53,12 +53,6 @@ def put_episode(conn: apsw.Connection, id: int, summary: str, keywords: str) -> 
         "INSERT OR REPLACE INTO episode_fts (rowid, summary, keywords, owner) VALUES (?, ?, ?, ?)",
         (id, index_text(summary), index_text(keywords), _owner_of(conn, EPISODE, id)),
     )
-    rewritten(conn, EPISODE)
-
-
-def drop_episode(conn: apsw.Connection, id: int) -> None:
-    """Remove the postings of an episode."""
-    conn.execute("DELETE FROM episode_fts WHERE rowid = ?", (id,))
     rewritten(conn, EPISODE)
 
 
