@@ -12,30 +12,26 @@ import time
 from cpersona_daemon import __version__
 from cpersona_daemon.shared import fields, methods
 from cpersona_daemon.shared.paths import places
-from cpersona_daemon.shared.peer import peer_pid
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.shared.settings_table import BY_NAME, DAEMON, RETRIEVAL
 
-from ..fast.codec import packb, unpackb
-from .dial import NO_SIGNAL, POLL_SECONDS, Absent, CallFailed, Nobody, reach
+from .dial import POLL_SECONDS, Absent, CallFailed, Nobody, reach
+from .stream import Gone, Stream, packed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket as Socket
     from collections.abc import Callable, Mapping
-    from typing import Any
 
     from cpersona_daemon.shared.paths import Places
     from cpersona_daemon.shared.settings import Settings
 
-    Wait = Callable[[int, float], bool]  # (descriptor, seconds) -> whether it can be read
+    from .stream import Wait
 
 START_SECONDS = 30.0  # from the first attempt to a daemon that answers
 ANSWER_SLACK_SECONDS = 5.0  # beyond a deadline, for the daemon's own "timed out" to arrive
 SILENCE_SECONDS = 60.0  # without a deadline: a daemon that is alive sends a heartbeat every few seconds
 ATTEMPTS = 3  # how often one request is put to a daemon that leaves meanwhile
-
-_RECEIVE_BYTES = 1 << 18
 
 
 def _patience(deadline_ms: int | None) -> float | None:
@@ -43,10 +39,6 @@ def _patience(deadline_ms: int | None) -> float | None:
     heard.
     """
     return None if deadline_ms is None else deadline_ms / 1000 + ANSWER_SLACK_SECONDS
-
-
-class _Gone(Exception):
-    """The daemon at the other end went away."""
 
 
 def connect(
@@ -79,8 +71,7 @@ class Connection:
     ) -> None:
         self.settings, self.places, self._environ, self._start, self._create = settings, where, environ, start, create
         self.wait: Wait | None = None  # who waits for answers otherwise: see ``interrupts``
-        self._sock: Any = None  # None while there is no connection
-        self._buffer = bytearray()
+        self._stream: Stream | None = None
         self._heard = 0.0  # when the daemon last said anything
         self._ids = 0
         self._pending: dict[int, _Pending] = {}  # id -> _Pending, in the order they were sent
@@ -131,10 +122,8 @@ class Connection:
         frame = self._frame(pending)
         self._pending[pending.id] = pending
         try:
-            if self._sock is None:
-                raise _Gone
             self._write(frame, pending.seconds or SILENCE_SECONDS)
-        except _Gone:
+        except Gone:
             self._again()
         return pending.id
 
@@ -185,10 +174,8 @@ class Connection:
         while True:
             oldest = next(iter(self._pending.values()))
             try:
-                if self._sock is None:
-                    raise _Gone
                 frame = self._read(max(oldest.since, self._heard) + (oldest.seconds or SILENCE_SECONDS), self.wait)
-            except _Gone:
+            except Gone:
                 self._again()
                 continue
             self._heard = time.monotonic()
@@ -217,10 +204,10 @@ class Connection:
         deadline = time.monotonic() + START_SECONDS
         replaced = False
         while True:
-            self._sock = self._reached(start, deadline)
+            self._stream = Stream(self._reached(start, deadline), self.places.socket)
             try:
                 self._greet()
-            except _Gone:
+            except Gone:
                 self._drop()
                 if time.monotonic() > deadline:
                     raise CallFailed("unreachable", "the daemon leaves as soon as it is spoken to") from None
@@ -254,9 +241,8 @@ class Connection:
         return start_daemon(self.places, self.settings, self._environ, deadline)
 
     def _greet(self) -> None:
-        self._buffer.clear()
         self._write(
-            _packed(
+            packed(
                 {
                     "protocol": fields.PROTOCOL,
                     "version": __version__,
@@ -272,7 +258,7 @@ class Connection:
         if "response" in hello:
             code = hello.get("code") or "protocol"
             if code == "shutting_down":
-                raise _Gone
+                raise Gone
             self._drop()
             raise CallFailed(code, error_text(hello))
         if not isinstance(hello.get("protocol"), int):
@@ -280,7 +266,7 @@ class Connection:
             raise CallFailed("protocol", f"what answers at {self.places.socket} is no cpersona daemon")
         if hello.get("db") != self.places.db:
             if not os.path.exists(str(hello.get("db"))):
-                raise _Gone  # its database was moved here with its socket: it leaves as soon as it notices
+                raise Gone  # its database was moved here with its socket: it leaves as soon as it notices
             self._drop()
             raise CallFailed(
                 "settings", f"the daemon at {self.places.socket} serves {hello.get('db')}, not {self.places.db}"
@@ -353,7 +339,7 @@ class Connection:
             pending.since = time.monotonic()
             try:
                 self._write(self._frame(pending), pending.seconds or SILENCE_SECONDS)
-            except _Gone:
+            except Gone:
                 self._again()
                 return
 
@@ -364,109 +350,30 @@ class Connection:
         if overrides:
             request["overrides"] = overrides
         try:
-            frame = _packed(request)
+            frame = packed(request)
         except (ValueError, OverflowError, TypeError, RecursionError) as error:
             raise CallFailed("invalid_params", f"the parameters cannot be sent: {error}") from None
         if len(frame) - fields.LENGTH_BYTES > fields.MAX_FRAME_BYTES:
             raise CallFailed("invalid_params", f"the request is above the limit of {fields.MAX_FRAME_BYTES} bytes")
         return frame
 
-    # -- bytes
-
     def _write(self, frame: bytes, seconds: float) -> None:
-        """Send a frame, taking in answers meanwhile, so that two full buffers never wait for each other."""
-        rest, deadline = memoryview(frame), time.monotonic() + seconds
-        self._sock.settimeout(0)
-        while rest:
-            try:
-                rest = rest[self._sock.send(rest, NO_SIGNAL) :]
-            except BlockingIOError:
-                self._make_room(deadline)
-            except OSError:
-                # It may have answered, or said why, before it closed; that is still to be read.
-                if not self._take_in() and not self._buffer:
-                    raise _Gone from None
-                return
-
-    def _make_room(self, deadline: float) -> None:
-        import select
-
-        poller = select.poll()
-        poller.register(self._sock.fileno(), select.POLLIN | select.POLLOUT)
-        ready = poller.poll(max(deadline - time.monotonic(), 0) * 1000)
-        if not ready:
-            raise self._given_up(CallFailed("timed_out", f"{self._who()} does not read what it is sent"))
-        if ready[0][1] & select.POLLIN and not self._take_in():
-            raise _Gone
-
-    def _take_in(self) -> bool:
-        """Move what has arrived into the buffer; false at the end of the stream."""
+        """Send a frame. Raises Gone, CallFailed."""
+        if self._stream is None:
+            raise Gone
         try:
-            got = self._sock.recv(_RECEIVE_BYTES)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        self._buffer += got
-        return bool(got)
+            self._stream.write(frame, seconds)
+        except CallFailed as error:
+            raise self._given_up(error) from None
 
     def _read(self, deadline: float, wait: "Wait | None" = None) -> dict:
-        """Return the next frame as a map.
-
-        Raises _Gone, CallFailed("timed_out") at the deadline, and what ``wait`` raises, which loses nothing.
-        """
-        while True:
-            body = self._whole_frame()
-            if body is not None:
-                try:
-                    frame = unpackb(body)
-                except Exception:
-                    frame = None
-                if not isinstance(frame, dict):
-                    raise self._foreign()
-                return frame
-            self._buffer += self._received(deadline, wait)
-
-    def _whole_frame(self) -> bytes | None:
-        """Take the next frame out of the buffer, None while it is not whole."""
-        buffer, size = self._buffer, fields.LENGTH_BYTES
-        if len(buffer) < size:
-            return None
-        length = int.from_bytes(buffer[:size], "big")
-        if length > fields.MAX_FRAME_BYTES:
-            raise self._foreign()
-        if len(buffer) < size + length:
-            return None
-        body = bytes(buffer[size : size + length])
-        del buffer[: size + length]
-        return body
-
-    def _received(self, deadline: float, wait: "Wait | None") -> bytes:
-        """Return what arrives next."""
-        left = deadline - time.monotonic()
+        """Return the next frame. Raises Gone, CallFailed, and what ``wait`` raises, which loses nothing."""
+        if self._stream is None:
+            raise Gone
         try:
-            if left <= 0 or (wait is not None and not wait(self._sock.fileno(), left)):
-                raise TimeoutError
-            self._sock.settimeout(left)
-            got = self._sock.recv(_RECEIVE_BYTES)
-        except TimeoutError:
-            raise self._given_up(CallFailed("timed_out", f"{self._who()} does not answer")) from None
-        except OSError:
-            raise _Gone from None
-        if not got:
-            raise _Gone
-        return got
-
-    def _foreign(self) -> "CallFailed":
-        return self._given_up(
-            CallFailed("protocol", f"what answers at {self.places.socket} does not speak our protocol")
-        )
-
-    def _who(self) -> str:
-        try:
-            return f"the daemon (pid {peer_pid(self._sock)})"
-        except OSError:
-            return "the daemon"
+            return self._stream.read(deadline, wait)
+        except CallFailed as error:
+            raise self._given_up(error) from None
 
     def _given_up(self, error: "CallFailed") -> "CallFailed":
         """End this connection for good and return ``error``: an answer that comes late must never be taken for
@@ -477,10 +384,9 @@ class Connection:
         return error
 
     def _drop(self) -> None:
-        if self._sock is not None:
-            self._sock.close()
-            self._sock = None
-        self._buffer.clear()
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
 
 class _Pending:
@@ -517,12 +423,6 @@ class _Pending:
     def waits_on(self, code: str | None) -> bool:
         """Tell whether an answer decides nothing: once the stream ends, whoever serves next is asked again."""
         return code == "shutting_down" and self.idempotent and self.attempts < ATTEMPTS
-
-
-def _packed(envelope: dict) -> bytes:
-    # A lone surrogate travels as it is: that text is not accepted is the daemon's to say, in the method's own shape.
-    body = packb(envelope)
-    return len(body).to_bytes(fields.LENGTH_BYTES, "big") + body
 
 
 def error_text(frame: dict) -> str:
