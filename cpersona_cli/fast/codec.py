@@ -4,7 +4,7 @@ Importing that package takes half as long as the interpreter's own start, and mo
 small map and read another. From the 33rd frame on, and for every large one, the package does the work.
 Tests hold both to the same bytes and values.
 
-Contract: wire.frames, speed.client.
+Contract: wire.frames, speed.client, house.functions.
 """
 
 from _struct import pack, unpack_from

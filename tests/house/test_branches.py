@@ -1,4 +1,7 @@
-"""How many ways through one function a reader has to hold in mind."""
+"""How many ways through one function a reader has to hold in mind.
+
+Contract: house.functions
+"""
 
 from __future__ import annotations
 
