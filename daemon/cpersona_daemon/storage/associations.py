@@ -75,8 +75,8 @@ def _relation(row: tuple) -> Relation:
 def resolve(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, normalized: str) -> int | None:
     """Return the entity that a name means where it is declared: (P,C), (P,''), ('',C), ('','') in this order."""
     row = conn.execute(
-        "SELECT entity_id FROM entity_aliases WHERE agent_id = ? AND normalized = ? AND project_id IN (?, '') AND "
-        "channel IN (?, '')"
+        "SELECT entity_id FROM entity_aliases WHERE agent_id = ? AND normalized = ? AND project_id IN (?, '')"
+        " AND channel IN (?, '')"
         f" AND {seen('entities', 'entity_id')}"
         " ORDER BY project_id = ? DESC, channel = ? DESC LIMIT 1",
         (agent_id, normalized, project_id, channel, project_id, channel),
@@ -138,8 +138,8 @@ def count_mentions(conn: apsw.Connection, entity_ids: Iterable[int], rid: Rid) -
     """Count which of these entities a record mentions."""
     n: Any
     ((n,),) = conn.execute(
-        "SELECT count(*) FROM entity_mentions WHERE kind = ? AND record_id = ? AND entity_id IN (SELECT value FROM "
-        "json_each(?))",
+        "SELECT count(*) FROM entity_mentions WHERE kind = ? AND record_id = ? AND entity_id IN (SELECT value"
+        " FROM json_each(?))",
         (*rid, json.dumps(list(entity_ids))),
     ).fetchall()
     return n
@@ -158,8 +158,8 @@ def put_relation(
 ) -> int:
     """Register a relation and return its id; one that stands already in this bucket answers its own id."""
     row = tx.execute(
-        "SELECT id FROM relations WHERE agent_id = ? AND subject_kind = ? AND subject_id = ? AND predicate = ? AND "
-        "object_kind = ?"
+        "SELECT id FROM relations WHERE agent_id = ? AND subject_kind = ? AND subject_id = ? AND predicate = ?"
+        " AND object_kind = ?"
         " AND object_id = ? AND project_id = ? AND channel = ?",
         (agent_id, *subject, predicate, *obj, project_id, channel),
     ).fetchone()
@@ -232,8 +232,8 @@ def _nearest(conn: apsw.Connection, scope: Scope, condition: str, params: tuple)
     axes, values = axes_sql(scope)
     rows = texts(
         conn,
-        f"SELECT entity_id, normalized, alias, is_name, project_id, channel FROM entity_aliases WHERE {axes} AND "
-        f"{condition} AND {seen('entities', 'entity_id')} ORDER BY entity_id, normalized",
+        f"SELECT entity_id, normalized, alias, is_name, project_id, channel FROM entity_aliases WHERE {axes}"
+        f" AND {condition} AND {seen('entities', 'entity_id')} ORDER BY entity_id, normalized",
         (*values, *params),
     )
 
@@ -253,8 +253,8 @@ def names_of(conn: apsw.Connection, entity_ids: Iterable[int]) -> dict[int, list
     out: dict[int, list[Name]] = {}
     rows = texts(
         conn,
-        "SELECT entity_id, normalized, alias, is_name FROM entity_aliases WHERE entity_id IN (SELECT value FROM "
-        "json_each(?))"
+        "SELECT entity_id, normalized, alias, is_name FROM entity_aliases WHERE entity_id IN (SELECT value"
+        " FROM json_each(?))"
         " ORDER BY entity_id, is_name DESC, normalized",
         (json.dumps(list(entity_ids)),),
     )
@@ -268,8 +268,8 @@ def entities(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[int]) -> 
     axes, values = axes_sql(scope)
     rows = texts(
         conn,
-        f"SELECT {_ENTITY} FROM entities NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {axes} AND "
-        f"{seen('entities')}",
+        f"SELECT {_ENTITY} FROM entities NOT INDEXED WHERE id IN (SELECT value FROM json_each(?)) AND {axes}"
+        f" AND {seen('entities')}",
         (json.dumps(list(entity_ids)), *values),
     )
     return {row[0]: Entity(*row) for row in rows}
@@ -286,11 +286,11 @@ def entity_relations(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[i
     ids = json.dumps(list(entity_ids))
     rows = texts(
         conn,
-        f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.subject_kind = 'entity' AND "
-        "r.subject_id = j.value"
+        f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.subject_kind = 'entity'"
+        " AND r.subject_id = j.value"
         f" WHERE r.object_kind = 'entity' AND {axes}"
-        f" UNION SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.object_kind = 'entity' AND "
-        "r.object_id = j.value"
+        f" UNION SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.object_kind = 'entity'"
+        " AND r.object_id = j.value"
         f" WHERE r.subject_kind = 'entity' AND {axes} ORDER BY declared_at DESC, id DESC LIMIT ?",
         (ids, *values, ids, *values, RELATIONS_PER_STEP),
     )
@@ -340,10 +340,10 @@ def _visible_mentions(scope: Scope, ids: str) -> tuple[str, list]:
     if scope.sees_episodes:
         condition, values = axes_sql(scope, "p.")
         sql += (
-            " UNION ALL SELECT j.key, x.kind, x.record_id FROM json_each(?) j CROSS JOIN entity_mentions x ON "
-            "x.entity_id = j.value"
-            f" AND x.kind = 'ep' CROSS JOIN episodes p ON p.id = x.record_id WHERE {condition} AND "
-            f"{seen('episodes', 'p.id')}"
+            " UNION ALL SELECT j.key, x.kind, x.record_id FROM json_each(?) j CROSS JOIN entity_mentions x"
+            " ON x.entity_id = j.value"
+            f" AND x.kind = 'ep' CROSS JOIN episodes p ON p.id = x.record_id WHERE {condition}"
+            f" AND {seen('episodes', 'p.id')}"
         )
         params += [ids, *values]
     return sql, params

@@ -64,8 +64,8 @@ def total(conn: apsw.Connection, batch: str, agent_id: str) -> int:
     """Count the rows that a batch has; agent '' means every agent."""
     count: Any
     ((count,),) = conn.execute(
-        "SELECT count(*) FROM batches b WHERE batch = ?1 AND (?2 = '' OR CASE kind WHEN ?3 THEN (SELECT agent_id FROM "
-        "memories WHERE id = b.id)"
+        "SELECT count(*) FROM batches b WHERE batch = ?1 AND (?2 = '' OR CASE kind WHEN ?3 THEN (SELECT agent_id"
+        " FROM memories WHERE id = b.id)"
         " ELSE (SELECT agent_id FROM episodes WHERE id = b.id) END = ?2)",
         (batch, agent_id, MEMORY),
     ).fetchall()

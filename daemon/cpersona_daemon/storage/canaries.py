@@ -67,8 +67,8 @@ def same(
 ) -> Canary | None:
     """Return the canary that asks exactly this, if there is one."""
     row = conn.execute(
-        f"SELECT {_COLUMNS} FROM canaries WHERE agent_id = ? AND project_id IS ? AND channel = ? AND query = ? AND "
-        "kind = ? AND record_id = ?",
+        f"SELECT {_COLUMNS} FROM canaries WHERE agent_id = ? AND project_id IS ? AND channel = ? AND query = ?"
+        " AND kind = ? AND record_id = ?",
         (agent_id, project_id, channel, query, kind, record_id),
     ).fetchone()
     return None if row is None else Canary(*row)

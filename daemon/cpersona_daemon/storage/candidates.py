@@ -65,8 +65,8 @@ def readings(conn: apsw.Connection, rids: Iterable[Rid]) -> dict[Rid, tuple[str,
         out[MEMORY, row_id] = content, instant
     for row_id, summary, keywords, start, created in damaged.texts(
         conn,
-        "SELECT id, summary, keywords, start_time, created_at FROM episodes WHERE id IN (SELECT value FROM "
-        "json_each(?))",
+        "SELECT id, summary, keywords, start_time, created_at FROM episodes WHERE id IN (SELECT value"
+        " FROM json_each(?))",
         (_ids(rids, EPISODE),),
     ):
         out[EPISODE, row_id] = f"{summary}\n{keywords}", parse_instant(start or created)

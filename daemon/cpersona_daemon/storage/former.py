@@ -82,8 +82,8 @@ def write_anew(conn: apsw.Connection, most: int) -> bool:
     for kind in Kind:
         rows = damaged.texts(
             conn,
-            f"SELECT id, agent_id, {_TEXT[kind]} FROM {kind.table} WHERE id < coalesce((SELECT value FROM meta WHERE "
-            "key = ?), 9e18)"
+            f"SELECT id, agent_id, {_TEXT[kind]} FROM {kind.table} WHERE id < coalesce((SELECT value FROM meta"
+            " WHERE key = ?), 9e18)"
             f" AND id NOT IN (SELECT id FROM {kind.fts}_docsize) ORDER BY id DESC LIMIT ?",
             (f"former_{kind}", most),
         )

@@ -206,8 +206,8 @@ class Frequencies:
             return known
         lowest: Any
         ((lowest,),) = self.conn.execute(
-            f"SELECT min(id) FROM (SELECT rowid AS id FROM {self.fts} WHERE {self.fts} MATCH ? AND rowid <= ? ORDER "
-            "BY rowid DESC LIMIT ?)",
+            f"SELECT min(id) FROM (SELECT rowid AS id FROM {self.fts} WHERE {self.fts} MATCH ? AND rowid <= ?"
+            " ORDER BY rowid DESC LIMIT ?)",
             (expression, self._edge, self.limit),
         ).fetchall()
         return keep(

@@ -48,8 +48,8 @@ def counts(conn: apsw.Connection, agent_id: str) -> dict[str, int]:
         condition = where if table == "profiles" else f"{where} AND {seen(table)}"
         ((out[name],),) = conn.execute(f"SELECT count(*) FROM {table} WHERE {condition}", params).fetchall()
     ((out["mention"],),) = conn.execute(
-        f"SELECT count(*) FROM entity_mentions m JOIN entities e ON e.id = m.entity_id WHERE {where} AND "
-        f"{_MENTION_SEEN}",
+        f"SELECT count(*) FROM entity_mentions m JOIN entities e ON e.id = m.entity_id WHERE {where}"
+        f" AND {_MENTION_SEEN}",
         params,
     ).fetchall()
     return out
@@ -107,8 +107,8 @@ def entity_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     where, params = _owned(agent_id)
     return conn.execute(
         "SELECT id, agent_id, project_id, channel, name, declared_by, created_at,"
-        " (SELECT json_group_array(alias) FROM (SELECT alias FROM entity_aliases WHERE entity_id = entities.id AND "
-        "NOT is_name ORDER BY normalized))"
+        " (SELECT json_group_array(alias) FROM (SELECT alias FROM entity_aliases WHERE entity_id = entities.id"
+        " AND NOT is_name ORDER BY normalized))"
         f" FROM entities WHERE {where} AND {seen('entities')} ORDER BY id",
         params,
     )
@@ -201,8 +201,8 @@ def put_profile(tx: Transaction, agent_id: str, content: str, updated_at: str | 
     stamp = updated_at or created_text(tx.now)
     before = tx.conn.total_changes()
     tx.execute(
-        "INSERT INTO profiles (agent_id, user_id, project_id, updated_at, content) VALUES (?, '', ?, ?, ?) ON "
-        "CONFLICT (agent_id, user_id) DO UPDATE"
+        "INSERT INTO profiles (agent_id, user_id, project_id, updated_at, content) VALUES (?, '', ?, ?, ?)"
+        " ON CONFLICT (agent_id, user_id) DO UPDATE"
         " SET project_id = excluded.project_id, updated_at = excluded.updated_at, content = excluded.content"
         " WHERE ? AND excluded.updated_at >= profiles.updated_at",
         (agent_id, project_id, stamp, content, updated_at is not None),
@@ -229,8 +229,8 @@ def memory_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[i
     none.
     """
     found: list[Any] = conn.execute(
-        f"SELECT s.id, coalesce(({_SAME_MSG_ID}), ({_SAME_CONTENT})) FROM memories s WHERE s.agent_id = ?2 AND "
-        f"{seen('memories', 's.id')}"
+        f"SELECT s.id, coalesce(({_SAME_MSG_ID}), ({_SAME_CONTENT})) FROM memories s WHERE s.agent_id = ?2"
+        f" AND {seen('memories', 's.id')}"
         " ORDER BY s.id",
         (target, source),
     ).fetchall()
@@ -249,8 +249,8 @@ def episode_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[
         f" AND {seen('episodes', 't.id')}"
     )
     found: list[Any] = conn.execute(
-        f"SELECT s.id, ({same.format('?1')}), ({same.format('?2')}) FROM episodes s WHERE s.agent_id = ?2 AND "
-        f"{seen('episodes', 's.id')} ORDER BY s.id",
+        f"SELECT s.id, ({same.format('?1')}), ({same.format('?2')}) FROM episodes s WHERE s.agent_id = ?2"
+        f" AND {seen('episodes', 's.id')} ORDER BY s.id",
         (target, source),
     ).fetchall()
     return found
