@@ -1,6 +1,6 @@
 """Run the command line as `python -m cpersona_cli`."""
 
-from _signal import SIGINT, default_int_handler, getsignal, signal  # type: ignore[import-not-found]  # typeshed has no C halves
+from _signal import SIGINT, default_int_handler, getsignal, signal
 from os import _exit
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import os
 import sys
 
 # The C half alone: `signal` itself loads enum and functools.
-from _signal import SIG_IGN, SIGINT, default_int_handler, getsignal, signal  # type: ignore[import-not-found]  # typeshed has no C halves
+from _signal import SIG_IGN, SIGINT, default_int_handler, getsignal, signal
 
 from cpersona_daemon.shared import fields
 

@@ -9,7 +9,7 @@ import time
 
 try:
     # The C half alone: the Python half is a long module that it replaces, and datetime.UTC is in that one only.
-    from _datetime import date, datetime, timedelta, timezone  # type: ignore[import-not-found]
+    from _datetime import date, datetime, timedelta, timezone
 except ImportError:  # pragma: no cover - an interpreter without it
     from datetime import date, datetime, timedelta, timezone
 

@@ -16,15 +16,19 @@ import unicodedata
 
 # Han with its iteration marks, kana with the long-vowel mark, bopomofo, jamo and hangul syllables.
 CJK = (
-    "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff"
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U000323af"
 )
 # Thai, Lao, Myanmar, Khmer, Tai, Lanna, Balinese, Javanese, Cham, Yi, cuneiform, hieroglyphs, Tangut, Nüshu: letters
 # and marks, neither digits nor punctuation.
 _UNSPACED = (
-    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u109a-\u109d\u1780-\u17d3\u17d7\u17dc-\u17dd"
-    "\u1950-\u19c9\u1a20-\u1a7c\u1b00-\u1b4b\ua980-\ua9c0\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa00-\uaa4d\uaa60-\uaa76\uaa7a-\uaaad\uaab0-\uaadd"
-    "\ua000-\ua48c\U00012000-\U0001246e\U00012480-\U0001254f\U00013000-\U0001342f\U00017000-\U00018d08\U0001b170-\U0001b2fb"
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecd\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u109a-\u109d"
+    "\u1780-\u17d3\u17d7\u17dc-\u17dd"
+    "\u1950-\u19c9\u1a20-\u1a7c\u1b00-\u1b4b\ua980-\ua9c0\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa00-\uaa4d\uaa60-\uaa76"
+    "\uaa7a-\uaaad\uaab0-\uaadd"
+    "\ua000-\ua48c\U00012000-\U0001246e\U00012480-\U0001254f\U00013000-\U0001342f\U00017000-\U00018d08"
+    "\U0001b170-\U0001b2fb"
 )
 RUN = re.compile(f"[{CJK}{_UNSPACED}]+")
 _BETWEEN_RUNS = re.compile(f"([{CJK}{_UNSPACED}]+)")

@@ -306,8 +306,8 @@ class Index:
         """Return the rows whose vector counts, their widths, and the vectors: float32, (n, stride), else zeros."""
         sizes = np.array([_bytes_of(vector) // 4 for vector in rows.vectors], np.int32)
         fitting = sizes == self.width
-        vectors = compress(rows.vectors, fitting)
-        block = np.frombuffer(b"".join(vectors), "<f4").reshape(-1, self.width)  # type: ignore[arg-type]  # arrays are buffers
+        joined = b"".join(compress(rows.vectors, fitting))  # type: ignore[arg-type]  # arrays are buffers
+        block = np.frombuffer(joined, "<f4").reshape(-1, self.width)
         if len(block) < len(sizes) or self.width < stride:
             padded = np.zeros((len(sizes), stride), "<f4")
             padded[fitting, : self.width] = block
