@@ -100,7 +100,7 @@ def _missed_by_vectors(run: Run, rid: Rid) -> Told:
     if cosine < floor:
         return out | {"reason": "floor", "floor": floor, "missed_by": floor - cosine}
     for scan in run.scans:
-        ranked = looked_at(run, run.vector.vector, scan, _DEEP_LOOK)
+        (ranked,) = looked_at(run, [run.vector.vector], scan, _DEEP_LOOK)
         rank = next((i for i, (found, _) in enumerate(ranked) if found == rid), None)
         if rank is not None:
             return out | {"channel": scan.channel} | _too_deep(rank, scan.cut)
@@ -134,7 +134,7 @@ def best_missed(run: Run) -> Told | None:
     if run.vector is None:
         return None
     window = Scan(NEAR, 0, run.settings.max_memories, 1)
-    hits = looked_at(run, run.vector.vector, window, 1, _NO_FLOOR)
+    (hits,) = looked_at(run, [run.vector.vector], window, 1, _NO_FLOOR)
     # A row above the floor was a candidate; that it is none now means that exclude_contents took it out.
     if not hits or hits[0][1] >= run.vector.floor:
         return None

@@ -5,6 +5,8 @@ Contract: window.near, window.reach.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...model.kinds import Rid
@@ -32,11 +34,12 @@ def vector_lists(run: Run) -> list[Ranked]:
     lists: list[Ranked] = []
     seen: set[Rid] = set()
     for scan in run.scans:
-        found = [(rid, score) for rid, score in looked_at(run, asked.vector, scan, scan.cut) if rid not in seen]
+        # The multilingual part is asked of the window alone, together with the whole: they look at the same rows.
+        parts = [asked.part] if scan.channel == NEAR and asked.part is not None else []
+        whole, *of_parts = looked_at(run, [asked.vector, *parts], scan, scan.cut)
+        found = [(rid, score) for rid, score in whole if rid not in seen]
         seen.update(rid for rid, _ in found)
-        lists.append(_ranked(scan.channel, found))
-        if scan.channel == NEAR and asked.part is not None:
-            lists.append(_ranked(PART, looked_at(run, asked.part, scan, scan.cut)))
+        lists += [_ranked(scan.channel, found), *(_ranked(PART, of_part) for of_part in of_parts)]
     return lists
 
 
@@ -44,19 +47,21 @@ def _ranked(channel: str, found: list[tuple[Rid, float]]) -> Ranked:
     return Ranked(channel, tuple(rid for rid, _ in found), tuple(score for _, score in found))
 
 
-def looked_at(run: Run, vector: np.ndarray, scan: Scan, k: int, floor: float | None = None) -> list[tuple[Rid, float]]:
-    """Return the best ``k`` rows of a scan with their cosines; each kind has a window of its own, a memory comes first
-    on ties.
+def looked_at(
+    run: Run, vectors: Sequence[np.ndarray], scan: Scan, k: int, floor: float | None = None
+) -> list[list[tuple[Rid, float]]]:
+    """Return for each vector the best ``k`` rows of a scan with their cosines.
 
-    ``floor`` is that of the question, unless another is given.
+    Each kind has a window of its own, a memory comes first on ties. ``floor`` is that of the question, unless another
+    is given.
     """
     assert run.vector is not None
     least = run.vector.floor if floor is None else floor
-    asked, window = QueryVectors.one(vector, run.vector.model), Window(scan.start, scan.stop)
-    found: list[tuple[Rid, float]] = [
-        ((kind, hit.id), hit.score)
-        for kind in run.query.scope.kinds
-        for hit in run.vectors.search(asked, kind, run.query.scope, window, least, k)[0]
-    ]
-    found.sort(key=lambda pair: -pair[1])
-    return found[:k]
+    asked, window = QueryVectors(np.array(vectors, np.float32), run.vector.model), Window(scan.start, scan.stop)
+    found: list[list[tuple[Rid, float]]] = [[] for _ in vectors]
+    for kind in run.query.scope.kinds:
+        for rows, hits in zip(found, run.vectors.search(asked, kind, run.query.scope, window, least, k), strict=True):
+            rows += [((kind, hit.id), hit.score) for hit in hits]
+    for rows in found:
+        rows.sort(key=lambda pair: -pair[1])
+    return [rows[:k] for rows in found]
