@@ -13,9 +13,15 @@ from pathlib import Path
 
 import pytest
 from cli_kit import runner
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from cpersona_cli.wire import client, control
 from cpersona_daemon.shared.settings import load
+
+# How long an example takes says how busy the machine is, and nothing of what is tested.
+hypothesis_settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("busy")
 
 PASSED_ON = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 
