@@ -7,7 +7,7 @@ TYPE_CHECKING = False  # as typing has it, which takes longer to load than a com
 if TYPE_CHECKING:
     from .spec import Command
 
-# name, one short phrase (it must fit half a line); commands of two words are one entry here
+# name, one phrase of 22 characters at most (two entries share a line); commands of two words are one entry here
 GROUPS = (
     (
         "Write",
