@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
+import py_compile
 import subprocess
 import sys
+import time
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -31,7 +34,41 @@ MODULES = sorted(
 def test_every_module_of_the_client_is_found_where_the_search_finds_it(name: str):
     path = importlib.util.find_spec(name.rpartition(".")[0]).submodule_search_locations
     found, searched = Finder.find_spec(name, list(path)), PathFinder.find_spec(name, list(path))
-    assert (found.origin, found.cached, type(found.loader)) == (searched.origin, searched.cached, type(searched.loader))
+    assert (found.origin, found.cached, found.has_location) == (searched.origin, searched.cached, searched.has_location)
+    assert found.loader.path == searched.loader.path
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package of ours with one module, compiled by Python itself."""
+    (tmp_path / "word.py").write_text("SAID = 1\n")
+    py_compile.compile(str(tmp_path / "word.py"), doraise=True)
+    return tmp_path
+
+
+def said(package: Path) -> int:
+    spec = Finder.find_spec("cpersona_cli.word", [str(package)])
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.SAID
+
+
+def test_a_module_that_changed_since_it_was_compiled_is_read_as_it_is_now(package: Path):
+    assert said(package) == 1
+    (package / "word.py").write_text("SAID = 22\n")  # another size
+    assert said(package) == 22
+    (package / "word.py").write_text("SAID = 33\n")  # the same size, a later time
+    os.utime(package / "word.py", (time.time() + 5, time.time() + 5))
+    assert said(package) == 33
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", bytes(64)])
+def test_a_compiled_form_that_is_none_is_passed_over(package: Path, damage: bytes):
+    (compiled,) = (package / "__pycache__").iterdir()
+    compiled.write_bytes(damage)
+    assert said(package) == 1
+    compiled.unlink()
+    assert said(package) == 1
 
 
 @pytest.mark.parametrize("name", sorted(FOLDERS))
