@@ -54,11 +54,18 @@ def worked(make_settings, embed_service, db, test, mode="http"):
 
 
 def put_memory(db, content, listed=True, **axes):
+    (row,) = put_memories(db, [content], listed, **axes)
+    return row
+
+
+def put_memories(db, contents, listed=True, **axes):
+    """Store memories in one transaction: whoever looks meanwhile sees none of them or all."""
+
     def job(tx):
-        row = memories.insert(tx, memories.NewMemory(agent_id="a", content=content, **axes))
-        if listed:
+        found = [memories.insert(tx, memories.NewMemory(agent_id="a", content=c, **axes)) for c in contents]
+        for row in found if listed else ():
             backlog.enqueue(tx, MEMORY, row)
-        return row
+        return found
 
     return db.write_now(job)
 
@@ -367,8 +374,7 @@ def test_rows_that_others_went_before_are_as_worth_waiting_for_as_ever(make_sett
             put_memory(db, "stored while a question is asked")
             worker.wake()
             await until(lambda: worker._done)  # it was put off as long as it can be
-            for number in range(60):
-                put_memory(db, f"row {number}")
+            put_memories(db, [f"row {number}" for number in range(60)])
             worker.wake()
             await until(lambda: worker._listed >= 60)
             assert worker.worth_waiting_for(256, 5.0)
