@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 from git_kit import Repo
@@ -124,13 +124,20 @@ def test_a_backfill_that_is_interrupted_says_what_was_committed_and_goes_on_when
     assert (totals["stored"], totals["skipped"], totals["rejected"]) == (len(ids) - kept, kept, 0)
 
 
+def lock(conn: sqlite3.Connection) -> None:
+    """Take the write lock from a daemon that commits all the time: SQLite's own wait sleeps while it is free."""
+    while not conn.in_transaction:
+        with suppress(sqlite3.OperationalError):
+            conn.execute("BEGIN IMMEDIATE")
+
+
 def test_a_backfill_whose_answers_do_not_come_says_the_least(repo):
     history(repo, 3_000)
     assert repo.notes() == []
-    with closing(sqlite3.connect(repo.environ["CPERSONA_DB_PATH"], isolation_level=None, timeout=60)) as other:
+    with closing(sqlite3.connect(repo.environ["CPERSONA_DB_PATH"], isolation_level=None, timeout=0)) as other:
         process = started(repo)
         until_stored(repo, process, 50)
-        other.execute("BEGIN IMMEDIATE")  # so that it cannot come to its end before the signal does
+        lock(other)  # so that it cannot come to its end before the signal does
         process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
