@@ -1,48 +1,28 @@
-"""A whole daemon in this process but for its socket: every part real, requests through the real dispatch."""
+"""A store to look into: what it holds by SQL, the files that it reads and writes, requests that are still under way."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from store_kit import Store
 
-from cpersona_daemon.life import lifecycle
-from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.rpc.dispatch import dispatch
 from cpersona_daemon.rpc.envelopes import Request
-from cpersona_daemon.shared import paths
-from cpersona_daemon.shared.settings import load
 
 
-class House:
+class House(Store):
     """``ask(method, **params)`` answers the response; its error code is then in ``code``."""
 
     def __init__(self, root: Path, **environ: str):
+        super().__init__(root, **environ)
         self.root = root
-        self.environ = {
-            "HOME": str(root),
-            "CPERSONA_DB_PATH": str(root / "db" / "t.db"),
-            "CPERSONA_EMBEDDING_MODE": "none",
-            "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false",
-            **environ,
-        }
-        self.settings = load(self.environ)
-        self.places = paths.places(self.settings, self.environ)
-        paths.make_private_directory(os.path.dirname(self.places.db))
         self.code, self.progress = None, []
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self.ctx = self.run(lifecycle.open_context(self.settings, self.places, SystemClock()))
         self.caller = self.ctx.access.identify("", os.getuid())
-
-    def run(self, work) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     def start(self, method: str, **params: Any):
         """Send a request and return its future, which holds (response, code)."""
@@ -87,12 +67,6 @@ class House:
         answer = self.ask("export_memories", output_path=str(self.root / name), **params)
         assert answer["ok"], answer
         return self.read(name)
-
-    def close(self) -> None:
-        self.run(lifecycle.close_context(self.ctx))
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
 
 
 def memory(content: str, **more: Any) -> dict:

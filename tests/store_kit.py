@@ -1,4 +1,4 @@
-"""A whole daemon in the test's own process, for what asks more than a socket has time for."""
+"""A whole daemon in the test's own process but for its socket: every part real, requests through the real dispatch."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_the_hook_and_history_make_one_note_of_one_commit(repo):
     assert "stored\t0\n" in clone.cpersona("git", "backfill").stdout
 
 
-def started(repo: Repo) -> subprocess.Popen:
+def started(repo: Repo, own_session: bool = False) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, "-m", "cpersona_cli", "git", "backfill"],
         cwd=repo.path,
@@ -97,6 +97,7 @@ def started(repo: Repo) -> subprocess.Popen:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=own_session,
     )
 
 
@@ -158,15 +159,7 @@ def test_a_backfill_whose_answers_do_not_come_says_the_least(repo):
 def test_the_ctrl_c_of_a_terminal_which_git_gets_too_is_an_interrupt_and_no_failure(repo):
     history(repo, 3_000)
     assert repo.notes() == []
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cpersona_cli", "git", "backfill"],
-        cwd=repo.path,
-        env=repo.environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = started(repo, own_session=True)
     until_stored(repo, process, 1)
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=60)[1]

@@ -1,5 +1,4 @@
-"""Frames with changed bytes, beside a client that works: each is answered or ends its own connection, and nobody
-else's.
+"""Frames with changed bytes, beside a client that works: each is answered or ends its own connection alone.
 
 The full form sends a million of them, the short one four thousand.
 
@@ -14,6 +13,7 @@ import threading
 
 import msgpack
 import pytest
+from daemon_helpers import HELLO
 from stress_kit import FULL
 
 from cpersona_daemon.shared import fields
@@ -23,14 +23,6 @@ from cpersona_daemon.shared.settings import load
 pytestmark = pytest.mark.stress
 
 FRAMES, SENDERS, BATCH = (1_000_000 if FULL else 4_000), 2, 10
-HELLO = {
-    "protocol": fields.PROTOCOL,
-    "version": "test",
-    "capabilities": [],
-    "db": "",
-    "settings_digest": "",
-    "token": "",
-}
 PARAMS = (
     ("store", {"agent_id": "m", "content": "a text of some length", "metadata": {"a": [1, 2.5, None]}}),
     ("recall", {"agent_id": "m", "query": "text", "limit": 3}),
