@@ -299,7 +299,7 @@ _declared = st.lists(
 _mentions = st.lists(st.tuples(st.sampled_from("ABCD"), st.integers(1, 8)), max_size=10)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_declared, _mentions)
 def test_entity_relations_add_evidence_but_never_an_item_nor_another_order(in_world, relations, mentions):
     async def body(world):

@@ -166,7 +166,7 @@ def test_help_errors_and_rare_forms_are_left_to_typer(arguments, by_typer):
     assert not same(arguments, by_typer)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_command_line_means_two_things(by_typer, data):
     command = data.draw(st.sampled_from(COMMANDS))

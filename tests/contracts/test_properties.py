@@ -27,7 +27,7 @@ from cpersona_daemon.storage import backlog, episodes, memories
 
 WORDS = "heliotrope lantern violin granite orchard".split()
 PROJECTS, CHANNELS, SOURCES = ("", "p", "q"), ("", "c", "d"), ("", "u1", "u2", "10")
-modest = settings(max_examples=25, derandomize=True, deadline=None, database=None, report_multiple_bugs=False)
+modest = settings(max_examples=25, derandomize=True, database=None, report_multiple_bugs=False)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def test_the_same_database_settings_and_query_give_the_same_bytes(place, drawn, 
         )
 
 
-@settings(max_examples=4, derandomize=True, deadline=None, database=None)
+@settings(max_examples=4, derandomize=True, database=None)
 @given(drawn=_rows, queries=st.lists(_queries, min_size=3, max_size=3), mode=_modes)
 def test_a_restart_changes_no_byte_of_an_answer(embedder, tmp_path_factory, drawn, queries, mode):
     """Contract: recall.stages."""

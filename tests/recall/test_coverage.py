@@ -228,7 +228,7 @@ PIECES = st.sampled_from(
 )
 
 
-@hypothesis_settings(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=150)
 @given(
     st.lists(PIECES, min_size=1, max_size=4),
     st.lists(PIECES, min_size=1, max_size=6),

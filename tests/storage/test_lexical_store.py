@@ -168,7 +168,7 @@ def test_syntax_of_the_index_is_only_text(store, query):
         assert store.ids(query) == [1]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.text(st.characters(codec="utf-8"), max_size=60))
 def test_any_text_can_be_asked_and_stored(text):
     store = Store(":memory:")

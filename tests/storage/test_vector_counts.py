@@ -82,7 +82,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_counts_equal_what_the_tables_hold_after_any_writes(steps):
     conn = opened()
     tx = Transaction(conn, 0.0)

@@ -10,7 +10,7 @@ import unicodedata
 
 import apsw
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpersona_daemon.storage import stemmer
@@ -39,7 +39,6 @@ def test_the_index_takes_every_word_as_one_token_whatever_characters_it_has(toke
             assert tokens(spelled) == spelled.split(), hex(block)
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8"), max_size=80))
 def test_what_is_spelled_is_spelled_alike_in_every_normal_form(text):
     assert (

@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cpersona_daemon.shared.stopwords import ENGLISH
@@ -104,7 +104,6 @@ def test_an_identifier_glued_to_cjk_is_still_an_identifier():
     assert only("CVE-2024-3094").token.strip('"') in index_text("CVE-2024-3094を修正").split()
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8"), max_size=80))
 def test_composed_and_decomposed_spellings_are_one(text):
     composed, decomposed = unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)
@@ -154,7 +153,6 @@ def test_stop_words_are_written_the_way_queries_are_compared():
     assert all(word == word.lower() and " " not in word for word in ENGLISH)
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8"), max_size=200))
 def test_every_expression_is_one_quoted_string(text):
     for term in parse_query(text).terms:

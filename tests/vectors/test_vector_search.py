@@ -234,7 +234,7 @@ asked = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(step, min_size=1, max_size=10),
     st.lists(st.tuples(st.sampled_from(VECTORS[:-2]), asked), min_size=4, max_size=12),

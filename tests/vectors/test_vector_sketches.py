@@ -50,7 +50,7 @@ def vectors(width):
     return hnp.arrays(np.float32, width, elements=number).filter(lambda vector: vector.any())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.integers(1, 40).flatmap(
         lambda width: st.tuples(st.lists(vectors(width), min_size=1, max_size=6), vectors(width))
@@ -69,7 +69,7 @@ def test_a_score_made_of_codes_is_never_further_off_than_its_margin(drawn):
         assert abs(exact(row[None], query)[0] - score) <= margin
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, 40).flatmap(vectors))
 def test_residuals_and_norms_are_upper_bounds_whether_rows_are_sketched_alone_or_together(row):
     together = [values[0] for values in sketch(row[None], len(row), 64)]
@@ -141,7 +141,7 @@ def crowd(rng, width, count):
     return rows, base
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 2**32 - 1),
     width=st.sampled_from([1, 2, 24, 64, 100, 384]),
