@@ -14,7 +14,7 @@ from ..model.instants import parse_instant
 from ..model.kinds import EPISODE, MEMORY, Rid, ref_of
 from ..model.scope import Scope
 from ..recall.display import episode_text, episode_timestamp, left_out
-from ..storage import episodes, memories
+from ..storage import records as stored
 from ..storage.damaged import Unreadable
 from ..storage.episodes import Episode
 from ..storage.memories import Memory
@@ -94,10 +94,9 @@ def read(conn: apsw.Connection, scope: Scope, rids: list[Rid]) -> tuple[dict[Rid
     """Return those of the records that are visible in a scope, and name those of them that cannot be given out."""
     records: dict[Rid, Record] = {}
     without: list[dict] = []
-    for kind, table in ((MEMORY, memories), (EPISODE, episodes)):
-        for row in table.by_ids(conn, [i for k, i in rids if k == kind], scope=scope).values():
-            if isinstance(row, Unreadable):
-                without.append(left_out(kind, row))
-            else:
-                records[kind, row.id] = of_row(row)
+    for rid, row in stored.by_rids(conn, rids, scope=scope).items():
+        if isinstance(row, Unreadable):
+            without.append(left_out(rid[0], row))
+        else:
+            records[rid] = of_row(row)
     return records, without

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -50,3 +51,11 @@ def parse_ref(ref: object) -> Rid | None:
         return None
     number = int(digits) if len(digits) <= 19 else 0
     return (Kind(kind), number) if 0 < number < 2**63 else None
+
+
+def by_kind(rids: Iterable[Rid]) -> dict[Kind, list[int]]:
+    """Return the ids of each kind, memories first."""
+    wanted: dict[Kind, list[int]] = {Kind.MEMORY: [], Kind.EPISODE: []}
+    for kind, row_id in rids:
+        wanted[kind].append(row_id)  # type: ignore[index]  # a plain "mem" is equal to its Kind
+    return wanted

@@ -5,12 +5,12 @@ Contract: answer.rows, confidence.beside, scores.meaning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..model.kinds import EPISODE, MEMORY, ref_of
+from ..model.kinds import ref_of
 from ..model.signals import BESIDE
-from ..storage import episodes, memories
+from ..storage import records
 from ..storage.candidates import Facts
 from ..storage.damaged import Unreadable
 from ..storage.episodes import Episode
@@ -30,18 +30,14 @@ def hydrate(run: Run, rows: Sequence[Candidate]) -> tuple[list[Row], list[dict[s
     A row deleted since the index saw it is neither.
     """
     rows = _with_display_cosines(run, rows)
-    scope, told = run.query.scope, _confidences(run, rows)
-    read: dict[str, Mapping[int, Any]] = {
-        MEMORY: memories.by_ids(run.conn, [c.rid[1] for c in rows if c.rid[0] == MEMORY], scope=scope),
-        EPISODE: episodes.by_ids(run.conn, [c.rid[1] for c in rows if c.rid[0] == EPISODE], scope=scope),
-    }
+    told = _confidences(run, rows)
+    read = records.by_rids(run.conn, [c.rid for c in rows if not c.is_profile], scope=run.query.scope)
     out: list[Row] = []
     without: list[dict[str, Any]] = []
     for c in rows:
-        kind, row_id = c.rid
-        record = run.look.profile if c.is_profile else read[kind].get(row_id)
+        record = run.look.profile if c.is_profile else read.get(c.rid)
         if isinstance(record, Unreadable):
-            without.append(left_out(kind, record))
+            without.append(left_out(c.rid[0], record))
         elif record is not None:
             out.append(_row(c, record, told(c)))
     return out, without

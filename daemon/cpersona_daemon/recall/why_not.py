@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..model.kinds import EPISODE, MEMORY, Kind, Rid, ref_of
+from ..model.kinds import EPISODE, MEMORY, Rid, ref_of
 from ..model.signals import Signal
 from ..storage import lexical, records
 from . import evidence
@@ -32,12 +32,12 @@ def why_not(run: Run, rid: Rid, entries: Sequence[Told]) -> Told:
 
 
 def _outside_scope(run: Run, rid: Rid) -> str | None:
-    scope, (kind, row_id) = run.query.scope, rid
-    if not records.by_ids(run.conn, Kind(kind), [row_id], agent_id=scope.agent_id):
+    scope = run.query.scope
+    if not records.by_rids(run.conn, [rid], agent_id=scope.agent_id):
         return f"agent {scope.agent_id!r} has no such row"
-    if kind == EPISODE and not scope.sees_episodes:
+    if rid[0] == EPISODE and not scope.sees_episodes:
         return "a source was given without a channel, so episodes are left out"
-    if not records.by_ids(run.conn, Kind(kind), [row_id], scope=scope):
+    if not records.by_rids(run.conn, [rid], scope=scope):
         return "its project, channel or source is outside what was asked"
     return None
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import apsw
 
 from ..model.instants import parse_instant
-from ..model.kinds import EPISODE, MEMORY, Rid
+from ..model.kinds import EPISODE, MEMORY, Rid, by_kind
 from . import damaged
 
 _NEAR_IDS = 8  # rows of other agents and sources that may have been stored in between
@@ -29,23 +29,20 @@ class Facts:
     is_episode: bool = False
 
 
-def _ids(rids: Iterable[Rid], kind: str) -> str:
-    return json.dumps([i for k, i in rids if k == kind])
-
-
 def facts(conn: apsw.Connection, rids: list[Rid]) -> dict[Rid, Facts]:
     """Return the facts of those rows that exist."""
     out: dict[Rid, Facts] = {}
+    ids = by_kind(rids)
     for row_id, instant, count, last in damaged.texts(
         conn,
         "SELECT id, instant, recall_count, last_recalled_at FROM memories WHERE id IN (SELECT value FROM json_each(?))",
-        (_ids(rids, MEMORY),),
+        (json.dumps(ids[MEMORY]),),
     ):
         out[MEMORY, row_id] = Facts(instant, count, parse_instant(last))
     for row_id, start, created, resolved in damaged.texts(
         conn,
         "SELECT id, start_time, created_at, resolved FROM episodes WHERE id IN (SELECT value FROM json_each(?))",
-        (_ids(rids, EPISODE),),
+        (json.dumps(ids[EPISODE]),),
     ):
         out[EPISODE, row_id] = Facts(parse_instant(start or created), resolved=bool(resolved), is_episode=True)
     return out
@@ -55,19 +52,19 @@ def readings(conn: apsw.Connection, rids: Iterable[Rid]) -> dict[Rid, tuple[str,
     """Return the indexed text of those rows that exist and the instant they tell of: epoch seconds, None where they
     name none.
     """
-    rids = list(rids)
     out: dict[Rid, tuple[str, float | None]] = {}
+    ids = by_kind(rids)
     for row_id, content, instant in damaged.texts(
         conn,
         "SELECT id, content, instant FROM memories WHERE id IN (SELECT value FROM json_each(?))",
-        (_ids(rids, MEMORY),),
+        (json.dumps(ids[MEMORY]),),
     ):
         out[MEMORY, row_id] = content, instant
     for row_id, summary, keywords, start, created in damaged.texts(
         conn,
         "SELECT id, summary, keywords, start_time, created_at FROM episodes WHERE id IN (SELECT value"
         " FROM json_each(?))",
-        (_ids(rids, EPISODE),),
+        (json.dumps(ids[EPISODE]),),
     ):
         out[EPISODE, row_id] = f"{summary}\n{keywords}", parse_instant(start or created)
     return out
@@ -98,12 +95,17 @@ def beside(conn: apsw.Connection, ids: Iterable[int], seconds: float) -> list[tu
 def texts(conn: apsw.Connection, rids: list[Rid]) -> dict[Rid, str]:
     """Return the displayed texts of those rows that exist."""
     out: dict[Rid, str] = {}
+    ids = by_kind(rids)
     for row_id, content in damaged.texts(
-        conn, "SELECT id, content FROM memories WHERE id IN (SELECT value FROM json_each(?))", (_ids(rids, MEMORY),)
+        conn,
+        "SELECT id, content FROM memories WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(ids[MEMORY]),),
     ):
         out[MEMORY, row_id] = content
     for row_id, summary in damaged.texts(
-        conn, "SELECT id, summary FROM episodes WHERE id IN (SELECT value FROM json_each(?))", (_ids(rids, EPISODE),)
+        conn,
+        "SELECT id, summary FROM episodes WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(ids[EPISODE]),),
     ):
         out[EPISODE, row_id] = f"[Episode] {summary}"
     return out

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import apsw
 
-from ..model.kinds import EPISODE, MEMORY, Kind, Rid
+from ..model.kinds import EPISODE, MEMORY, Kind, Rid, by_kind
 from ..model.scope import Scope
 from . import episodes, memories, tables
 from .damaged import Unreadable
 from .transaction import Transaction
 
-_STORES: dict[Kind, Any] = {
-    MEMORY: memories,
-    EPISODE: episodes,
-}  # the module of each kind, with functions of the same names
+# The module of each kind, with functions of the same names.
+_STORES: dict[Kind, Any] = {MEMORY: memories, EPISODE: episodes}
 
 
 def owns(conn: apsw.Connection, agent_id: str, rid: Rid) -> bool:
@@ -24,14 +22,16 @@ def owns(conn: apsw.Connection, agent_id: str, rid: Rid) -> bool:
     return tables.owns(conn, Kind(rid[0]).table, agent_id, rid[1])
 
 
-def by_ids(
-    conn: apsw.Connection, kind: Kind, ids: list[int], scope: Scope | None = None, agent_id: str | None = None
-) -> Mapping[int, memories.Memory | episodes.Episode | Unreadable]:
-    """Return the rows of a kind with these ids that are visible in the scope (or owned by the agent), by id."""
-    found: Mapping[int, memories.Memory | episodes.Episode | Unreadable] = _STORES[kind].by_ids(
-        conn, ids, scope, agent_id
-    )
-    return found
+def by_rids(
+    conn: apsw.Connection, rids: Iterable[Rid], scope: Scope | None = None, agent_id: str | None = None
+) -> dict[Rid, memories.Memory | episodes.Episode | Unreadable]:
+    """Return those of the rows that are visible in the scope (or owned by the agent), memories first."""
+    return {
+        (kind, row_id): row
+        for kind, ids in by_kind(rids).items()
+        if ids
+        for row_id, row in _STORES[kind].by_ids(conn, ids, scope, agent_id).items()
+    }
 
 
 def delete(tx: Transaction, kind: Kind, row_id: int, noted: bool = True) -> None:

@@ -139,11 +139,3 @@ class VectorBackend(Protocol):
         ``rows`` and ``generation`` say what is held and up to which commit, ``reason`` what is wrong, ``moved_aside``
         what stood in the way.
         """
-
-
-def by_kind(rids: Iterable[Rid]) -> dict[Kind, list[int]]:
-    """Return the ids of each kind, memories first."""
-    wanted: dict[Kind, list[int]] = {Kind.MEMORY: [], Kind.EPISODE: []}
-    for kind, row_id in rids:
-        wanted[kind].append(row_id)  # type: ignore[index]  # a plain "mem" is equal to its Kind
-    return wanted

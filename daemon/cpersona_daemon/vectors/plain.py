@@ -14,10 +14,10 @@ import apsw
 import numpy as np
 
 from ..model.changes import VectorPut
-from ..model.kinds import EPISODE, MEMORY, Kind, Rid
+from ..model.kinds import EPISODE, MEMORY, Kind, Rid, by_kind
 from ..model.scope import Scope
 from ..storage import vectors as rows
-from .backend import Background, Hit, QueryVectors, Window, by_kind
+from .backend import Background, Hit, QueryVectors, Window
 from .cosine import exact, is_usable, spaced
 
 

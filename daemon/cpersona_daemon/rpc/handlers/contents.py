@@ -9,11 +9,12 @@ import apsw
 import msgspec
 
 from ...errors import InvalidParams
-from ...model.kinds import EPISODE, MEMORY, Rid, parse_ref
+from ...model.kinds import Rid, parse_ref
 from ...recall.display import episode_row, left_out, memory_row
 from ...shared import fields
-from ...storage import episodes, memories
+from ...storage import records
 from ...storage.damaged import Unreadable
+from ...storage.memories import Memory
 from ..registry import Call, Handler
 
 
@@ -35,15 +36,14 @@ async def get_contents(call: Call) -> dict:
     wanted = [(ref, parse_ref(ref)) for ref in p.refs]
 
     def read(conn: apsw.Connection) -> tuple[dict[Rid, dict], list[dict]]:
-        ids = {kind: sorted({rid[1] for _, rid in wanted if rid and rid[0] == kind}) for kind in (MEMORY, EPISODE)}
+        found = records.by_rids(conn, sorted({rid for _, rid in wanted if rid}), agent_id=p.agent_id)
         rows: dict[Rid, dict] = {}
         without: list[dict] = []
-        for kind, table, shown in ((MEMORY, memories, memory_row), (EPISODE, episodes, episode_row)):
-            for row in table.by_ids(conn, ids[kind], agent_id=p.agent_id).values():
-                if isinstance(row, Unreadable):
-                    without.append(left_out(kind, row))
-                else:
-                    rows[kind, row.id] = shown(row)
+        for rid, row in found.items():
+            if isinstance(row, Unreadable):
+                without.append(left_out(rid[0], row))
+            else:
+                rows[rid] = memory_row(row) if isinstance(row, Memory) else episode_row(row)
         return rows, without
 
     found, without = await call.ctx.db.read(read)

@@ -20,13 +20,13 @@ import numpy as np
 from ...errors import CPersonaError
 from ...model.changes import Change, Hidden
 from ...model.clock import SystemClock
-from ...model.kinds import EPISODE, MEMORY, Kind, Rid
+from ...model.kinds import EPISODE, MEMORY, Kind, Rid, by_kind
 from ...model.scope import Scope
 from ...storage import generations, hidden
 from ...storage import vectors as rows
 from ...storage.database import Database
 from ...storage.generations import Generation
-from ..backend import Background, Capabilities, Hit, NoAnswer, QueryVectors, Window, by_kind
+from ..backend import Background, Capabilities, Hit, NoAnswer, QueryVectors, Window
 from ..cosine import is_usable, spaced
 from .build import Abandoned, Source, bring_in, built, opened
 from .index import Index
