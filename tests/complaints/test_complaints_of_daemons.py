@@ -26,8 +26,8 @@ from cpersona_daemon.shared.settings import load
 CPERSONA = [sys.executable, "-m", "cpersona_cli"]
 # The program with one of its numbers changed, for limits that a test would otherwise wait out.
 CHANGED = (
-    "import sys; from cpersona_daemon.shared import fields; fields.{0} = {1}; from cpersona_cli.main import "
-    "main; sys.exit(main())"
+    "import sys; from cpersona_daemon.shared import fields; fields.{0} = {1};"
+    " from cpersona_cli.main import main; sys.exit(main())"
 )
 HELD = (
     "import sys, json; from cpersona_cli.githook import main; main(['post-commit']); "

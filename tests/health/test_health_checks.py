@@ -111,8 +111,8 @@ def test_a_vector_index_that_lost_a_row_is_critical_and_rebuilt(house):
     [
         "UPDATE memory_vectors SET vector = (SELECT vector FROM memory_vectors WHERE id = 2) WHERE id = 1",
         (
-            "DELETE FROM memory_vectors WHERE id = 1; INSERT INTO memory_vectors VALUES (3, 'm', (SELECT vector FROM "
-            "memory_vectors WHERE id = 2))"
+            "DELETE FROM memory_vectors WHERE id = 1;"
+            " INSERT INTO memory_vectors VALUES (3, 'm', (SELECT vector FROM memory_vectors WHERE id = 2))"
         ),
     ],
 )
@@ -233,8 +233,8 @@ def test_a_reader_that_keeps_the_log_growing_is_named_with_its_size(house, monke
     load(house, memory("walnut"))
     assert found(house, "wal") == ("healthy", [])
     reader = (
-        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN'); "
-        "c.execute('SELECT count(*) FROM memories').fetchone(); print(flush=True); input()"
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN');"
+        " c.execute('SELECT count(*) FROM memories').fetchone(); print(flush=True); input()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", reader, house.places.db], stdin=subprocess.PIPE, stdout=subprocess.PIPE

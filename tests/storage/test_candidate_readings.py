@@ -23,8 +23,8 @@ class Store:
         self.count += 1
         self.conn.execute(
             (
-                "INSERT INTO memories (id, agent_id, channel, source_id, created_at, instant, content_key, content) "
-                "VALUES (?, ?, ?, ?, '2026-01-01 00:00:00', ?, ?, ?)"
+                "INSERT INTO memories (id, agent_id, channel, source_id, created_at, instant, content_key, content)"
+                " VALUES (?, ?, ?, ?, '2026-01-01 00:00:00', ?, ?, ?)"
             ),
             (
                 self.count,
@@ -42,8 +42,8 @@ class Store:
     def episode(self, summary, keywords="", start=None):
         self.conn.execute(
             (
-                "INSERT INTO episodes (id, agent_id, created_at, start_time, summary, keywords) VALUES (1, 'kit', "
-                "'2026-01-01 00:00:00', ?, ?, ?)"
+                "INSERT INTO episodes (id, agent_id, created_at, start_time, summary, keywords)"
+                " VALUES (1, 'kit', '2026-01-01 00:00:00', ?, ?, ?)"
             ),
             (start, summary, keywords),
         )

@@ -53,15 +53,15 @@ def path(tmp_path):
         for text in TEXTS:
             conn.execute(
                 (
-                    "INSERT INTO memories (agent_id, created_at, content_key, content) VALUES (?, '2026-01-05 "
-                    "00:00:00', ?, ?)"
+                    "INSERT INTO memories (agent_id, created_at, content_key, content)"
+                    " VALUES (?, '2026-01-05 00:00:00', ?, ?)"
                 ),
                 (agent, content_key(text), text),
             )
             conn.execute("INSERT INTO memory_fts (rowid, body) VALUES (last_insert_rowid(), ?)", (text,))
     conn.execute(
-        "INSERT INTO episodes (agent_id, created_at, summary, keywords) VALUES ('kit', '2026-01-05 00:00:00', "
-        "'Андрей в отпуске', 'kettle')"
+        "INSERT INTO episodes (agent_id, created_at, summary, keywords)"
+        " VALUES ('kit', '2026-01-05 00:00:00', 'Андрей в отпуске', 'kettle')"
     )
     conn.execute("INSERT INTO episode_fts (rowid, summary, keywords) VALUES (1, 'Андрей в отпуске', 'kettle')")
     conn.close()

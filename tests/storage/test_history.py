@@ -132,8 +132,8 @@ def test_a_store_of_an_earlier_version_knows_from_its_migration_on(tmp_path, mon
         earlier.setattr(schema, "SCHEMA_VERSION", 4)
         schema.migrate(conn, 0.0)
     conn.execute(
-        "INSERT INTO memories (agent_id, created_at, content_key, content) VALUES ('a', '2020-01-01 00:00:00', "
-        "x'00', 'kept')"
+        "INSERT INTO memories (agent_id, created_at, content_key, content)"
+        " VALUES ('a', '2020-01-01 00:00:00', x'00', 'kept')"
     )
     if not leave_rows:
         conn.execute("DELETE FROM memories")

@@ -34,8 +34,8 @@ class Store:
             self._id += 1
             self.conn.execute(
                 (
-                    "INSERT INTO memories (id, agent_id, project_id, channel, source_id, created_at, content_key, "
-                    "content) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                    "INSERT INTO memories (id, agent_id, project_id, channel, source_id, created_at, content_key,"
+                    " content) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
                 ),
                 (self._id, agent, project, channel, source, created, str(self._id).encode(), text),
             )
@@ -46,8 +46,8 @@ class Store:
         self._id += 1
         self.conn.execute(
             (
-                "INSERT INTO episodes (id, agent_id, created_at, summary, keywords) VALUES (?, 'kit', '2026-01-01 "
-                "00:00:00', ?, ?)"
+                "INSERT INTO episodes (id, agent_id, created_at, summary, keywords)"
+                " VALUES (?, 'kit', '2026-01-01 00:00:00', ?, ?)"
             ),
             (self._id, summary, keywords),
         )
@@ -257,8 +257,8 @@ def test_more_matching_words_rank_higher_and_the_score_is_the_bm25_of_sqlite(sto
     hits = store.hits("turmeric saffron paprika")
     assert [id for id, _ in hits] == [2, 3, 1]
     expected = store.conn.execute(
-        "SELECT rowid, bm25(memory_fts) FROM memory_fts WHERE memory_fts MATCH 'turmeric OR saffron OR paprika' "
-        "ORDER BY 2"
+        "SELECT rowid, bm25(memory_fts) FROM memory_fts WHERE memory_fts MATCH 'turmeric OR saffron OR paprika'"
+        " ORDER BY 2"
     ).fetchall()
     assert hits == expected and all(score < 0 for _, score in hits)
 
@@ -361,8 +361,8 @@ def test_scope_is_checked_by_primary_key(store):
     plan = [
         row[-1]
         for row in store.conn.execute(
-            "EXPLAIN QUERY PLAN SELECT f.rowid FROM memory_fts f CROSS JOIN memories m ON m.id = f.rowid WHERE "
-            "memory_fts MATCH 'x' AND m.agent_id = 'kit'"
+            "EXPLAIN QUERY PLAN SELECT f.rowid FROM memory_fts f CROSS JOIN memories m ON m.id = f.rowid"
+            " WHERE memory_fts MATCH 'x' AND m.agent_id = 'kit'"
         )
     ]
     assert plan[0].startswith("SCAN f VIRTUAL TABLE") and plan[1] == "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)"

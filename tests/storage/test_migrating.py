@@ -29,8 +29,8 @@ def old(tmp_path):
     conn.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
     conn.execute(
         (
-            "INSERT INTO memories (agent_id, created_at, content_key, content) VALUES ('a', '2026-01-05 00:00:00', ?, "
-            "'kept')"
+            "INSERT INTO memories (agent_id, created_at, content_key, content)"
+            " VALUES ('a', '2026-01-05 00:00:00', ?, 'kept')"
         ),
         (content_key("kept"),),
     )

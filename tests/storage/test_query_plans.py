@@ -82,8 +82,8 @@ def store(tmp_path_factory):
     ]
     conn.executemany(
         (
-            "INSERT INTO memories (agent_id, msg_id, project_id, channel, source_id, created_at, instant, content_key, "
-            "content) VALUES ('kit',?,?,?,?,?,?,?,?)"
+            "INSERT INTO memories (agent_id, msg_id, project_id, channel, source_id, created_at, instant, content_key,"
+            " content) VALUES ('kit',?,?,?,?,?,?,?,?)"
         ),
         rows,
     )

@@ -127,8 +127,8 @@ def old():
         axes = (AGENTS[number % 2], PROJECTS[number % 3], CHANNELS[number % 3], f"2026-01-05 00:00:{number:02}")
         conn.execute(
             (
-                "INSERT INTO memories (agent_id, project_id, channel, created_at, content_key, content) VALUES "
-                "(?,?,?,?,?,?)"
+                "INSERT INTO memories (agent_id, project_id, channel, created_at, content_key, content)"
+                " VALUES (?,?,?,?,?,?)"
             ),
             (*axes, bytes([number]), str(number)),
         )

@@ -32,8 +32,8 @@ class Table:
     def add(self, text, row_id=None, agent="kit"):
         self.writer.execute(
             (
-                "INSERT INTO memories (id, agent_id, created_at, content_key, content) VALUES (?, ?, '2026-01-01 "
-                "00:00:00', randomblob(16), ?)"
+                "INSERT INTO memories (id, agent_id, created_at, content_key, content)"
+                " VALUES (?, ?, '2026-01-01 00:00:00', randomblob(16), ?)"
             ),
             (row_id, agent, text),
         )

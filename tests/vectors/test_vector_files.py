@@ -331,12 +331,12 @@ def test_a_database_of_the_schema_before_stamps_gets_one_and_its_index_is_built_
     house.stop()
     conn = apsw.Connection(house.path)
     conn.execute(
-        "DELETE FROM schema_migrations WHERE version = (SELECT version FROM schema_migrations WHERE name = "
-        "'stamped generations')"
+        "DELETE FROM schema_migrations"
+        " WHERE version = (SELECT version FROM schema_migrations WHERE name = 'stamped generations')"
     )
     conn.execute(
-        "DELETE FROM meta WHERE key = 'vector_stamp'; UPDATE meta SET value = x'9192a36d656d01' WHERE key = "
-        "'vector_changes'"
+        "DELETE FROM meta WHERE key = 'vector_stamp'; UPDATE meta SET value = x'9192a36d656d01'"
+        " WHERE key = 'vector_changes'"
     )
     conn.close()
     house.start()

@@ -87,8 +87,8 @@ class House:
         if row.kind == MEMORY:
             cursor = tx.execute(
                 (
-                    "INSERT INTO memories (agent_id, project_id, channel, source_id, created_at, content_key, content) "
-                    "VALUES (?,?,?,?,?,?,?) RETURNING id"
+                    "INSERT INTO memories (agent_id, project_id, channel, source_id, created_at, content_key, content)"
+                    " VALUES (?,?,?,?,?,?,?) RETURNING id"
                 ),
                 (
                     row.agent,
@@ -103,8 +103,8 @@ class House:
         else:
             cursor = tx.execute(
                 (
-                    "INSERT INTO episodes (agent_id, project_id, channel, created_at, summary) VALUES (?,?,?,?,?) "
-                    "RETURNING id"
+                    "INSERT INTO episodes (agent_id, project_id, channel, created_at, summary) VALUES (?,?,?,?,?)"
+                    " RETURNING id"
                 ),
                 (row.agent, row.project, row.channel, created(row.second), str(self.serial)),
             )

@@ -76,8 +76,7 @@ def resolve(conn: apsw.Connection, agent_id: str, project_id: str, channel: str,
     """Return the entity that a name means where it is declared: (P,C), (P,''), ('',C), ('','') in this order."""
     row = conn.execute(
         "SELECT entity_id FROM entity_aliases WHERE agent_id = ? AND normalized = ? AND project_id IN (?, '')"
-        " AND channel IN (?, '')"
-        f" AND {seen('entities', 'entity_id')}"
+        f" AND channel IN (?, '') AND {seen('entities', 'entity_id')}"
         " ORDER BY project_id = ? DESC, channel = ? DESC LIMIT 1",
         (agent_id, normalized, project_id, channel, project_id, channel),
     ).fetchone()
@@ -128,8 +127,8 @@ def owns_entity(conn: apsw.Connection, agent_id: str, entity_id: int) -> bool:
 def insert_mention(tx: Transaction, entity_id: int, rid: Rid, declared_by: str) -> None:
     """Note that a record mentions an entity; a mention that stands already stays as it was."""
     tx.execute(
-        "INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at) VALUES "
-        "(?,?,?,?,?)",
+        "INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at)"
+        " VALUES (?,?,?,?,?)",
         (entity_id, *rid, declared_by, created_text(tx.now)),
     )
 
@@ -159,8 +158,7 @@ def put_relation(
     """Register a relation and return its id; one that stands already in this bucket answers its own id."""
     row = tx.execute(
         "SELECT id FROM relations WHERE agent_id = ? AND subject_kind = ? AND subject_id = ? AND predicate = ?"
-        " AND object_kind = ?"
-        " AND object_id = ? AND project_id = ? AND channel = ?",
+        " AND object_kind = ? AND object_id = ? AND project_id = ? AND channel = ?",
         (agent_id, *subject, predicate, *obj, project_id, channel),
     ).fetchone()
     if row is not None and not hidden.holds(tx.conn, "relations", row[0]):
@@ -168,9 +166,8 @@ def put_relation(
     if row is not None:
         tx.execute("DELETE FROM relations WHERE id = ?", row)
     tx.execute(
-        "INSERT INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, "
-        "object_id, anchor_ref,"
-        " declared_by, declared_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind,"
+        " object_id, anchor_ref, declared_by, declared_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
         (agent_id, project_id, channel, *subject, predicate, *obj, anchor_ref, declared_by, created_text(tx.now)),
     )
     return tx.conn.last_insert_rowid()
@@ -253,9 +250,8 @@ def names_of(conn: apsw.Connection, entity_ids: Iterable[int]) -> dict[int, list
     out: dict[int, list[Name]] = {}
     rows = texts(
         conn,
-        "SELECT entity_id, normalized, alias, is_name FROM entity_aliases WHERE entity_id IN (SELECT value"
-        " FROM json_each(?))"
-        " ORDER BY entity_id, is_name DESC, normalized",
+        "SELECT entity_id, normalized, alias, is_name FROM entity_aliases"
+        " WHERE entity_id IN (SELECT value FROM json_each(?)) ORDER BY entity_id, is_name DESC, normalized",
         (json.dumps(list(entity_ids)),),
     )
     for entity_id, normalized, written, is_name in rows:
@@ -286,11 +282,11 @@ def entity_relations(conn: apsw.Connection, scope: Scope, entity_ids: Iterable[i
     ids = json.dumps(list(entity_ids))
     rows = texts(
         conn,
-        f"SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.subject_kind = 'entity'"
-        " AND r.subject_id = j.value"
+        f"SELECT {_JOINED_RELATION} FROM json_each(?) j"
+        " CROSS JOIN relations r ON r.subject_kind = 'entity' AND r.subject_id = j.value"
         f" WHERE r.object_kind = 'entity' AND {axes}"
-        f" UNION SELECT {_JOINED_RELATION} FROM json_each(?) j CROSS JOIN relations r ON r.object_kind = 'entity'"
-        " AND r.object_id = j.value"
+        f" UNION SELECT {_JOINED_RELATION} FROM json_each(?) j"
+        " CROSS JOIN relations r ON r.object_kind = 'entity' AND r.object_id = j.value"
         f" WHERE r.subject_kind = 'entity' AND {axes} ORDER BY declared_at DESC, id DESC LIMIT ?",
         (ids, *values, ids, *values, RELATIONS_PER_STEP),
     )
@@ -332,18 +328,17 @@ def _visible_mentions(scope: Scope, ids: str) -> tuple[str, list]:
     """
     condition, values = memory_sql(scope, "m.")
     sql = (
-        "SELECT j.key AS place, x.kind AS kind, x.record_id AS record_id FROM json_each(?) j CROSS JOIN "
-        "entity_mentions x ON x.entity_id = j.value"
-        f" AND x.kind = 'mem' CROSS JOIN memories m ON m.id = x.record_id WHERE {condition}"
+        "SELECT j.key AS place, x.kind AS kind, x.record_id AS record_id FROM json_each(?) j"
+        " CROSS JOIN entity_mentions x ON x.entity_id = j.value AND x.kind = 'mem'"
+        f" CROSS JOIN memories m ON m.id = x.record_id WHERE {condition}"
     )
     params = [ids, *values]
     if scope.sees_episodes:
         condition, values = axes_sql(scope, "p.")
         sql += (
-            " UNION ALL SELECT j.key, x.kind, x.record_id FROM json_each(?) j CROSS JOIN entity_mentions x"
-            " ON x.entity_id = j.value"
-            f" AND x.kind = 'ep' CROSS JOIN episodes p ON p.id = x.record_id WHERE {condition}"
-            f" AND {seen('episodes', 'p.id')}"
+            " UNION ALL SELECT j.key, x.kind, x.record_id FROM json_each(?) j"
+            " CROSS JOIN entity_mentions x ON x.entity_id = j.value AND x.kind = 'ep'"
+            f" CROSS JOIN episodes p ON p.id = x.record_id WHERE {condition} AND {seen('episodes', 'p.id')}"
         )
         params += [ids, *values]
     return sql, params
@@ -357,10 +352,10 @@ def mentions_of(
     """
     inner, params = _visible_mentions(scope, json.dumps(entity_ids))
     rows = conn.execute(
-        "SELECT place, kind, record_id, total FROM (SELECT place, kind, record_id, count(*) OVER (PARTITION BY place) "
-        "AS total,"
-        f" row_number() OVER (PARTITION BY place ORDER BY kind DESC, record_id) AS n FROM ({inner})) WHERE n <= ? "
-        "ORDER BY place, n",
+        "SELECT place, kind, record_id, total"
+        " FROM (SELECT place, kind, record_id, count(*) OVER (PARTITION BY place) AS total,"
+        f" row_number() OVER (PARTITION BY place ORDER BY kind DESC, record_id) AS n FROM ({inner})) WHERE n <= ?"
+        " ORDER BY place, n",
         (*params, each),
     )
     out: dict[int, tuple[list[Rid], int]] = {}
@@ -378,9 +373,9 @@ def records_mentioning(
     """
     inner, params = _visible_mentions(scope, json.dumps(entity_ids))
     rows = conn.execute(
-        f"SELECT min(place) AS place, kind, record_id FROM ({inner}) WHERE json_array(kind, record_id) NOT IN (SELECT "
-        "value FROM json_each(?))"
-        " GROUP BY kind, record_id ORDER BY place, record_id, kind DESC LIMIT ?",
+        f"SELECT min(place) AS place, kind, record_id FROM ({inner})"
+        " WHERE json_array(kind, record_id) NOT IN (SELECT value FROM json_each(?)) GROUP BY kind, record_id"
+        " ORDER BY place, record_id, kind DESC LIMIT ?",
         (*params, json.dumps([json.dumps([kind, i], separators=(",", ":")) for kind, i in sorted(taken)]), limit),
     )
     return [(entity_ids[place], (kind, record_id)) for place, kind, record_id in rows]

@@ -24,10 +24,8 @@ def unlocked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most:
     return [
         i
         for (i,) in conn.execute(
-            "SELECT b.id FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? "
-            "IN (m.agent_id, '') AND NOT m.locked"
-            f" AND {seen('memories', 'm.id')}"
-            " ORDER BY b.id LIMIT ?",
+            "SELECT b.id FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ?"
+            f" AND ? IN (m.agent_id, '') AND NOT m.locked AND {seen('memories', 'm.id')} ORDER BY b.id LIMIT ?",
             (batch, MEMORY, agent_id, at_most),
         )
     ]
@@ -36,9 +34,8 @@ def unlocked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most:
 def locked_memories(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> tuple[int, list[int]]:
     """Return how many memories of a batch are locked, and the first of their ids."""
     rows = (
-        "FROM batches b CROSS JOIN memories m ON m.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, "
-        "'') AND m.locked"
-        f" AND {seen('memories', 'm.id')}"
+        "FROM batches b CROSS JOIN memories m ON m.id = b.id"
+        f" WHERE b.batch = ? AND b.kind = ? AND ? IN (m.agent_id, '') AND m.locked AND {seen('memories', 'm.id')}"
     )
     count: Any
     ((count,),) = conn.execute(f"SELECT count(*) {rows}", (batch, MEMORY, agent_id)).fetchall()
@@ -52,9 +49,8 @@ def episodes(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> 
     return [
         i
         for (i,) in conn.execute(
-            "SELECT b.id FROM batches b CROSS JOIN episodes e ON e.id = b.id WHERE b.batch = ? AND b.kind = ? AND ? "
-            "IN (e.agent_id, '')"
-            f" AND {seen('episodes', 'e.id')} ORDER BY b.id LIMIT ?",
+            "SELECT b.id FROM batches b CROSS JOIN episodes e ON e.id = b.id WHERE b.batch = ? AND b.kind = ?"
+            f" AND ? IN (e.agent_id, '') AND {seen('episodes', 'e.id')} ORDER BY b.id LIMIT ?",
             (batch, EPISODE, agent_id, at_most),
         )
     ]

@@ -84,8 +84,8 @@ def insert(
 ) -> int:
     """Save a question and return its id."""
     tx.execute(
-        "INSERT INTO canaries (agent_id, project_id, channel, query, kind, record_id, created_at) VALUES (?, ?, ?, ?, "
-        "?, ?, ?)",
+        "INSERT INTO canaries (agent_id, project_id, channel, query, kind, record_id, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
         (agent_id, project_id, channel, query, kind, record_id, created_text(tx.now)),
     )
     return tx.conn.last_insert_rowid()

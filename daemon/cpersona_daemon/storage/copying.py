@@ -35,17 +35,15 @@ class Copyable:
 
 _VECTOR = "v.model, v.vector, b.id IS NOT NULL"
 _MEMORIES = (
-    "SELECT m.id, m.content, m.project_id, m.channel, m.msg_id, m.source, m.timestamp, m.metadata, m.created_at, "
-    "m.locked, m.recall_count,"
-    f" m.last_recalled_at, m.whole_length, m.content_key, {_VECTOR} FROM json_each(?) j CROSS JOIN memories m ON m.id "
-    "= j.value"
-    " LEFT JOIN memory_vectors v ON v.id = m.id LEFT JOIN embedding_backlog b ON b.kind = 'mem' AND b.id = m.id"
+    "SELECT m.id, m.content, m.project_id, m.channel, m.msg_id, m.source, m.timestamp, m.metadata, m.created_at,"
+    f" m.locked, m.recall_count, m.last_recalled_at, m.whole_length, m.content_key, {_VECTOR} FROM json_each(?) j"
+    " CROSS JOIN memories m ON m.id = j.value LEFT JOIN memory_vectors v ON v.id = m.id"
+    " LEFT JOIN embedding_backlog b ON b.kind = 'mem' AND b.id = m.id"
     f" WHERE m.agent_id = ? AND {seen('memories', 'm.id')}"
 )
 _EPISODES = (
-    "SELECT m.id, m.summary, m.keywords, m.project_id, m.channel, m.start_time, m.end_time, m.resolved, m.created_at, "
-    "m.whole_length, m.whole_key,"
-    f" {_VECTOR} FROM json_each(?) j CROSS JOIN episodes m ON m.id = j.value"
+    "SELECT m.id, m.summary, m.keywords, m.project_id, m.channel, m.start_time, m.end_time, m.resolved, m.created_at,"
+    f" m.whole_length, m.whole_key, {_VECTOR} FROM json_each(?) j CROSS JOIN episodes m ON m.id = j.value"
     " LEFT JOIN episode_vectors v ON v.id = m.id LEFT JOIN embedding_backlog b ON b.kind = 'ep' AND b.id = m.id"
     f" WHERE m.agent_id = ? AND {seen('episodes', 'm.id')}"
 )
@@ -103,9 +101,9 @@ def watch(tx: Transaction, source: str, target: str) -> None:
     for kind in Kind:
         for event, agents in (("UPDATE", "merge_source"), ("DELETE", "merge_agents")):
             tx.execute(
-                f"CREATE TEMP TRIGGER merge_{event}_{kind.table} AFTER {event} ON main.{kind.table} WHEN old.agent_id "
-                f"IN {agents} BEGIN"
-                f" INSERT OR IGNORE INTO merge_changed VALUES ('{kind}', old.id); END"
+                f"CREATE TEMP TRIGGER merge_{event}_{kind.table} AFTER {event} ON main.{kind.table}"
+                f" WHEN old.agent_id IN {agents}"
+                f" BEGIN INSERT OR IGNORE INTO merge_changed VALUES ('{kind}', old.id); END"
             )
 
 
@@ -115,8 +113,8 @@ def unwatch(tx: Transaction) -> None:
         for event in ("UPDATE", "DELETE"):
             tx.execute(f"DROP TRIGGER IF EXISTS temp.merge_{event}_{kind.table}")
     tx.execute(
-        "DROP TABLE IF EXISTS temp.merge_source; DROP TABLE IF EXISTS temp.merge_agents; DROP TABLE IF EXISTS "
-        "temp.merge_changed"
+        "DROP TABLE IF EXISTS temp.merge_source; DROP TABLE IF EXISTS temp.merge_agents;"
+        " DROP TABLE IF EXISTS temp.merge_changed"
     )
 
 

@@ -72,9 +72,8 @@ _FULL = (
 def insert(tx: Transaction, new: NewEpisode) -> int:
     """Write an episode and its postings and return its id."""
     tx.execute(
-        "INSERT INTO episodes (agent_id, project_id, channel, created_at, start_time, end_time, resolved, keywords, "
-        "summary, whole_length, whole_key)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO episodes (agent_id, project_id, channel, created_at, start_time, end_time, resolved, keywords,"
+        " summary, whole_length, whole_key) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
         (
             new.agent_id,
             new.project_id,

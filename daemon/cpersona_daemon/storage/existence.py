@@ -45,8 +45,8 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
         axes, params = kind_sql(scope, kind, "m.")
         rows = texts(
             conn,
-            f"SELECT m.id, {body} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes} "
-            "ORDER BY f.rowid DESC LIMIT ?",
+            f"SELECT m.id, {body} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes}"
+            " ORDER BY f.rowid DESC LIMIT ?",
             (expression, *params, LOOKED_AT),
         )
         if both and (waiting := former.holders(conn, kind, query.terms, scope, LOOKED_AT)):
@@ -72,8 +72,8 @@ def holds(conn: apsw.Connection, term: Term, scope: Scope) -> bool:
         newest = f"SELECT rowid FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT ?"
         ((inside, looked_through),) = conn.execute(
             f"WITH f AS MATERIALIZED ({newest})"
-            f" SELECT EXISTS (SELECT 1 FROM f CROSS JOIN {table} m ON m.id = f.rowid WHERE {axes}), (SELECT count(*) "
-            "FROM f)",
+            f" SELECT EXISTS (SELECT 1 FROM f CROSS JOIN {table} m ON m.id = f.rowid WHERE {axes}),"
+            " (SELECT count(*) FROM f)",
             (_within(scope, " OR ".join(term.forms)), LOOKED_THROUGH, *params),
         ).fetchall()
         if (

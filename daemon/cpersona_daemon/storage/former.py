@@ -51,8 +51,8 @@ def search(
     axes, params = kind_sql(scope, kind, "m.")
     found: Any = conn.execute(
         f"SELECT f.rowid, bm25({fts}) AS score FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
-        f" WHERE {fts} MATCH ? AND {axes} AND f.rowid NOT IN (SELECT id FROM {today}_docsize) ORDER BY score, f.rowid "
-        "LIMIT ?",
+        f" WHERE {fts} MATCH ? AND {axes} AND f.rowid NOT IN (SELECT id FROM {today}_docsize)"
+        " ORDER BY score, f.rowid LIMIT ?",
         (" OR ".join(map(any_form, terms)), *params, depth),
     ).fetchall()
     return list(found)
@@ -65,9 +65,8 @@ def holders(conn: apsw.Connection, kind: Kind, terms: Sequence[Term], scope: Sco
     return [
         i
         for (i,) in conn.execute(
-            f"SELECT f.rowid FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid"
-            f" WHERE {fts} MATCH ? AND {axes} AND f.rowid NOT IN (SELECT id FROM {today}_docsize) ORDER BY f.rowid "
-            "DESC LIMIT ?",
+            f"SELECT f.rowid FROM {fts} AS f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes}"
+            f" AND f.rowid NOT IN (SELECT id FROM {today}_docsize) ORDER BY f.rowid DESC LIMIT ?",
             (" AND ".join(map(any_form, terms)), *params, most),
         )
     ]

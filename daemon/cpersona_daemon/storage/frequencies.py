@@ -136,8 +136,8 @@ class Frequencies:
         highest: Any
         rewrites: Any
         ((totals, highest, rewrites),) = conn.execute(
-            f"SELECT (SELECT block FROM {self.fts}_data WHERE id = 1), (SELECT max(id) FROM {kind.table}), (SELECT "
-            "value FROM meta WHERE key = ?)",
+            f"SELECT (SELECT block FROM {self.fts}_data WHERE id = 1), (SELECT max(id) FROM {kind.table}),"
+            " (SELECT value FROM meta WHERE key = ?)",
             (f"rewritten_{kind}",),
         ).fetchall()
         self.rows, self._highest = _first_number(totals), highest or 0
@@ -226,8 +226,8 @@ class Frequencies:
         if at == self._highest:
             return known
         ((postings,),) = self.conn.execute(
-            f"SELECT coalesce(sum(doc), 0) FROM (SELECT doc FROM {self.kind.terms} WHERE term >= ? AND term < ? LIMIT "
-            "?)",
+            "SELECT coalesce(sum(doc), 0)"
+            f" FROM (SELECT doc FROM {self.kind.terms} WHERE term >= ? AND term < ? LIMIT ?)",
             (prefix, prefix + "\U0010ffff", self.limit + 1),
         ).fetchall()
         return keep(self._values, place, self._highest, postings)
@@ -287,8 +287,8 @@ class Own:
         count: Any
         oldest: Any
         ((count, oldest),) = self._table.conn.execute(
-            f"SELECT count(*), min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC "
-            "LIMIT ?)",
+            "SELECT count(*), min(id)"
+            f" FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? ORDER BY rowid DESC LIMIT ?)",
             (self.owner, NEWEST_ROWS),
         ).fetchall()
         if count < NEWEST_ROWS:
@@ -345,8 +345,8 @@ class Own:
             return known
         lowest: Any
         ((lowest,),) = self._table.conn.execute(
-            f"SELECT min(id) FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? AND rowid <= ? ORDER BY rowid "
-            "DESC LIMIT ?)",
+            "SELECT min(id)"
+            f" FROM (SELECT rowid AS id FROM {fts} WHERE {fts} MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?)",
             (self.within(expression), self._edge, limit),
         ).fetchall()
         return keep(self._table.values, place, self._edge, lowest or 0)

@@ -186,9 +186,8 @@ def without_vector(conn: apsw.Connection, kind: Kind, agent_id: str = "") -> tup
     """Count the rows without a vector: those listed for embedding, and those that nobody will embed."""
     where, params = _of(agent_id)
     counts: tuple[int, int] = conn.execute(
-        f"SELECT count(b.id), count(*) - count(b.id) FROM {kind.table} m"
-        " LEFT JOIN embedding_backlog b ON b.kind = ? AND b.id = m.id"
-        f" WHERE {where} AND m.id NOT IN (SELECT id FROM {kind.vectors})",
+        f"SELECT count(b.id), count(*) - count(b.id) FROM {kind.table} m LEFT JOIN embedding_backlog b ON b.kind = ?"
+        f" AND b.id = m.id WHERE {where} AND m.id NOT IN (SELECT id FROM {kind.vectors})",
         (kind, *params),
     ).get
     return counts
@@ -251,8 +250,7 @@ def duplicate_memories(conn: apsw.Connection, agent_id: str) -> int:
         conn,
         "SELECT count(*) FROM memories m WHERE (m.project_id <> '' OR m.channel <> '')"
         " AND EXISTS (SELECT 1 FROM memories o WHERE o.agent_id = m.agent_id AND o.content_key = m.content_key"
-        " AND o.project_id IN (m.project_id, '') AND o.channel IN (m.channel, '') AND o.id <> m.id)"
-        f" AND {where}",
+        f" AND o.project_id IN (m.project_id, '') AND o.channel IN (m.channel, '') AND o.id <> m.id) AND {where}",
         params,
     )
 
@@ -262,9 +260,8 @@ def duplicate_episodes(conn: apsw.Connection, agent_id: str) -> int:
     where, params = _of(agent_id)
     return _one(
         conn,
-        "SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM episodes m"
-        f" WHERE {where} GROUP BY agent_id, substr(summary, 1, 64), summary, whole_key, project_id, channel"
-        " HAVING n > 1)",
+        f"SELECT coalesce(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM episodes m WHERE {where}"
+        " GROUP BY agent_id, substr(summary, 1, 64), summary, whole_key, project_id, channel HAVING n > 1)",
         params,
     )
 

@@ -57,9 +57,9 @@ def note_deletions(tx: Transaction, kind: Kind, row_ids: list[int]) -> None:
     """The same of many rows at once."""
     if row_ids:
         tx.execute(
-            "INSERT INTO deletions (kind, agent_id, project_id, channel, created_at, deleted_at) SELECT ?, agent_id, "
-            "project_id, channel, created_at, ?"
-            f" FROM {kind.table} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+            "INSERT INTO deletions (kind, agent_id, project_id, channel, created_at, deleted_at)"
+            f" SELECT ?, agent_id, project_id, channel, created_at, ? FROM {kind.table}"
+            " WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
             (kind, created_text(tx.now), json.dumps(row_ids)),
         )
         _drop_oldest(tx, tx.conn.last_insert_rowid())
@@ -83,8 +83,8 @@ def note_arrival(tx: Transaction, agent_id: str) -> None:
 
 def _put_since(tx: Transaction, agent_id: str, since: str) -> None:
     tx.execute(
-        "INSERT INTO recorded_since VALUES (?, ?) ON CONFLICT (agent_id) DO UPDATE SET since = max(since, "
-        "excluded.since)",
+        "INSERT INTO recorded_since VALUES (?, ?)"
+        " ON CONFLICT (agent_id) DO UPDATE SET since = max(since, excluded.since)",
         (agent_id, since),
     )
 

@@ -71,7 +71,7 @@ def prune(conn: apsw.Connection, before: float, most: int) -> None:
     """Forget answers given before an instant, and of the others the oldest above ``most``."""
     conn.execute("DELETE FROM idempotency WHERE answered_at < ?", (before,))
     conn.execute(
-        "DELETE FROM idempotency WHERE key IN (SELECT key FROM idempotency ORDER BY answered_at DESC LIMIT -1 OFFSET "
-        "?)",
+        "DELETE FROM idempotency"
+        " WHERE key IN (SELECT key FROM idempotency ORDER BY answered_at DESC LIMIT -1 OFFSET ?)",
         (most,),
     )

@@ -32,8 +32,8 @@ def keyword_scan(
     pattern = "%" + needle.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
     axes, params = memory_sql(scope)
     found = conn.execute(
-        f"SELECT id FROM (SELECT id, created_at, content FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC "
-        "LIMIT ?)"
+        "SELECT id"
+        f" FROM (SELECT id, created_at, content FROM memories WHERE {axes} ORDER BY created_at DESC, id DESC LIMIT ?)"
         " WHERE content LIKE ? ESCAPE '\\' ORDER BY created_at DESC, id DESC LIMIT ?",
         (*params, scan_rows, pattern, depth),
     )

@@ -190,8 +190,8 @@ def _ranked(reader: _Reader, expression: str, lowest: int) -> list[tuple[int, fl
     if not reader.close and not own.is_narrow(reader.scope):
         enough = 4 * reader.depth + 40
         best: list[Any] = conn.execute(
-            f"SELECT rowid, {_BM25[kind]} AS score FROM {fts} WHERE {fts} MATCH ? AND rowid >= ? ORDER BY score, "
-            "rowid LIMIT ?",
+            f"SELECT rowid, {_BM25[kind]} AS score FROM {fts} WHERE {fts} MATCH ? AND rowid >= ?"
+            " ORDER BY score, rowid LIMIT ?",
             (expression, lowest, enough),
         ).fetchall()
         ids = json.dumps([row_id for row_id, _ in best])

@@ -158,9 +158,8 @@ def find_msg_id_in_project(conn: apsw.Connection, agent_id: str, project_id: str
 
 
 _COLUMNS = (
-    "agent_id, project_id, channel, msg_id, source_id, created_at, instant, locked, recall_count, last_recalled_at, "
-    "timestamp, source,"
-    " metadata, content_key, content, whole_length, kept_key"
+    "agent_id, project_id, channel, msg_id, source_id, created_at, instant, locked, recall_count, last_recalled_at,"
+    " timestamp, source, metadata, content_key, content, whole_length, kept_key"
 )
 _PLACES = "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
@@ -233,10 +232,10 @@ def _insert(tx: Transaction, rows: list[Prepared]) -> int:
 def _make_way(tx: Transaction, new: NewMemory, key: bytes) -> None:
     """Remove the hidden rows that stand where a row is to be written."""
     found: Any = tx.execute(
-        "SELECT id FROM memories WHERE id IN hidden_memories AND agent_id = ?1 AND content_key = ?2 AND project_id = "
-        "?3 AND channel = ?4"
-        " UNION SELECT id FROM memories WHERE id IN hidden_memories AND agent_id = ?1 AND msg_id = ?5 AND msg_id <> "
-        "'' AND project_id = ?3",
+        "SELECT id FROM memories WHERE id IN hidden_memories AND agent_id = ?1 AND content_key = ?2"
+        " AND project_id = ?3 AND channel = ?4"
+        " UNION SELECT id FROM memories WHERE id IN hidden_memories AND agent_id = ?1"
+        " AND msg_id = ?5 AND msg_id <> '' AND project_id = ?3",
         (new.agent_id, key, new.project_id, new.channel, new.msg_id),
     ).fetchall()
     for (memory_id,) in found:
@@ -388,15 +387,15 @@ def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
     """Return the oldest and the newest instant among dated memories in the axes of a scope, or None without any."""
     condition, params = row_sql(scope, MEMORY.table)
     low: Any = conn.execute(
-        f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY "
-        "instant LIMIT 1",
+        f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL"
+        " ORDER BY instant LIMIT 1",
         tuple(params),
     ).fetchone()
     if low is None:
         return None
     high: Any = conn.execute(
-        f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL ORDER BY "
-        "instant DESC LIMIT 1",
+        f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL"
+        " ORDER BY instant DESC LIMIT 1",
         tuple(params),
     ).fetchone()
     return low[0], high[0]

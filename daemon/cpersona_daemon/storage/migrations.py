@@ -275,14 +275,12 @@ def _counting(kind: str, rows: str, vectors: str) -> str:
         source = f"FROM {rows} m WHERE m.id = {end}.id" if row == "m" else "WHERE true"
         if sign == "+":
             return (
-                f"INSERT INTO vector_counts SELECT {row}.agent_id, '{kind}', {width}, {model}, {row}.project_id, "
-                f"{row}.channel, 1 {source}"
-                " ON CONFLICT DO UPDATE SET rows = rows + 1;"
+                f"INSERT INTO vector_counts SELECT {row}.agent_id, '{kind}', {width}, {model}, {row}.project_id,"
+                f" {row}.channel, 1 {source} ON CONFLICT DO UPDATE SET rows = rows + 1;"
             )
         bucket = (
-            f"(agent_id, kind, width, model, project_id, channel) = (SELECT {row}.agent_id, '{kind}', {width}, "
-            f"{model}, {row}.project_id,"
-            f" {row}.channel {source})"
+            "(agent_id, kind, width, model, project_id, channel) ="
+            f" (SELECT {row}.agent_id, '{kind}', {width}, {model}, {row}.project_id, {row}.channel {source})"
         )
         return (
             f"UPDATE vector_counts SET rows = rows - 1 WHERE {bucket};"
@@ -291,7 +289,7 @@ def _counting(kind: str, rows: str, vectors: str) -> str:
 
     def listed(end: str) -> str:
         return (
-            f"(agent_id, kind, project_id, channel) ="
+            "(agent_id, kind, project_id, channel) ="
             f" (SELECT agent_id, '{kind}', project_id, channel FROM {rows} WHERE id = {end}.id)"
         )
 

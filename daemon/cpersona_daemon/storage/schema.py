@@ -25,8 +25,8 @@ def migrate(conn: apsw.Connection, now: float, until: int = SCHEMA_VERSION) -> N
         conn.execute("BEGIN IMMEDIATE")
         try:
             conn.execute(
-                "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
-                "applied_at TEXT NOT NULL)"
+                "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL,"
+                " applied_at TEXT NOT NULL)"
             )
             if callable(script):
                 script(conn)
@@ -49,8 +49,8 @@ def check(conn: apsw.Connection) -> None:
     applied = known(conn)
     if SCHEMA_VERSION not in applied:
         raise ReadOnly(
-            f"the database has schema {max(applied, default=0)}, this version needs {SCHEMA_VERSION}, and it cannot "
-            "be written to"
+            f"the database has schema {max(applied, default=0)}, this version needs {SCHEMA_VERSION}, and it cannot"
+            " be written to"
         )
 
 

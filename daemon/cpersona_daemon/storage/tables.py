@@ -50,9 +50,8 @@ def agents(conn: apsw.Connection, table: str, at_most: int = -1) -> list[str]:
         )
 
     rows = conn.execute(
-        f"WITH RECURSIVE a(agent) AS (SELECT {after('?1')} UNION ALL SELECT {after('a.agent')} FROM a WHERE a.agent "
-        "IS NOT NULL)"
-        " SELECT agent FROM a WHERE agent IS NOT NULL LIMIT ?2",
+        f"WITH RECURSIVE a(agent) AS (SELECT {after('?1')} UNION ALL SELECT {after('a.agent')} FROM a"
+        " WHERE a.agent IS NOT NULL) SELECT agent FROM a WHERE agent IS NOT NULL LIMIT ?2",
         ("", at_most),
     )
     return [agent for (agent,) in rows]

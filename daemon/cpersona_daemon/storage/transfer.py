@@ -66,10 +66,9 @@ def memory_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterator
     )
     return rows(
         conn,
-        "SELECT m.id, m.agent_id, m.msg_id, m.content, m.source, m.timestamp, m.metadata, m.created_at, m.project_id, "
-        "m.channel, m.locked,"
-        " m.recall_count, m.last_recalled_at, m.whole_length, iif(m.whole_length IS NULL, NULL, "
-        f"m.content_key){extra} FROM memories m {join}"
+        "SELECT m.id, m.agent_id, m.msg_id, m.content, m.source, m.timestamp, m.metadata, m.created_at, m.project_id,"
+        " m.channel, m.locked, m.recall_count, m.last_recalled_at, m.whole_length,"
+        f" iif(m.whole_length IS NULL, NULL, m.content_key){extra} FROM memories m {join}"
         f" WHERE {where} AND {seen('memories', 'm.id')} ORDER BY m.id",
         params,
     )
@@ -85,9 +84,9 @@ def episode_rows(conn: apsw.Connection, agent_id: str, vectors: bool) -> Iterato
     )
     return rows(
         conn,
-        "SELECT m.id, m.agent_id, m.summary, m.keywords, m.start_time, m.end_time, m.created_at, m.resolved, "
-        "m.project_id, m.channel, m.whole_length, m.whole_key"
-        f"{extra} FROM episodes m {join} WHERE {where} AND {seen('episodes', 'm.id')} ORDER BY m.id",
+        "SELECT m.id, m.agent_id, m.summary, m.keywords, m.start_time, m.end_time, m.created_at, m.resolved,"
+        f" m.project_id, m.channel, m.whole_length, m.whole_key{extra} FROM episodes m {join}"
+        f" WHERE {where} AND {seen('episodes', 'm.id')} ORDER BY m.id",
         params,
     )
 
@@ -96,8 +95,8 @@ def profile_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     """Yield (agent, user, content, updated_at, project)."""
     where, params = _owned(agent_id)
     return conn.execute(
-        f"SELECT agent_id, user_id, content, updated_at, project_id FROM profiles WHERE {where} ORDER BY agent_id, "
-        "user_id",
+        f"SELECT agent_id, user_id, content, updated_at, project_id FROM profiles WHERE {where}"
+        " ORDER BY agent_id, user_id",
         params,
     )
 
@@ -106,9 +105,8 @@ def entity_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     """Yield (id, agent, project, channel, name, declared_by, created_at, JSON list of aliases) by id."""
     where, params = _owned(agent_id)
     return conn.execute(
-        "SELECT id, agent_id, project_id, channel, name, declared_by, created_at,"
-        " (SELECT json_group_array(alias) FROM (SELECT alias FROM entity_aliases WHERE entity_id = entities.id"
-        " AND NOT is_name ORDER BY normalized))"
+        "SELECT id, agent_id, project_id, channel, name, declared_by, created_at, (SELECT json_group_array(alias)"
+        " FROM (SELECT alias FROM entity_aliases WHERE entity_id = entities.id AND NOT is_name ORDER BY normalized))"
         f" FROM entities WHERE {where} AND {seen('entities')} ORDER BY id",
         params,
     )
@@ -118,9 +116,9 @@ def mention_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     """Yield (entity id, record kind, record id, declared_by, created_at), by entity and then as they were declared."""
     where, params = _owned(agent_id, "e.agent_id")
     return conn.execute(
-        "SELECT m.entity_id, m.kind, m.record_id, m.declared_by, m.created_at FROM entity_mentions m JOIN entities e "
-        "ON e.id = m.entity_id"
-        f" WHERE {where} AND {_MENTION_SEEN} ORDER BY m.entity_id, m.created_at, m.kind DESC, m.record_id",
+        "SELECT m.entity_id, m.kind, m.record_id, m.declared_by, m.created_at FROM entity_mentions m"
+        f" JOIN entities e ON e.id = m.entity_id WHERE {where} AND {_MENTION_SEEN}"
+        " ORDER BY m.entity_id, m.created_at, m.kind DESC, m.record_id",
         params,
     )
 
@@ -131,9 +129,8 @@ def relation_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     """
     where, params = _owned(agent_id)
     return conn.execute(
-        "SELECT id, agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id, "
-        "anchor_ref, declared_by, declared_at"
-        f" FROM relations WHERE {where} AND {seen('relations')} ORDER BY id",
+        "SELECT id, agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id,"
+        f" anchor_ref, declared_by, declared_at FROM relations WHERE {where} AND {seen('relations')} ORDER BY id",
         params,
     )
 
@@ -173,9 +170,9 @@ def put_vectors(
 def find_episode(conn: apsw.Connection, new: episodes.NewEpisode) -> int | None:
     """Return the episode with this summary in exactly this agent, project and channel."""
     row = conn.execute(
-        "SELECT id FROM episodes INDEXED BY episodes_same WHERE agent_id = ? AND substr(summary, 1, 64) = substr(?, "
-        "1, 64) AND summary = ?"
-        f" AND whole_key IS ? AND project_id = ? AND channel = ? AND {seen('episodes')} ORDER BY id LIMIT 1",
+        "SELECT id FROM episodes INDEXED BY episodes_same"
+        " WHERE agent_id = ? AND substr(summary, 1, 64) = substr(?, 1, 64) AND summary = ? AND whole_key IS ?"
+        f" AND project_id = ? AND channel = ? AND {seen('episodes')} ORDER BY id LIMIT 1",
         (new.agent_id, new.summary, new.summary, new.whole and new.whole.key, new.project_id, new.channel),
     ).fetchone()
     return None if row is None else row[0]
@@ -202,8 +199,8 @@ def put_profile(tx: Transaction, agent_id: str, content: str, updated_at: str | 
     before = tx.conn.total_changes()
     tx.execute(
         "INSERT INTO profiles (agent_id, user_id, project_id, updated_at, content) VALUES (?, '', ?, ?, ?)"
-        " ON CONFLICT (agent_id, user_id) DO UPDATE"
-        " SET project_id = excluded.project_id, updated_at = excluded.updated_at, content = excluded.content"
+        " ON CONFLICT (agent_id, user_id)"
+        " DO UPDATE SET project_id = excluded.project_id, updated_at = excluded.updated_at, content = excluded.content"
         " WHERE ? AND excluded.updated_at >= profiles.updated_at",
         (agent_id, project_id, stamp, content, updated_at is not None),
     )
@@ -213,14 +210,12 @@ def put_profile(tx: Transaction, agent_id: str, content: str, updated_at: str | 
 # -- merge
 
 _SAME_MSG_ID = (
-    "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.msg_id = s.msg_id AND t.msg_id <> '' AND s.msg_id <> '' "
-    "AND t.project_id = s.project_id"
-    f" AND {seen('memories', 't.id')}"
+    "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.msg_id = s.msg_id AND t.msg_id <> '' AND s.msg_id <> ''"
+    f" AND t.project_id = s.project_id AND {seen('memories', 't.id')}"
 )
 _SAME_CONTENT = (
-    "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.content_key = s.content_key AND t.project_id = "
-    "s.project_id AND t.channel = s.channel"
-    f" AND {seen('memories', 't.id')}"
+    "SELECT t.id FROM memories t WHERE t.agent_id = ?1 AND t.content_key = s.content_key"
+    f" AND t.project_id = s.project_id AND t.channel = s.channel AND {seen('memories', 't.id')}"
 )
 
 
@@ -229,9 +224,8 @@ def memory_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[i
     none.
     """
     found: list[Any] = conn.execute(
-        f"SELECT s.id, coalesce(({_SAME_MSG_ID}), ({_SAME_CONTENT})) FROM memories s WHERE s.agent_id = ?2"
-        f" AND {seen('memories', 's.id')}"
-        " ORDER BY s.id",
+        f"SELECT s.id, coalesce(({_SAME_MSG_ID}), ({_SAME_CONTENT})) FROM memories s"
+        f" WHERE s.agent_id = ?2 AND {seen('memories', 's.id')} ORDER BY s.id",
         (target, source),
     ).fetchall()
     return found
@@ -242,10 +236,9 @@ def episode_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[
     the source.
     """
     same = (
-        "SELECT min(t.id) FROM episodes t INDEXED BY episodes_same WHERE t.agent_id = {} AND substr(t.summary, 1, 64) "
-        "= substr(s.summary, 1, 64)"
-        " AND t.summary = s.summary AND t.whole_key IS s.whole_key AND t.project_id = s.project_id AND t.channel = "
-        "s.channel"
+        "SELECT min(t.id) FROM episodes t INDEXED BY episodes_same"
+        " WHERE t.agent_id = {} AND substr(t.summary, 1, 64) = substr(s.summary, 1, 64) AND t.summary = s.summary"
+        " AND t.whole_key IS s.whole_key AND t.project_id = s.project_id AND t.channel = s.channel"
         f" AND {seen('episodes', 't.id')}"
     )
     found: list[Any] = conn.execute(
@@ -326,8 +319,8 @@ def put_entity(
 def put_mention(tx: Transaction, entity: int, kind: str, record: int, declared_by: str, created_at: str | None) -> None:
     """Register that an entity is mentioned by a record, unless it is known."""
     tx.execute(
-        "INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at) VALUES "
-        "(?,?,?,?,?)",
+        "INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at)"
+        " VALUES (?,?,?,?,?)",
         (entity, kind, record, declared_by, created_at or created_text(tx.now)),
     )
 
@@ -347,15 +340,13 @@ def put_relation(
     """Register a relation, unless it is known."""
     if some(tx.conn, "relations"):
         tx.execute(
-            "DELETE FROM relations WHERE id IN hidden_relations AND agent_id = ? AND project_id = ? AND channel = ? "
-            "AND subject_kind = ? AND subject_id = ?"
-            " AND predicate = ? AND object_kind = ? AND object_id = ?",
+            "DELETE FROM relations WHERE id IN hidden_relations AND agent_id = ? AND project_id = ? AND channel = ?"
+            " AND subject_kind = ? AND subject_id = ? AND predicate = ? AND object_kind = ? AND object_id = ?",
             (agent_id, project_id, channel, *subject, predicate, *object_),
         )
     tx.execute(
-        "INSERT OR IGNORE INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate, "
-        "object_kind, object_id, anchor_ref,"
-        " declared_by, declared_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT OR IGNORE INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate,"
+        " object_kind, object_id, anchor_ref, declared_by, declared_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
         (
             agent_id,
             project_id,
