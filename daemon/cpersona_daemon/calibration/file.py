@@ -22,7 +22,7 @@ import msgspec
 from ..errors import of_file
 from ..shared import files
 from .measured import BETAS, FORMAT, Measured
-from .previous import LARGEST_FILE, Previous, put
+from .previous import LARGEST_FILE, Previous
 
 
 class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
@@ -134,14 +134,14 @@ class CalibrationFile:
         body = msgspec.json.encode(changed, order="sorted")
         document = {"calibration": msgspec.Raw(body), "checksum": _checksum(body)}
         try:
-            put(self.path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
+            files.put(self.path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
         except OSError as error:
             raise of_file(error, "nothing changed, since the calibration file cannot be written") from error
         self._current, self.exists, self.problem = changed, True, None
 
     def _back_up(self) -> None:
         try:
-            put(self.backup_path, files.read(self.path, LARGEST_FILE))
+            files.put(self.backup_path, files.read(self.path, LARGEST_FILE))
         except FileNotFoundError:
             return  # somebody removed it; there is nothing to keep
         except OSError as error:

@@ -99,7 +99,7 @@ class Previous:
     def _save(self, kept: dict[str, _Kept]) -> None:
         body = msgspec.json.encode(kept, order="sorted") + b"\n"
         try:
-            put(self.path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+            files.put(self.path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
         except OSError as error:
             raise of_file(error, "nothing changed, since the earlier calibration cannot be kept") from error
         self._kept = kept
@@ -107,12 +107,3 @@ class Previous:
 
 def _maps(measured: Measured) -> dict[str, dict]:
     return {name: value for name in measured.__struct_fields__ if isinstance(value := getattr(measured, name), dict)}
-
-
-def put(path: str, data: bytes) -> None:
-    """Put a file in place whole, private and durably; what stands there and is no file gets another name.
-
-    Raises OSError.
-    """
-    files.make_way(path)
-    files.replace(path, data)

@@ -266,8 +266,7 @@ def write_note(places: Places, note: dict) -> str | None:
     file gets another name, and a note that cannot be replaced goes: it would speak of a daemon that is gone.
     """
     try:
-        aside = files.make_way(places.daemon_json)
-        files.replace(places.daemon_json, json.dumps(note).encode() + b"\n")
+        aside = files.put(places.daemon_json, json.dumps(note).encode() + b"\n")
     except OSError as error:
         with contextlib.suppress(OSError):
             os.unlink(places.daemon_json)

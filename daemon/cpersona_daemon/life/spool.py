@@ -212,8 +212,7 @@ class Spool:
             files.make_way(target)
             os.rename(source, target)
             source, target = "", target + ".reason"
-        files.make_way(target)
-        files.replace(target, json.dumps(kept).encode())
+        files.put(target, json.dumps(kept).encode())
         if source:
             _unlink(source)
 

@@ -138,6 +138,16 @@ def replace(path: str, data: bytes, mode: int = 0o600, directory: int | None = N
         handle.write(data)
 
 
+def put(path: str, data: bytes) -> str | None:
+    """Put a private file in place like ``replace``; what stands there and is no regular file gets another name.
+
+    Returns that name, None where nothing was in the way. Raises OSError.
+    """
+    aside = make_way(path)
+    replace(path, data)
+    return aside
+
+
 def sync(directory: str) -> None:
     """Make durable what was made, renamed or removed in a directory. Raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
