@@ -11,8 +11,6 @@ from ..errors import Refused
 
 _MARK = "[Memory from "
 _ANNOTATION = re.compile(re.escape(_MARK) + r"[^\]]*\] ")
-
-
 MAX_AXIS_LENGTH = 256
 MAX_TIMESTAMP_LENGTH = 64
 
@@ -20,9 +18,14 @@ MAX_TIMESTAMP_LENGTH = 64
 def check_axes(**values: str) -> None:
     """Raise Refused for the name of an agent, project or channel that is too long to be one, or holds NUL."""
     for name, value in values.items():
-        if len(value) > MAX_AXIS_LENGTH:
-            raise Refused(f"{name} has {len(value)} characters, at most {MAX_AXIS_LENGTH} are kept")
-        check_text(value, name)
+        check_short(value, name)
+
+
+def check_short(value: str, what: str, most: int = MAX_AXIS_LENGTH) -> str:
+    """Return a text of at most ``most`` characters that can be stored as it is. Raises Refused."""
+    if len(value) > most:
+        raise Refused(f"{what} has {len(value)} characters, at most {most} are kept")
+    return check_text(value, what)
 
 
 def check_text(value: str, what: str) -> str:

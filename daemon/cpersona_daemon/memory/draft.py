@@ -16,7 +16,7 @@ from ..shared import fields
 from ..shared.settings import Settings
 from ..storage import memories
 from ..storage.damaged import nests_deeper
-from .cleaning import MAX_TIMESTAMP_LENGTH, check_axes, check_text, fit, remarks, sanitise
+from .cleaning import MAX_TIMESTAMP_LENGTH, check_short, check_text, fit, remarks, sanitise
 from .source import normalise_source
 
 CLOCK_ALLOWANCE_SECONDS = 300
@@ -71,12 +71,10 @@ def prepare(
     for name, value in (("id", msg_id), ("channel", channel), ("project_id", project_id), ("agent_id", agent_id)):
         if not isinstance(value, str):
             raise Refused(f"{name} is text, not {type(value).__name__}")
-        check_axes(**{name: value})
+        check_short(value, name)
     if not isinstance(timestamp, str):
         raise Refused(f"timestamp is text, not {type(timestamp).__name__}")
-    if len(timestamp) > MAX_TIMESTAMP_LENGTH:
-        raise Refused(f"timestamp has {len(timestamp)} characters, at most {MAX_TIMESTAMP_LENGTH} are kept")
-    check_text(timestamp, "timestamp")
+    check_short(timestamp, "timestamp", MAX_TIMESTAMP_LENGTH)
     source_text = _serialised(normalise_source(source), "source", settings)
     metadata_text = _serialised({} if metadata is None else metadata, "metadata", settings)
     check_text(content, "content")

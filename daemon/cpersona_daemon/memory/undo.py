@@ -14,9 +14,8 @@ from ..errors import Refused
 from ..model.kinds import EPISODE, MEMORY, Kind
 from ..storage import batches, episodes, memories
 from ..storage.transaction import Transaction
-from .cleaning import check_text
+from .cleaning import check_short
 
-MAX_NAME_LENGTH = 256
 ROWS_A_TRANSACTION = 200
 REFS_SHOWN = 100
 
@@ -27,9 +26,7 @@ def check_name(batch: object) -> str:
         return ""
     if not isinstance(batch, str) or not batch.strip():
         raise Refused("batch is a name, and not blank")
-    if len(batch) > MAX_NAME_LENGTH:
-        raise Refused(f"batch has {len(batch)} characters, at most {MAX_NAME_LENGTH} are kept")
-    return check_text(batch, "batch")
+    return check_short(batch, "batch")
 
 
 async def undo(
