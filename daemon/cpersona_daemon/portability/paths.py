@@ -6,7 +6,6 @@ Contract: paths.confined.
 from __future__ import annotations
 
 import os
-import stat
 from typing import BinaryIO
 
 from ..errors import Refused
@@ -20,7 +19,7 @@ def output_file(path: object, settings: Settings, places: Places) -> str:
     real = _resolved(path, "output_path", settings)
     if not os.path.isdir(os.path.dirname(real)):
         raise Refused(f"output_path: the directory {os.path.dirname(real)} does not exist; make it first")
-    if os.path.lexists(real) and not stat.S_ISREG(os.lstat(real).st_mode):
+    if files.kind(real) is not None:
         raise Refused(f"output_path: {real} is not a regular file")
     if real.startswith(places.db) and (real == places.db or real[len(places.db)] in ".-"):
         raise Refused(f"output_path: {real} belongs to the database; name another file")
