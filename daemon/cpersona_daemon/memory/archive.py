@@ -5,6 +5,7 @@ Contract: episode.archive, profile.one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..context import Context
@@ -50,18 +51,7 @@ async def archive(
 
     def job(tx: Transaction) -> dict:
         episode_id = episodes.insert(
-            tx,
-            episodes.NewEpisode(
-                agent_id=new.agent_id,
-                summary=summary,
-                keywords=keywords,
-                project_id=new.project_id,
-                channel=new.channel,
-                start_time=new.start_time,
-                end_time=new.end_time,
-                resolved=new.resolved,
-                whole=Whole.of(cleaned, summary),
-            ),
+            tx, replace(new, summary=summary, keywords=keywords, whole=Whole.of(cleaned, summary))
         )
         backlog.attach_or_enqueue(tx, EPISODE, episode_id, made, ctx.embedding.enabled)
         return {"ok": True, "episode_id": episode_id, **said}
