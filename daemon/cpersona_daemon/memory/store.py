@@ -48,7 +48,8 @@ class _Wanted:
         if existing is None:
             return self._insert(tx, made, later)
         if self.on_conflict == "fail":
-            raise Refused(f"{reason}: mem:{existing.id} is there already; `cpersona get mem:{existing.id}` shows it")
+            ref = MEMORY.ref(existing.id)
+            raise Refused(f"{reason}: {ref} is there already; `cpersona get {ref}` shows it")
         if self.on_conflict == "update" and self._brings_more(existing):
             return self._update(tx, existing, made, later)
         answer = {"ok": True, "result": "skipped", "reason": reason, "id": existing.id}
@@ -134,9 +135,11 @@ async def store(
 def check_unlocked(row: memories.Existing) -> None:
     """Raise Refused for a row that is locked."""
     if row.locked:
-        raise Refused(f"{MEMORY.ref(row.id)} is locked; `cpersona unlock {MEMORY.ref(row.id)}` frees it")
+        ref = MEMORY.ref(row.id)
+        raise Refused(f"{ref} is locked; `cpersona unlock {ref}` frees it")
 
 
 def held_by(other: memories.Existing) -> str:
     """Return what a caller is told whose text another row of the bucket has."""
-    return f"{MEMORY.ref(other.id)} has this content already; `cpersona get {MEMORY.ref(other.id)}` shows it"
+    ref = MEMORY.ref(other.id)
+    return f"{ref} has this content already; `cpersona get {ref}` shows it"
