@@ -24,7 +24,7 @@ from . import advice
 from .base import Embedder
 from .cache import QueryCache
 from .loading import IDLE_SECONDS, LOADING, READY, Loading, said
-from .turns import QUESTION, STORED, Aside, Stop, Turns
+from .turns import QUESTION, STORED, Aside, Turns, smoothed
 from .values import Advice, Declared, Embeddings
 
 # A row that is being stored waits this long at most for a pause between questions: a steady stream of them does not
@@ -164,7 +164,7 @@ class EmbeddingService:
         """Have the embedder say which model it is and how wide its vectors are, where it tells that only with an
         answer.
 
-        Waits so long at most; an embedder that does not answer leaves ``identity`` and ``dimension`` unknown.
+        Waits so long at most; an embedder that does not answer leaves ``model`` unknown.
         """
         if not self.enabled or self.model.dimension is not None:
             return
@@ -270,7 +270,7 @@ class EmbeddingService:
             self._loading.check_open()
             started = time.perf_counter()
             made = self._embedder.embed(texts)
-            self._storing_seconds = _smoothed(self._storing_seconds, (time.perf_counter() - started) / len(texts))
+            self._storing_seconds = smoothed(self._storing_seconds, (time.perf_counter() - started) / len(texts))
             return made
 
         self._storing += 1
@@ -281,18 +281,13 @@ class EmbeddingService:
             self._storing -= 1
 
     async def _in_background(self, texts: list[str]) -> Embeddings:
-        def piece(kind: str, work: Callable[[Stop | None], Any]) -> Any:
-            def timed(stop: Stop | None) -> Any:
-                started = time.perf_counter()
-                result = work(stop)
-                self._background_seconds = _smoothed(
-                    self._background_seconds, (time.perf_counter() - started) / len(texts)
-                )
-                return result
+        def work() -> Embeddings:
+            before = self._aside.spent
+            made = self._embedder.embed(texts, self._aside.piece)
+            self._background_seconds = smoothed(self._background_seconds, (self._aside.spent - before) / len(texts))
+            return made
 
-            return self._aside.piece(kind, timed)
-
-        return await self._call(self._background_lane, lambda: self._embedder.embed(texts, piece))
+        return await self._call(self._background_lane, work)
 
     def _background_slice(self) -> int:
         """Return how many texts the next request of the background may have."""
@@ -314,7 +309,3 @@ class EmbeddingService:
             except Exception as error:
                 # Whatever a model or a service can do wrong is one kind of failure to the callers.
                 raise EmbeddingFailure(said(error)) from error
-
-
-def _smoothed(before: float, now: float) -> float:
-    return now if not before else 0.8 * before + 0.2 * now

@@ -175,11 +175,15 @@ class Aside:
         result = work(stop)
         taken = time.perf_counter() - started
         self.spent += taken
-        before = self._taken.get(kind, taken)
-        self._taken[kind] = 0.8 * before + 0.2 * taken
+        self._taken[kind] = smoothed(self._taken.get(kind, 0.0), taken)
         return result
 
 
 def at_once(kind: str, work: Callable[[Stop | None], Result]) -> Result:
     """Do a piece of work that waits for nobody."""
     return work(None)
+
+
+def smoothed(before: float, now: float) -> float:
+    """Return how long something takes lately, from what it took before (0: nothing is known) and now."""
+    return now if not before else 0.8 * before + 0.2 * now
