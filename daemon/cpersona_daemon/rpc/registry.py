@@ -19,7 +19,10 @@ from .access import Caller
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One permitted, decoded request. ``settings`` carries the request's overrides, ``key`` its idempotency key."""
+    """One permitted, decoded request. ``settings`` carries the request's overrides, ``key`` its idempotency key.
+
+    ``progress`` may be called from any thread.
+    """
 
     ctx: Context
     caller: Caller

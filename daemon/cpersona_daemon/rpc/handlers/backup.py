@@ -15,7 +15,6 @@ import msgspec
 from ...portability import paths
 from ...portability.backup import make
 from ..registry import Call, Handler
-from .transfer import from_any_thread
 
 
 class BackupParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -31,9 +30,7 @@ async def backup_database(call: Call) -> dict:
     stop = threading.Event()
     with ctx.status.at_work("backup"):
         work = asyncio.create_task(
-            asyncio.to_thread(
-                make.make, ctx.places, ctx.settings, target, ctx.clock.now(), from_any_thread(call.progress), stop
-            )
+            asyncio.to_thread(make.make, ctx.places, ctx.settings, target, ctx.clock.now(), call.progress, stop)
         )
         try:
             return await asyncio.shield(work)

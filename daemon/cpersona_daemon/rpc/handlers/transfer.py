@@ -5,9 +5,6 @@ Contract: export.file, import.lines, merge.copies, forget.agent.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-
 import msgspec
 
 from ...health.canaries import run_after
@@ -59,24 +56,10 @@ class DeleteParams(msgspec.Struct, forbid_unknown_fields=True):
     session_key: str = ""
 
 
-def from_any_thread(progress: Callable[[dict], None] | None) -> Callable[[dict], None] | None:
-    """Return a progress callback that may be called on a thread; it runs on the loop that asks for it."""
-    if progress is None:
-        return None
-    loop = asyncio.get_running_loop()
-
-    def tell(step: dict) -> None:
-        loop.call_soon_threadsafe(progress, step)
-
-    return tell
-
-
 async def export_memories(call: Call) -> dict:
     p, ctx = call.params, call.ctx
     target = paths.output_file(p.output_path, call.settings, ctx.places)
-    return await ctx.db.read(
-        export.export, p.agent_id, target, ctx.clock.now(), p.include_embeddings, from_any_thread(call.progress)
-    )
+    return await ctx.db.read(export.export, p.agent_id, target, ctx.clock.now(), p.include_embeddings, call.progress)
 
 
 async def import_memories(call: Call) -> dict:
