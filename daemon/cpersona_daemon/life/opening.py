@@ -44,9 +44,8 @@ async def open_early(
     if settings.embedding_mode == "http":
         from ..embedding import address
 
-        address.checked(
-            settings.embedding_url
-        )  # one that is none keeps a daemon from starting; its embedder opens later
+        # One that is none keeps a daemon from starting; its embedder opens later.
+        address.checked(settings.embedding_url)
     db = Database(places.db, clock)
     db.open()
     ctx = Context(
@@ -152,6 +151,7 @@ class Opening:
         from ..embedding.backlog import BacklogWorker
         from ..embedding.service import EmbeddingService
         from ..memory.respelling import write_words_anew
+        from ..portability.sweep import leftovers
         from ..recall.recent import RecentRecalls
 
         ctx.calibration = CalibrationFile(ctx.places.calibration)
@@ -161,22 +161,19 @@ class Opening:
         ctx.embedding.start()
         ctx.backlog.start()
         ctx.in_background(_settle(ctx))
-        from ..portability.sweep import leftovers
-
         ctx.in_background(leftovers(ctx))
         ctx.in_background(write_words_anew(ctx))
 
     def _open_vectors(self) -> None:
-        """Load numpy and the index's files, and everything that is imported next, beside the event loop."""
+        """Load numpy, the index's files and the modules of the other parts, beside the event loop."""
         from ..calibration import file  # noqa: F401
         from ..embedding import backlog, service  # noqa: F401
         from ..recall import recent  # noqa: F401
         from ..vectors import choice
 
         vectors = choice.backend(self._ctx.settings.vector_search_mode, self._ctx.places, self._ctx.clock)
-        self._ctx.db.on_commit = (
-            vectors.apply
-        )  # nothing is written before all parts are open: no writing method is an early one
+        # Nothing is written before all parts are open: no writing method is an early one.
+        self._ctx.db.on_commit = vectors.apply
         self._ctx.vectors = vectors
         vectors.open(self._ctx.db, background=True)
         for name in ("recall", "store"):  # what is asked for most, and in order: no request waits for its file

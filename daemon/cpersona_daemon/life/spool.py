@@ -94,9 +94,8 @@ class Spool:
         """Wait a moment for what was queued before, so that who reads finds what was promised to be kept."""
         if (self.look() or not self._at_rest.is_set()) and self.problem is None:
             try:
-                await (
-                    self._ctx.opening.wanted()
-                )  # writes need every part of the database; a start is no reason to be impatient
+                # Writes need every part of the database; a start is no reason to be impatient.
+                await self._ctx.opening.wanted()
             except Exception:
                 return  # a part cannot be opened, so nothing can be drained either; the opening has said why
             try:

@@ -19,9 +19,8 @@ from . import advisories
 from .registry import Call
 
 MAX_QUERY_LENGTH = 8000
-QUESTION_WAIT_SECONDS = (
-    5.0  # what a question waits for an embedder that loads and rows just stored, unless it says no_wait
-)
+# What a question waits for an embedder that loads and for rows just stored, unless it says no_wait.
+QUESTION_WAIT_SECONDS = 5.0
 
 
 class AgentParams(msgspec.Struct, forbid_unknown_fields=True):

@@ -84,7 +84,6 @@ async def get_recall_precision(call: Call) -> dict:
     return precision.get_precision(call.ctx, call.params.agent_id)
 
 
-# A pause keeps conversations out of the store; what is measured about the rows already there is none of that.
 HANDLERS = {
     "calibrate_threshold": Handler(CalibrateParams, calibrate_threshold),
     "set_recall_precision": Handler(PrecisionParams, set_recall_precision),

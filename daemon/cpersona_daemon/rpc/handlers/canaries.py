@@ -141,7 +141,6 @@ def _shown(canary: Canary, state: str, rank: int | None) -> dict:
     return out | {name: value for name, value in more.items() if value is not None}
 
 
-# Running only looks, and keeping how it went concerns no conversation, so a pause leaves it alone.
 HANDLERS = {
     "add_canary": Handler(AddParams, add_canary),
     "list_canaries": Handler(AgentParams, list_canaries),

@@ -37,5 +37,4 @@ async def reindex(call: Call) -> dict:
     return answer
 
 
-# A pause keeps new content out of the store; repairing what is there adds none.
 HANDLERS = {"check_health": Handler(HealthParams, check_health), "reindex": Handler(ReindexParams, reindex)}
