@@ -20,7 +20,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 from .. import __version__
@@ -175,7 +174,7 @@ class Daemon:
     async def _begin_to_serve(self, ctx: Context) -> None:
         ctx.daemon = self
         loop = asyncio.get_running_loop()
-        ctx.db.on_lost = partial(_soon, loop, self.request_stop)
+        ctx.db.on_lost = lambda why: loop.call_soon_threadsafe(self.request_stop, why)
         threading.excepthook = lambda thrown: self._thread_ended(loop, thrown)
         self.server = Server(ctx)
         for warning in self._warnings:
@@ -294,11 +293,6 @@ class Daemon:
         if self._lock >= 0:
             os.close(self._lock)
         self._lock = -1
-
-
-def _soon(loop: asyncio.AbstractEventLoop, ask: Callable[[str], None], why: str) -> None:
-    """Ask on the loop's own thread, from any thread."""
-    loop.call_soon_threadsafe(ask, why)
 
 
 def _raise_descriptor_limit() -> None:

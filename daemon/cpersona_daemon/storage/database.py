@@ -66,7 +66,7 @@ class Database:
     ) -> None:
         self.path, self._clock = path, clock
         self.on_commit = on_commit or (lambda changes, generation: None)
-        self.on_lost: Callable[[str], None] = lambda why: None
+        self.on_lost: Callable[[str], object] = lambda why: None
         self.lost: str | None = None
         self.read_only = False
         self.write_problem: str | None = None  # why the latest commit could not be written, None once one was
