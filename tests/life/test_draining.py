@@ -67,6 +67,18 @@ def test_a_starting_daemon_drains_in_the_order_of_the_names_before_it_answers_a_
     assert [p.name for p in spool.iterdir()] == []
 
 
+def test_what_a_killed_writer_left_goes_once_it_is_old_and_what_a_person_keeps_there_stays(spool, connect):
+    queue(spool, "archive_episode", summary="whole")
+    for name in (".cpersona-old.tmp", ".cpersona-new.tmp", ".a-persons"):
+        (spool / name).write_bytes(b"half")
+    for name in (".cpersona-old.tmp", ".a-persons"):
+        os.utime(spool / name, (1, 1))
+    connection = connect()
+    assert episodes(connection) == ["whole"]
+    assert waiting(connection)["waiting"] == 0
+    assert sorted(p.name for p in spool.iterdir()) == [".a-persons", ".cpersona-new.tmp"]
+
+
 def test_a_running_daemon_drains_what_appears_without_being_told(spool, daemon):
     assert episodes(daemon) == []
     queue(spool, "archive_episode", summary="first")

@@ -34,7 +34,6 @@ MAX_BYTES = fields.MAX_FRAME_BYTES
 STAMP_SECONDS = 0.1
 RETRY_SECONDS = 5.0
 READ_PATIENCE_SECONDS = 1.0
-STALE_TEMPORARY_SECONDS = 3600
 _TOKEN = re.compile(rb'("token"\s*:\s*")(?:[^"\\]|\\.)*')  # in what is no queued write and may have been meant as one
 # Failures that are not the request's own fault: it stays, and so does everything behind it, until they pass.
 WAITED_OUT = frozenset(code for code, (_, again, _) in fields.ERRORS.items() if again) | {"corrupt"}
@@ -158,7 +157,7 @@ class Spool:
             finally:
                 if done:  # no power failure brings a finished file back
                     await asyncio.to_thread(files.sync, self._directory)
-        await asyncio.to_thread(_tidy, self._directory)
+        await asyncio.to_thread(files.tidy, self._directory)
         self._stamp = None
         return None
 
@@ -318,13 +317,3 @@ def _unlink(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         pass
-
-
-def _tidy(directory: str) -> None:
-    """Remove what writers that were killed left behind; nobody was told that it was kept."""
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if not (entry.name.startswith(".") and entry.is_file(follow_symlinks=False)):
-                continue
-            if time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE_TEMPORARY_SECONDS:
-                _unlink(entry.path)
