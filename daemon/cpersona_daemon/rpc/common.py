@@ -41,11 +41,15 @@ def check_question(text: str, name: str = "query", blank: bool = True) -> None:
         raise InvalidParams(f"the {name} holds a NUL character; remove it")
 
 
+def whole(value: Any) -> int | None:
+    """Return a whole number as it is, None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def bounded(value: Any, default: int, low: int, high: int) -> int:
     """Return a whole number within bounds; a wrong type becomes the default."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        value = default
-    return min(max(value, low), high)
+    asked = whole(value)
+    return min(max(default if asked is None else asked, low), high)
 
 
 def scope_of(params: Any) -> Scope:

@@ -15,7 +15,7 @@ from ...errors import Refused
 from ...memory.cleaning import check_axes
 from ...storage.transaction import Transaction
 from .. import advisories
-from ..common import QUESTION_WAIT_SECONDS, bounded, check_question, scope_of
+from ..common import QUESTION_WAIT_SECONDS, bounded, check_question, scope_of, whole
 from ..registry import Call, Handler
 
 LARGEST_ID = 2**63 - 1
@@ -110,18 +110,14 @@ async def traverse_entities(call: Call) -> dict:
 async def reconstruct_items(call: Call) -> dict:
     p = call.params
     check_question(p.query)
-    asked = p.count if isinstance(p.count, int) and not isinstance(p.count, bool) else None
-    budget = (
-        bounded(p.budget, 0, 1, MOST_BUDGET) if isinstance(p.budget, int) and not isinstance(p.budget, bool) else None
-    )
     ask = reconstruct.Ask(
         text=p.query,
         scope=scope_of(p),
-        count=reconstruct.effective_count(call.settings, asked),
+        count=reconstruct.effective_count(call.settings, whole(p.count)),
         top_k=bounded(p.top_k, 20, 1, 100),
         max_hops=bounded(p.max_hops, 2, 0, 5),
         max_evidence=bounded(p.max_evidence, 40, 1, 100),
-        budget=budget,
+        budget=None if whole(p.budget) is None else bounded(p.budget, 0, 1, MOST_BUDGET),
         deep=p.deep,
         trace=p.trace,
         wait_seconds=0.0 if p.no_wait else QUESTION_WAIT_SECONDS,
