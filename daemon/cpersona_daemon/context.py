@@ -112,13 +112,9 @@ class Spool(Protocol):
 
     def status(self) -> dict: ...
 
-    async def run(self) -> None: ...
-
 
 class Opening(Protocol):
     """Whether vectors, embedding, backlog and calibration are there yet (``life.opening``)."""
-
-    whole: bool
 
     @property
     def passed(self) -> bool: ...
@@ -142,24 +138,35 @@ class Recent(Protocol):
     def forget(self, agent_id: str) -> None: ...
 
 
+class Server(Protocol):
+    """Who is connected (``life.server``); whom a task serves belongs to that room."""
+
+    @property
+    def identity(self) -> dict[str, Any]: ...
+
+    def clients(self, besides: Any = ...) -> list[dict]: ...
+
+    def asking(self) -> Any: ...
+
+
 class Daemon(Protocol):
     """The process: its end, and what it knows of itself (``life.lifecycle``)."""
 
-    server: Any
+    @property
+    def server(self) -> Server: ...
 
     def status(self) -> dict: ...
 
     def request_stop(self, why: str) -> None: ...
 
 
-# A part that is opened later is None until then, and is never asked before: only early methods run while the opening is
-# not whole.
+# A part that is opened later is None until then, and is never asked before: only early methods run meanwhile.
 _LATER: Any = None
 
 
 @dataclass(slots=True)
 class Context:
-    """The daemon's parts. Built and taken down by ``life.opening``, read by everything behind the boundary."""
+    """The daemon's parts. Built and taken down by ``life.opening``, read by every handler and what it calls."""
 
     settings: Settings
     places: Places

@@ -54,9 +54,9 @@ async def open_early(
     for warning in settings.warnings:
         log.warning("%s", warning)
         status.warn(warning)
-    ctx.spool = Spool(ctx)
+    ctx.spool = spool = Spool(ctx)
     ctx.opening = Opening(ctx, through)
-    ctx.in_background(ctx.spool.run())
+    ctx.in_background(spool.run())
     return ctx
 
 
