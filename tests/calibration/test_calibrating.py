@@ -20,7 +20,7 @@ from cpersona_daemon.calibration.plan import Plan
 from cpersona_daemon.calibration.precision import get_precision, set_precision
 from cpersona_daemon.calibration.run import calibrate
 from cpersona_daemon.errors import Refused
-from cpersona_daemon.rpc.handlers import calibration as boundary
+from cpersona_daemon.rpc.handlers import calibration as handlers
 from cpersona_daemon.rpc.registry import Call
 
 UNREACHED = {
@@ -314,7 +314,7 @@ def test_the_handlers_take_null_for_absent_and_answer_the_contracts_keys(in_stor
         insert(ctx, "kit", bursts(6, 10))
 
         async def call(name, **params):
-            handler = boundary.HANDLERS[name]
+            handler = handlers.HANDLERS[name]
             return await handler.answer(Call(ctx, None, handler.params(**params), ctx.settings))
 
         assert (await call("calibrate_threshold", agent_id=None))["scope"] == "global"

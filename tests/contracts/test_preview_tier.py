@@ -226,7 +226,7 @@ def test_the_preview_length_is_a_setting_and_zero_disables_trimming(reader, char
 
 
 def test_the_library_returns_full_data_and_no_reversal():
-    """Design principle: "Shaping and capping belong to the boundary layer; the library returns full data"."""
+    """Shaping and capping belong to the handlers; the library returns full data."""
     with opened_store() as (store, directory):
         agent = Agent(store.call, directory, None)
         rows = agent.load(*(memory(f"{n} {LONG}", at=n) for n in range(120)))

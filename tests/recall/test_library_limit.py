@@ -1,4 +1,4 @@
-"""How many rows the library gives at most, whatever is asked at the boundary. Contract: recall.limit."""
+"""How many rows the library gives at most, whatever is asked over the wire. Contract: recall.limit."""
 
 from __future__ import annotations
 

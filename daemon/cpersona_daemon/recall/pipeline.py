@@ -1,7 +1,7 @@
 """A recall from question to rows. ``PLANS`` says what is done in which order; one loop does it.
 
-The library returns whole rows, best first; reversing, previews and caps belong to the boundary. Everything that decides
-runs inside one read snapshot on a reader thread; embedding the question happens before it.
+The library returns whole rows, best first; reversing, previews and caps belong to ``rpc``. Everything that decides runs
+inside one read snapshot on a reader thread; embedding the question happens before it.
 
 Contract: recall.stages, recall.order.
 """

@@ -199,7 +199,7 @@ class Row:
 
 @dataclass(slots=True)
 class Result:
-    """What a recall found: ``rows`` best first. The boundary reverses, previews and caps.
+    """What a recall found: ``rows`` best first. The handlers reverse, preview and cap.
 
     ``question`` is what was asked, as it was read. ``advice`` is what the answer must say about vectors that were
     missing or a question that was none, ``failure`` why the question had no vector: None where it had one, needed none

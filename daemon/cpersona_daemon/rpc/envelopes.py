@@ -1,6 +1,6 @@
 """The envelopes of the wire as msgspec Structs, decoded strictly.
 
-What stands inside ``params`` is each method's own business and is decoded behind the boundary.
+What stands inside ``params`` is each method's own business and is decoded for its handler.
 
 Contract: wire.requests.
 """
@@ -24,9 +24,11 @@ class ClientHello(msgspec.Struct):
 
 
 class DaemonHello(msgspec.Struct):
-    """The first frame to a client. ``settings`` holds the daemon's set values, secrets masked;
-    ``busy`` is false when the daemon serves nobody else and has nothing at work. A client that the access file does not
-    know is told neither: ``settings_digest`` and ``settings`` are empty, ``busy`` is true.
+    """The first frame to a client.
+
+    ``settings`` holds the daemon's set values, secrets masked; ``busy`` is false when the daemon serves nobody else and
+    has nothing at work. A client that the access file does not know is told neither: ``settings_digest`` and
+    ``settings`` are empty, ``busy`` is true.
     """
 
     protocol: int
