@@ -156,8 +156,9 @@ def test_a_shared_entity_never_bundles(agent):
 
 
 def related(agent):
-    """A candidate that mentions Ada, who knows Ben, who knows Cy; a record of Ben's and one of Cy's that nothing else
-    finds.
+    """A candidate that mentions Ada, who knows Ben, who knows Cy.
+
+    A record of Ben's and one of Cy's are there, which nothing else finds.
     """
     candidate, of_ben, of_cy, unrelated = agent.load(
         memory("candidate", 0.9, at=0),

@@ -150,8 +150,9 @@ def _large(number: int, text: str = "y") -> dict:
 
 
 def _send_until_unread(daemon, one: Raw, frames: Iterator[bytes]) -> int:
-    """Send frames until the daemon reads no more of them, and return how many went out whole; the last may be on its
-    way.
+    """Send frames until the daemon reads no more of them, and return how many went out whole.
+
+    The last may be on its way.
     """
     one.sock.setblocking(False)
     for whole, frame in enumerate(frames):

@@ -35,8 +35,9 @@ def test_the_launchd_agent_restarts_after_a_crash_alone_and_keeps_files_private(
 
 
 def test_the_launchd_agents_command_becomes_a_daemon_of_the_default_database(home):
-    """Run as launchd does: the words as they are, HOME and PATH and what the file adds, and a path in HOME where the
-    program lies.
+    """Run as launchd does.
+
+    The words as they are, HOME and PATH and what the file adds, and a path in HOME where the program lies.
     """
     job, root = agent(), Path(home["HOME"])
     program = root / ".local" / "bin" / "cpersonad"

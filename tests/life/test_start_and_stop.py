@@ -348,9 +348,7 @@ def test_a_daemon_whose_database_was_removed_leaves(hurried, daemon):
 
 
 def test_readiness_goes_to_a_service_manager_and_its_socket_is_used(home):
-    """What systemd does: it holds the listening socket, passes it as descriptor 3, and is told READY=1 and
-    STOPPING=1.
-    """
+    """What systemd does: it holds the socket, passes it as descriptor 3, and is told READY=1 and STOPPING=1."""
     root = Path(home["HOME"])
     (root / "db").mkdir(mode=0o700)
     path = home["CPERSONA_DB_PATH"] + ".sock"

@@ -61,9 +61,7 @@ def fill(house, agent, words, others=0):  # noqa: F811
 
 @pytest.fixture
 def houses(make_house, tmp_path):  # noqa: F811
-    """A store that holds one agent, and one that holds the same rows and those of another agent, with damage in
-    them.
-    """
+    """A store that holds one agent, and one that holds the same rows and damaged ones of another agent."""
     access = tmp_path / "access.json"
     access.write_text(
         json.dumps(

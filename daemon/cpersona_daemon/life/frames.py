@@ -23,8 +23,10 @@ _head = msgspec.msgpack.Decoder(RequestHead).decode
 
 
 class BadFrame(InvalidParams):
-    """A frame that is no envelope. ``id`` is the request's where it could be told, ``method`` likewise;
-    ``fatal`` says that the stream cannot be trusted any further.
+    """A frame that is no envelope.
+
+    ``id`` is the request's where it could be told, ``method`` likewise; ``fatal`` says that the stream cannot be
+    trusted any further.
     """
 
     def __init__(self, text: str, id: int | str | None = None, method: str = "", fatal: bool = True) -> None:
@@ -73,8 +75,9 @@ SMALL_BYTES = 4096  # a frame up to this size takes little however it is decoded
 
 
 def _sizes() -> tuple[tuple[int, ...], dict[int, int]]:
-    """Return by its first byte the bytes of a value without what it contains, and how many of these tell a text's
-    length.
+    """Return how many bytes a value has by its first one, and how many of these tell a text's length.
+
+    What a list or map contains is not among them, nor a text whose length is told.
     """
     size = [1] * 256
     for first in range(0xA0, 0xC0):
@@ -160,8 +163,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
 def unfit(params: dict[str, Any]) -> str | None:
-    """Return what of params no method takes, or None: they are those of JSON, whatever carries them, with numbers that
-    SQLite holds.
+    """Return what of params no method takes, or None: JSON's values alone, with numbers that SQLite holds.
 
     One level of nesting after the other, and none beyond the limit; the envelope itself is the first level.
     """

@@ -205,8 +205,9 @@ class Daemon:
             self.request_stop(f"a part could not be opened: {error}")
 
     def _thread_ended(self, loop: asyncio.AbstractEventLoop, thrown: threading.ExceptHookArgs) -> None:
-        """Leave when a thread ends in a failure: what waits for it would wait for ever, and a new daemon begins with
-        all of them.
+        """Leave when a thread ends in a failure.
+
+        What waits for it would wait for ever, and a new daemon begins with all of them.
         """
         name = thrown.thread.name if thrown.thread is not None else "a thread"
         log.critical("%s ended unexpectedly", name, exc_info=thrown.exc_value)

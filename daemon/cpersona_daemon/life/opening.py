@@ -106,8 +106,9 @@ class Opening:
         return self.whole and not self._in_line
 
     async def in_turn(self) -> None:
-        """The same as ``wanted`` for requests, which go on in the order in which they came: what is stored first is the
-        older memory.
+        """Return like ``wanted``, to requests in the order in which they came.
+
+        What is stored first is the older memory.
         """
         self._in_line += 1
         try:

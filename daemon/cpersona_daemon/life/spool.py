@@ -162,8 +162,9 @@ class Spool:
         return None
 
     async def _carry_out(self, name: str) -> str | None:
-        """Do what one file asks for and remove it, or set it aside with the reason; return what to wait for instead, if
-        anything.
+        """Do what one file asks for and remove it, or set it aside with the reason.
+
+        Return what to wait for instead, None where it is done with.
         """
         path = os.path.join(self._directory, name)
         try:
@@ -241,9 +242,7 @@ def _order(name: str) -> tuple:
 
 
 def _untrusted(directory: str) -> str | None:
-    """Return why files of a directory are not carried out, None when they are: it is ours, and nobody else writes
-    there.
-    """
+    """Return why files of a directory are not carried out; None where it is ours and nobody else writes there."""
     info = os.lstat(directory)
     if not stat.S_ISDIR(info.st_mode):
         return f"{directory} is not a directory"

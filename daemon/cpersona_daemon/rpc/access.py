@@ -109,10 +109,10 @@ class AccessList:
         return next((c for c in nameless if uid == (self._own_uid if c.uid is None else c.uid)), None)
 
     def permits(self, caller: Caller | None, method_class: str, agent: str | None) -> bool:
-        """Tell whether a caller (None: nobody we know) may run a method of this class on an agent; '' and None name no
-        agent.
+        """Tell whether a caller may run a method of this class on an agent.
 
-        Export and import (``admin``) need write on `*` besides.
+        A caller None is nobody we know; an agent '' or None names none. Export and import (``admin``) need write on `*`
+        besides.
         """
         if caller is None:
             return False

@@ -32,9 +32,7 @@ class Call:
     progress: Callable[[dict], None] | None = None
 
     def may_all(self, access: str) -> bool:
-        """Tell whether the caller may do this (an access class) with every agent, and so may see and mend the store as
-        a whole.
-        """
+        """Tell whether the caller has this access to every agent, and so may see and mend the store as a whole."""
         return self.ctx.access.permits(self.caller, access, None)
 
 

@@ -39,8 +39,8 @@ def opened(
 ) -> int:
     """Return a descriptor of a regular file; O_CREAT in ``flags`` makes it with ``mode``. Raises InTheWay, OSError.
 
-    ``follow`` is for a file that a person named, who may name a link. ``directory`` is a descriptor that ``path`` is
-    relative to.
+    ``follow`` is for a file that a person named, who may name a link. ``path`` is relative to the descriptor
+    ``directory``, where there is one.
     """
     flags |= _GUARDED if follow else _GUARDED | os.O_NOFOLLOW
     try:
@@ -158,8 +158,7 @@ def sync(directory: str) -> None:
 
 
 def make_way(path: str) -> str | None:
-    """Give what stands at a path and is no regular file another name, and return that; None where nothing is in the
-    way.
+    """Give what is no regular file at a path another name, and return that; None where nothing is in the way.
 
     Raises OSError.
     """

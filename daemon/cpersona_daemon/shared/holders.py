@@ -8,8 +8,9 @@ _MOST = 5
 
 
 def holders(path: str) -> list[tuple[int, str]]:
-    """Return (pid, program) of other processes that have the file open, at most five; only this user's, and only where
-    /proc tells.
+    """Return (pid, program) of at most five other processes of this user that have the file open.
+
+    There are none where /proc does not tell.
     """
     found: list[tuple[int, str]] = []
     try:

@@ -22,8 +22,9 @@ class BackupParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def backup_database(call: Call) -> dict:
-    """Answer `{ok, path, database, bytes, memories, episodes, profiles, schema}` once the file is whole, verified and
-    durable.
+    """Answer what was backed up once the file is whole, verified and durable.
+
+    `{ok, path, database, bytes, memories, episodes, profiles, schema}`
     """
     ctx = call.ctx
     target = paths.output_file(call.params.output_path, call.settings, ctx.places)

@@ -48,8 +48,7 @@ class RemoveParams(msgspec.Struct, forbid_unknown_fields=True):
 async def add_canary(call: Call) -> dict:
     """Save a question and answer `{ok, id, created, query, ref, state, rank?}` after its first run.
 
-    One that is saved already keeps its id. Where it cannot be embedded now its state is `new`, and an advisory says
-    why.
+    One that is saved already keeps its id. One that cannot be embedded now has the state `new` and an advisory.
     """
     p = call.params
     rid, query = parse_ref(p.ref), p.query.strip()
@@ -91,8 +90,9 @@ async def _first_run(call: Call, agent_id: str) -> tuple[list[Outcome], Advice |
 
 
 async def list_canaries(call: Call) -> dict:
-    """Answer `{canaries: [{id, agent_id, query, ref, state, rank?, created_at, ran_at?, project_id?, channel?}],
-    count}`.
+    """Answer the saved questions, as they fared when they last ran.
+
+    `{canaries: [{id, agent_id, query, ref, state, rank?, created_at, ran_at?, project_id?, channel?}], count}`
     """
     saved = await call.ctx.db.read(rows.listed, call.params.agent_id)
     out = [
@@ -103,7 +103,7 @@ async def list_canaries(call: Call) -> dict:
 
 
 async def run_canaries(call: Call) -> dict:
-    """Answer `{ok, total, found, lost, canaries}`:
+    """Answer `{ok, total, found, lost, canaries}`.
 
     `ok` says that they ran; `lost` counts those whose row did not come back.
     """

@@ -94,9 +94,7 @@ async def recall(call: Call) -> dict:
 
 
 async def recall_with_context(call: Call) -> dict:
-    """Answer the recalled rows and the caller's conversation merged by instant; undated ones first, oldest before
-    newest.
-    """
+    """Answer the recalled rows and the caller's conversation merged by instant: undated ones first, then the oldest."""
     entries = call.params.external_context
     said = [text for e in entries if isinstance(text := e.get("content"), str) and text.strip()]
     query = _query(call, [*(call.params.exclude_contents or []), *said])
