@@ -90,10 +90,9 @@ class Connection:
         deadline_ms: int | None = None,
         overrides: dict | None = None,
         progress: "Callable[[dict], None] | None" = None,
-        idempotent: bool | None = None,
     ) -> tuple[dict, str | None]:
         """Ask one thing and wait for its answer: (response map, error code or None). Raises CallFailed."""
-        asked = self.send(method, params, deadline_ms, overrides, progress, idempotent)
+        asked = self.send(method, params, deadline_ms, overrides, progress)
         while True:
             id, response, code = self.receive()
             if id == asked:
@@ -107,18 +106,16 @@ class Connection:
         deadline_ms: int | None = None,
         overrides: dict | None = None,
         progress: "Callable[[dict], None] | None" = None,
-        idempotent: bool | None = None,
         key: str | None = None,
     ) -> int:
         """Send one request without waiting and return its id; ``receive`` brings the answers.
 
         ``overrides`` are retrieval settings for this request alone. ``progress(map)`` is called for each
-        progress frame. ``idempotent`` says whether the request may be asked again after a broken connection;
-        None decides by the method. ``key`` is the idempotency key of a write, made here when not given.
+        progress frame. ``key`` is the idempotency key of a write, made here when not given.
         """
         if self._failure is not None:
             raise self._failure
-        pending = self._prepared(method, params, deadline_ms, overrides, progress, idempotent, key)
+        pending = self._prepared(method, params, deadline_ms, overrides, progress, key)
         frame = self._frame(pending)
         self._pending[pending.id] = pending
         try:
@@ -134,7 +131,6 @@ class Connection:
         deadline_ms: int | None,
         overrides: dict | None,
         progress: "Callable[[dict], None] | None",
-        idempotent: bool | None,
         key: str | None,
     ) -> "_Pending":
         """Return a request with what its method's row adds: a key, progress, a deadline, whether it is asked again."""
@@ -148,7 +144,7 @@ class Connection:
         if progress is not None or not row.limited:
             request["progress"] = True
         seconds = _patience(row.deadline_ms if deadline_ms is None else deadline_ms)
-        return _Pending(request, overrides, progress, row.repeatable if idempotent is None else idempotent, seconds)
+        return _Pending(request, overrides, progress, row.repeatable, seconds)
 
     def receive(self) -> tuple[int, dict, str | None]:
         """Return the next answer, (id, response, code), in the order the daemon gives them. Raises CallFailed."""
@@ -324,7 +320,7 @@ class Connection:
         self._drop()
         for pending in list(self._pending.values()):
             pending.attempts += 1
-            if not pending.idempotent or pending.attempts >= ATTEMPTS:
+            if not pending.repeatable or pending.attempts >= ATTEMPTS:
                 self._pending.clear()
                 raise CallFailed(
                     "unreachable",
@@ -392,18 +388,18 @@ class Connection:
 class _Pending:
     """A request under way, with what it takes to ask it again."""
 
-    __slots__ = ("request", "overrides", "progress", "idempotent", "seconds", "attempts", "since")
+    __slots__ = ("request", "overrides", "progress", "repeatable", "seconds", "attempts", "since")
 
     def __init__(
         self,
         request: dict,
         overrides: dict | None,
         progress: "Callable[[dict], None] | None",
-        idempotent: bool,
+        repeatable: bool,
         seconds: float | None,
     ) -> None:
         self.request, self.overrides, self.progress = request, overrides, progress
-        self.idempotent, self.seconds = idempotent, seconds
+        self.repeatable, self.seconds = repeatable, seconds
         self.attempts = 0
         self.since = time.monotonic()
 
@@ -422,7 +418,7 @@ class _Pending:
 
     def waits_on(self, code: str | None) -> bool:
         """Tell whether an answer decides nothing: once the stream ends, whoever serves next is asked again."""
-        return code == "shutting_down" and self.idempotent and self.attempts < ATTEMPTS
+        return code == "shutting_down" and self.repeatable and self.attempts < ATTEMPTS
 
 
 def error_text(frame: dict) -> str:

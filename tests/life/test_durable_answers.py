@@ -135,7 +135,7 @@ def test_a_request_that_may_not_be_repeated_is_not_asked_again(home, daemon):
     daemon.call("store", {"agent_id": "a", "content": "x"})
     with closing(sqlite3.connect(daemon.places.db, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        daemon.send("delete_agent_data", {"agent_id": "a"}, idempotent=False)
+        daemon.send("delete_agent_data", {"agent_id": "a"})
         os.kill(daemon.hello["pid"], signal.SIGKILL)
         with pytest.raises(client.CallFailed) as failure:
             daemon.receive()
