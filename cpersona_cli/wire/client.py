@@ -34,11 +34,9 @@ SILENCE_SECONDS = 60.0  # without a deadline: a daemon that is alive sends a hea
 ATTEMPTS = 3  # how often one request is put to a daemon that leaves meanwhile
 
 
-def _patience(deadline_ms: int | None) -> float | None:
-    """Return for how many seconds an answer is waited for, None without a deadline: then as long as the daemon is
-    heard.
-    """
-    return None if deadline_ms is None else deadline_ms / 1000 + ANSWER_SLACK_SECONDS
+def _patience(deadline_ms: int | None) -> float:
+    """Return for how many seconds an answer is waited for, counted from the last that the daemon was heard."""
+    return SILENCE_SECONDS if deadline_ms is None else deadline_ms / 1000 + ANSWER_SLACK_SECONDS
 
 
 def connect(
@@ -93,11 +91,10 @@ class Connection:
     ) -> tuple[dict, str | None]:
         """Ask one thing and wait for its answer: (response map, error code or None). Raises CallFailed."""
         asked = self.send(method, params, deadline_ms, overrides, progress)
-        while True:
-            id, response, code = self.receive()
-            if id == asked:
-                return response, code
+        id, response, code = self.receive()
+        if id != asked:
             raise CallFailed("protocol", f"the daemon answered request {id} where {asked} was asked")
+        return response, code
 
     def send(
         self,
@@ -119,7 +116,7 @@ class Connection:
         frame = self._frame(pending)
         self._pending[pending.id] = pending
         try:
-            self._write(frame, pending.seconds or SILENCE_SECONDS)
+            self._write(frame, pending.seconds)
         except Gone:
             self._again()
         return pending.id
@@ -170,7 +167,7 @@ class Connection:
         while True:
             oldest = next(iter(self._pending.values()))
             try:
-                frame = self._read(max(oldest.since, self._heard) + (oldest.seconds or SILENCE_SECONDS), self.wait)
+                frame = self._read(max(oldest.since, self._heard) + oldest.seconds, self.wait)
             except Gone:
                 self._again()
                 continue
@@ -334,7 +331,7 @@ class Connection:
         for pending in list(self._pending.values()):
             pending.since = time.monotonic()
             try:
-                self._write(self._frame(pending), pending.seconds or SILENCE_SECONDS)
+                self._write(self._frame(pending), pending.seconds)
             except Gone:
                 self._again()
                 return
@@ -396,7 +393,7 @@ class _Pending:
         overrides: dict | None,
         progress: "Callable[[dict], None] | None",
         repeatable: bool,
-        seconds: float | None,
+        seconds: float,
     ) -> None:
         self.request, self.overrides, self.progress = request, overrides, progress
         self.repeatable, self.seconds = repeatable, seconds
