@@ -6,8 +6,10 @@ that are still to come, and counts them. A second one leaves at once, wherever t
 
 from __future__ import annotations
 
-import signal
 import time
+
+# The C half alone: `signal` itself loads enum and functools.
+from _signal import SIG_IGN, SIGINT, getsignal, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,14 +35,14 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         # Started by `nohup` or in a script's background, a program is to ignore it; then it stays ignored.
-        self._before = signal.getsignal(signal.SIGINT)
-        if self._before is not signal.SIG_IGN:
-            signal.signal(signal.SIGINT, self._said)
+        self._before = getsignal(SIGINT)
+        if self._before is not SIG_IGN:
+            signal(SIGINT, self._said)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not signal.SIG_IGN:
-            signal.signal(signal.SIGINT, self._before)
+        if self._before is not SIG_IGN:
+            signal(SIGINT, self._before)
 
     def attend(self, connection: Connection) -> None:
         """Have a connection wait for its answers here."""
