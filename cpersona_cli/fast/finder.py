@@ -38,24 +38,25 @@ FOLDERS = frozenset(
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from posix import stat_result
     from types import CodeType
 
 
 class Loader(SourceFileLoader):
     """Python's own loader of a source file, with a shorter way to its compiled form."""
 
-    def __init__(self, name: str, path: str, compiled: str) -> None:
+    def __init__(self, name: str, path: str, compiled: str, info: "stat_result") -> None:
         super().__init__(name, path)
-        self._compiled = compiled
+        self._compiled, self._info = compiled, info
 
     def get_code(self, fullname: str) -> "CodeType | None":
         """Return the code of the module."""
         try:
-            info = stat(self.path)
             with open_code(self._compiled) as handle:
                 data = handle.read()
         except OSError:
             return super().get_code(fullname)
+        info = self._info
         stamp = (int(info.st_mtime) & _MASK).to_bytes(4, "little") + (info.st_size & _MASK).to_bytes(4, "little")
         if data[:16] != _VALIDATED + stamp:
             return super().get_code(fullname)
@@ -80,11 +81,11 @@ class Finder:
             return folder
         file = f"{place}.py"
         try:
-            stat(file)
+            info = stat(file)
         except OSError:
             return None
         compiled = f"{path[0]}/__pycache__/{word}{_COMPILED}"
-        spec = ModuleSpec(name, Loader(name, file, compiled), origin=file)
+        spec = ModuleSpec(name, Loader(name, file, compiled, info), origin=file)
         spec.has_location, spec.cached = True, compiled
         return spec
 
