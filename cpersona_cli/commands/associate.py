@@ -63,7 +63,7 @@ def declare(
         raise exits.Usage("name an --entity, an --alias or a --relation, or give them as JSON")
     params = {**session.axes(), "associations": value}
     if anchor is not None:
-        params["anchor_ref"] = "{}:{}".format(*reading.ref(anchor))
+        params["anchor_ref"] = reading.canonical(anchor)
     answer = session.ask("declare_associations", params)
     if not session.show(answer):
         for row in answer.response.get("entities", ()):
@@ -119,8 +119,7 @@ def retract(session: Session, relation: list[int], mention: list[str]) -> int:
     if mention:
         named = (_parts(text, "=", 2, "--mention", "ENTITY=REF") for text in mention)
         asked["mentions"] = [
-            {"entity": int(name) if name.isdigit() else name, "ref": "{}:{}".format(*reading.ref(ref))}
-            for name, ref in named
+            {"entity": int(name) if name.isdigit() else name, "ref": reading.canonical(ref)} for name, ref in named
         ]
     answer = session.ask("declare_associations", {**session.axes(), "associations": {}, "retract": asked})
     if not session.show(answer):

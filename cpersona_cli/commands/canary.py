@@ -34,7 +34,7 @@ def add(session: Session, query: str, ref: str) -> int:
     Example:
       cpersona canary add "which branch do deploys use?" mem:12
     """
-    answer = session.ask("add_canary", {**session.axes(), "query": query, "ref": "{}:{}".format(*reading.ref(ref))})
+    answer = session.ask("add_canary", {**session.axes(), "query": query, "ref": reading.canonical(ref)})
     response, out = answer.response, session.out
     lost = response.get("state") in ("lost", "gone")
     if not session.show(answer):

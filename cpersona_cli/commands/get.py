@@ -43,7 +43,7 @@ def get(session: "Session", refs: list[str], raw: bool, **shaped: "Any") -> int:
     shape = Shape(_FIELDS, session.out.as_json, **shaped)
     if raw and (shape.chosen or session.out.as_json):
         raise exits.Usage("--raw prints the texts alone; leave --fields, --format and --json out")
-    answer = _fetched(session, ["{}:{}".format(*reading.ref(text)) for text in refs])
+    answer = _fetched(session, [reading.canonical(text) for text in refs])
     out, missing = session.out, answer.response.get("missing", [])
     items = shape.within(out, answer.response, "items")
     if not session.show(answer):

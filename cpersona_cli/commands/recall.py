@@ -30,7 +30,7 @@ _ASKED: "Rows" = (
     ("exclude", "exclude_contents", lambda session, texts: list(texts)),
     ("absolute", "absolute", None),
     *((name, "trace", lambda session, value: True) for name in _TRACED),
-    ("why_not", "why_not", lambda session, ref: "{}:{}".format(*reading.ref(ref))),
+    ("why_not", "why_not", lambda session, text: reading.canonical(text)),
 )
 # What asks for rows of some kind: a ref alone is a question then, and not the row of that ref.
 _NARROWING = frozenset(("source_id", "as_of", "exclude_contents", "trace"))
@@ -106,17 +106,17 @@ def recall(session: "Session", query: str, set: list[str], **given: "Any") -> in
 def _pasted(session: "Session", params: dict, overrides: list[str]) -> "Answer | None":
     """Return an answer that holds the row whose ref is the whole question, None where it is none or no row has it."""
     narrowed = overrides or _NARROWING & params.keys() or any(session.options.get(a) is not None for a in _AXES)
+    if narrowed or ":" not in params["query"]:
+        return None
     try:
-        kind, number = reading.ref(params["query"]) if ":" in params["query"] and not narrowed else ("", 0)
+        ref = reading.canonical(params["query"])
     except exits.Usage:
         return None
-    if not kind:
-        return None
-    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": [f"{kind}:{number}"]})
+    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": [ref]})
     found = answer.response.get("items")
     if not found:
         return None
-    session.out.note(f"{kind}:{number} names a row, and this is it; `cpersona get {kind}:{number}` does the same")
+    session.out.note(f"{ref} names a row, and this is it; `cpersona get {ref}` does the same")
     answer.response = {"messages": found}
     return answer
 

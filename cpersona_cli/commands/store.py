@@ -122,11 +122,12 @@ def _say(out: "Output", response: dict) -> None:
     if response.get("result") == "queued":
         out.note(f"queued as {response['queued']}; the next daemon stores it")
         return
-    if isinstance(response.get("id"), int):
-        out.line(f"mem:{response['id']}")
-    _say_result(out, response)
+    ref = f"mem:{response['id']}" if isinstance(response.get("id"), int) else ""
+    if ref:
+        out.line(ref)
+    _say_result(out, response, ref)
     cuts.warn(out, response)
-    _say_secrets(out, response)
+    _say_secrets(out, response, ref)
     ahead = response.get("timestamp_ahead_of_clock")
     if isinstance(ahead, dict):
         out.warn(
@@ -136,7 +137,7 @@ def _say(out: "Output", response: dict) -> None:
         out.warn(f"cpersona: an association was left out: {dropped.get('reason')}")
 
 
-def _say_result(out: "Output", response: dict) -> None:
+def _say_result(out: "Output", response: dict, ref: str) -> None:
     """Say what became of a memory that was not simply stored."""
     result = response.get("result")
     if response.get("persisted") is False:
@@ -146,16 +147,15 @@ def _say_result(out: "Output", response: dict) -> None:
         out.note(f"skipped ({response.get('reason', 'already stored')})")
         if response.get("content_differs"):
             out.note(
-                f"the stored text differs and stays as it is; `cpersona update mem:{response.get('id')}` or"
-                " --on-conflict update changes it"
+                f"the stored text differs and stays as it is; `cpersona update {ref}` or --on-conflict update"
+                " changes it"
             )
     elif result != "stored":
         out.note(str(result))
 
 
-def _say_secrets(out: "Output", response: dict) -> None:
-    number = response.get("id")
-    removes = f"; `cpersona delete mem:{number}` removes it" if isinstance(number, int) else ""
+def _say_secrets(out: "Output", response: dict, ref: str) -> None:
+    removes = f"; `cpersona delete {ref}` removes it" if ref else ""
     for found in response.get("secrets", ()):
         out.warn(
             f"cpersona: what looks like a secret is in the {found.get('in', 'text')}, {found.get('kind')} at character"

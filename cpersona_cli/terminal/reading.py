@@ -153,6 +153,11 @@ def ref(text: str) -> tuple[str, int]:
     return kind or "mem", int(number)
 
 
+def canonical(text: str) -> str:
+    """Return a ref as the wire has it, `mem:12` for a bare number too. Raises Usage."""
+    return "{}:{}".format(*ref(text))
+
+
 def memory_id(text: str) -> int:
     """Return the number of a memory's ref. Raises Usage for an episode."""
     kind, number = ref(text)
