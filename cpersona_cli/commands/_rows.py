@@ -101,9 +101,8 @@ def tell_apart(session: "Session", ref: str, answer: "Answer") -> None:
 
 def outcome(session: "Session", named: str, done: str, response: dict) -> None:
     if response.get("persisted") is False:
-        session.out.warn(
-            f"cpersona: {named} is as it was: {response.get('reason', 'persistence is paused')}; `cpersona resume` "
-            "keeps again"
-        )
+        from ..terminal.failure import paused_line
+
+        session.out.warn(paused_line(f"{named} is as it was", response))
     else:
         session.out.record((named, done))

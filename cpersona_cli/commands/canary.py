@@ -10,6 +10,7 @@ from cpersona_daemon.shared import fields
 from .. import exits
 from ..declare.spec import AGENT, AXES, WRITES, argument, command, option
 from ..terminal import reading, render
+from ..terminal.failure import paused_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def add(session: Session, query: str, ref: str) -> int:
     lost = response.get("state") in ("lost", "gone")
     if not session.show(answer):
         if response.get("persisted") is False:
-            out.warn(f"cpersona: nothing was kept: {response.get('reason')}; `cpersona resume` keeps again")
+            out.warn(paused_line("nothing was kept", response))
         else:
             out.line(str(response.get("id")))
             asked = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from .. import exits
 from ..declare.spec import AGENT, AXES, WRITES, argument, command, option
 from ..terminal import cuts, reading
+from ..terminal.failure import paused_line
 from ..terminal.shaping import Shape, shape_options
 from ._rows import each
 
@@ -60,10 +61,7 @@ def archive(
     answer = session.ask("archive_episode", params)
     if not session.show(answer):
         if answer.response.get("episode_id") is None:
-            session.out.warn(
-                f"cpersona: nothing was kept: {answer.response.get('reason', 'persistence is paused')}; `cpersona "
-                "resume` keeps again"
-            )
+            session.out.warn(paused_line("nothing was kept", answer.response))
         else:
             session.out.line(f"ep:{answer.response['episode_id']}")
     cuts.warn(session.out, answer.response, "the summary")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..declare.spec import AGENT, WRITES, argument, command
 from ..terminal import cuts, reading
+from ..terminal.failure import paused_line
 from ..terminal.output import without_controls
 
 TYPE_CHECKING = False
@@ -54,10 +55,7 @@ def set_(session: Session, text: str | None, fail_if_cut: bool) -> int:
     answer = session.ask("update_profile", params)
     if not session.show(answer):
         if answer.response.get("persisted") is False:
-            session.out.warn(
-                f"cpersona: the profile is as it was: {answer.response.get('reason', 'persistence is paused')}; "
-                "`cpersona resume` keeps again"
-            )
+            session.out.warn(paused_line("the profile is as it was", answer.response))
         else:
             session.out.note("profile replaced")
     cuts.warn(session.out, answer.response, "the profile", "max_profile_length")

@@ -141,8 +141,9 @@ def _say_result(out: "Output", response: dict, ref: str) -> None:
     """Say what became of a memory that was not simply stored."""
     result = response.get("result")
     if response.get("persisted") is False:
-        why = response.get("reason", "persistence is paused")
-        out.warn(f"cpersona: nothing was kept: {why}; `cpersona resume` keeps again")
+        from ..terminal.failure import paused_line
+
+        out.warn(paused_line("nothing was kept", response))
     elif result == "skipped":
         out.note(f"skipped ({response.get('reason', 'already stored')})")
         if response.get("content_differs"):

@@ -11,6 +11,7 @@ from cpersona_daemon.shared import fields
 
 from .. import exits
 from ..declare.spec import AGENT, WRITES, argument, command, option
+from ..terminal.failure import paused_line
 from ..terminal.output import counted
 
 TYPE_CHECKING = False
@@ -51,8 +52,7 @@ def undo(session: Session, name: str, all_agents: bool, dry_run: bool, yes: bool
     if not session.show(answer):
         out.records((key, response.get(key, 0)) for key in ("deleted_memories", "deleted_episodes", "kept_locked"))
     if response.get("persisted") is False:
-        reason = response.get("reason", "persistence is paused")
-        out.warn(f"cpersona: nothing was taken back: {reason}; `cpersona resume` keeps again")
+        out.warn(paused_line("nothing was taken back", response))
         return answer.status
     if dry_run:
         out.note("a dry run: nothing was deleted")

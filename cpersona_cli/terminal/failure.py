@@ -1,6 +1,6 @@
-"""The one line that a failure prints: what failed, why, and what to type next.
+"""The one line that a failure prints, or a write during a pause: what failed, why, and what to type next.
 
-Contract: exit.status.
+Contract: exit.status, pause.answers.
 """
 
 from __future__ import annotations
@@ -31,3 +31,8 @@ def failure_line(doing: str, response: dict, code: str | None = None, hint: str 
     line = f"{doing}: {why}" if doing else why
     # A reason that already names a command has said what to type next.
     return " ".join((f"{line}; {hint}" if hint and "`cpersona " not in line else line).split())
+
+
+def paused_line(said: str, response: dict) -> str:
+    """Return what became of a write that a pause kept out, ``said`` in a few words, as one line with its prefix."""
+    return f"cpersona: {said}: {response.get('reason', 'persistence is paused')}; `cpersona resume` keeps again"
