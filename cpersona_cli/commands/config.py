@@ -54,7 +54,7 @@ def show(session: Session, names: list[str]) -> None:
         for row in rows:
             _draw(out, row)
     else:
-        lines = [[row["name"], _text(row["value"]), row["origin"], row["meaning"]] for row in rows]
+        lines = [[row["name"], _text(row["value"]), row["origin"], _explained(row)] for row in rows]
         render.table(out, ("setting", "value", "origin", "meaning"), lines)
     for conflict in current.conflicts():
         out.warn(f"cpersona: {conflict}; the daemon refuses to start with this")
@@ -66,7 +66,8 @@ def _row(current: Settings, setting: Setting) -> dict:
         "name": setting.name,
         "value": setting.shown(getattr(current, setting.name)),
         "origin": current.origin(setting.name),
-        "default": setting.default,
+        "default": setting.default_in(current.recall_mode),
+        "default_text": setting.default_text,
         "range": setting.range_text,
         "meaning": setting.meaning,
         "variable": setting.variable,
@@ -74,9 +75,20 @@ def _row(current: Settings, setting: Setting) -> dict:
 
 
 def _draw(out: Output, row: dict) -> None:
-    default = "" if row["origin"] == "default" else f", default {_text(row['default']) or 'empty'}"
+    default = "" if row["origin"] == "default" or _is_by_mode(row) else f", default {row['default_text']}"
     out.wrapped(f"{row['name']} = {_text(row['value']) or '(empty)'}  ({row['origin']})")
-    out.wrapped(f"    {row['meaning']}; {row['range']}{default}", "    ")
+    out.wrapped(f"    {_explained(row)}; {row['range']}{default}", "    ")
+
+
+def _explained(row: dict) -> str:
+    """Return what a setting means, and where its default hangs on the recall mode, what that is."""
+    return f"{row['meaning']}; default {row['default_text']}" if _is_by_mode(row) else row["meaning"]
+
+
+def _is_by_mode(row: dict) -> bool:
+    from cpersona_daemon.shared import settings_table as table
+
+    return bool(table.BY_NAME[row["name"]].by_mode)
 
 
 @command(

@@ -244,14 +244,6 @@ def _family_page(name: str) -> list[str]:
     return out + _exit_section() + _see_also(("cpersona", 1), ("cpersona-config", 5))
 
 
-def _default(setting: settings_table.Setting) -> str:
-    """Return a setting's default as a reader of the page sees it."""
-    words: dict[object, str] = {None: "unset", "": "empty"}
-    if setting.kind == "bool":
-        words |= {True: "true", False: "false"}
-    return words.get(setting.default, str(setting.default))
-
-
 def _config_page() -> list[str]:
     out = _head("cpersona-config", 5, "settings of cpersona")
     out += [
@@ -273,7 +265,7 @@ def _config_page() -> list[str]:
             out += [
                 ".TP",
                 f"\\fB{s.variable}\\fR",
-                _roff(f"{s.meaning[:1].upper()}{s.meaning[1:]}. Takes {s.range_text}; default {_default(s)}."),
+                _roff(f"{s.meaning[:1].upper()}{s.meaning[1:]}. Takes {s.range_text}; default {s.default_text}."),
             ]
     return out + _see_also(("cpersona", 1), ("cpersonad", 8))
 

@@ -296,7 +296,8 @@ class Connection:
             return  # the same, or not for us to know
         theirs = self.hello.get("settings") or {}
         for name, value in self.settings.carried(RETRIEVAL).items():
-            if theirs.get(name, BY_NAME[name].default) != value:
+            # What the daemon has of its own accord may hang on the mode, which is the request's.
+            if (name not in theirs and BY_NAME[name].by_mode) or theirs.get(name, BY_NAME[name].default) != value:
                 self._overrides[name] = value
         if self._named:
             return

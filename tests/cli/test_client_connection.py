@@ -28,6 +28,8 @@ def test_retrieval_settings_of_a_client_travel_with_its_requests(connect, capsys
     second = connect(CPERSONA_RRF_K="7", CPERSONA_RECALL_MODE="rsf")
     assert second._overrides == {"rrf_k": 7, "recall_mode": "rsf"}
     assert second.call("recall", {"agent_id": "a", "query": "x"})[1] is None
+    # The daemon has its own default of this by the mode of the request.
+    assert connect(CPERSONA_VERSION_ORDER="false")._overrides == {"version_order": False}
     assert capsys.readouterr().err == ""
 
 

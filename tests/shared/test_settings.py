@@ -49,12 +49,15 @@ def test_every_default_is_a_value_that_its_own_setting_takes(setting):
     assert type(setting.default) in {"int": (int,), "float": (float,), "bool": (bool,)}.get(
         setting.kind, (str, type(None))
     )
+    for mode, value in setting.by_mode.items():
+        assert mode in BY_NAME["recall_mode"].choices and parse(setting, value) == value
+        assert type(value) is type(setting.default) and value != setting.default
 
 
 def test_the_defaults_agree_with_each_other(read):
     settings = read()
     assert settings.warnings == () and settings.conflicts() == []
-    assert all(getattr(settings, s.name) == s.default and settings.origin(s.name) == DEFAULT for s in TABLE)
+    assert all(getattr(settings, s.name) == s.default_in("blend") and settings.origin(s.name) == DEFAULT for s in TABLE)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +119,7 @@ def test_an_empty_project_is_the_global_pool_and_no_missing_value(read):
 )
 def test_a_value_that_is_malformed_or_out_of_range_falls_back_to_the_default_with_a_warning(read, name, raw):
     settings = read(**{name: raw})
-    assert getattr(settings, name) == BY_NAME[name].default and not settings.is_set(name)
+    assert getattr(settings, name) == BY_NAME[name].default_in("blend") and not settings.is_set(name)
     (warning,) = settings.warnings
     assert BY_NAME[name].variable in warning and repr(raw) in warning and BY_NAME[name].range_text in warning
 
@@ -125,6 +128,27 @@ def test_a_value_that_is_malformed_or_out_of_range_falls_back_to_the_default_wit
 def test_the_far_weight_is_clamped_instead(read, raw, value):
     settings = read(prior_far_weight=raw)
     assert (settings.prior_far_weight, settings.warnings) == (value, ())
+
+
+def test_a_default_by_mode_follows_the_mode_of_each_request_until_somebody_sets_the_value(read):
+    settings = read()
+    assert settings.version_order is True and not settings.is_set("version_order")
+    assert read(recall_mode="rrf").version_order is False
+    by_word = settings.with_overrides({"recall_mode": "cascade"})
+    assert by_word.version_order is False and by_word.with_overrides({"recall_mode": "blend"}).version_order is True
+    for word in ("false", "true"):
+        chosen = read(version_order=word)
+        in_rsf = chosen.with_overrides({"recall_mode": "rsf"})
+        assert chosen.version_order is in_rsf.version_order is (word == "true") and in_rsf.is_set("version_order")
+        emptied = chosen.with_overrides({"version_order": ""})
+        assert emptied.version_order is True and not emptied.is_set("version_order")
+    assert BY_NAME["version_order"].default_text == "true under blend, else false"
+    assert (BY_NAME["project"].default_text, BY_NAME["agent"].default_text) == ("unset", "default")
+
+
+def test_a_value_set_to_what_its_mode_has_anyway_is_still_told_apart(read):
+    # Another client's request may come in another mode.
+    assert read().digest() != read(version_order="true").digest() != read(version_order="false").digest()
 
 
 def test_an_option_wins_over_the_environment_and_that_over_the_config_file(read):
@@ -270,7 +294,7 @@ def test_no_whole_number_is_larger_than_what_is_worked_out_from_it_may_be(read, 
     for digits in (str(LARGEST_NUMBER + 1), "9" * 40, "9" * 5000):
         settings = read(**{name: digits})
         assert (
-            getattr(settings, name) == BY_NAME[name].default
+            getattr(settings, name) == BY_NAME[name].default_in("blend")
             and len(settings.warnings) == 1
             and len(settings.warnings[0]) < 400
         )

@@ -11,7 +11,7 @@ Contract: settings.order, settings.values.
 
 import os
 
-from .settings_table import BY_NAME, DAEMON, RETRIEVAL, SCOPED, TABLE, Setting
+from .settings_table import BY_MODE, BY_NAME, DAEMON, RETRIEVAL, SCOPED, TABLE, Setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ _PARSERS: "dict[str, Callable[[Setting, str], Any]]" = {
 class Settings:
     """The effective settings, read as attributes; immutable. ``origin(name)`` says where one came from.
 
+    What nobody set follows the recall mode where its row has a default by mode.
+
     An attribute is a row's name and has the type of its kind: bool, int, float, or str for every other kind.
     """
 
@@ -128,7 +130,8 @@ class Settings:
     warnings: tuple[str, ...]
 
     def __init__(self, values: "dict[str, Any]", origins: dict[str, str], warnings: "Iterable[str]" = ()) -> None:
-        object.__setattr__(self, "_values", values)
+        unset = {s.name: s.default_in(values["recall_mode"]) for s in BY_MODE if s.name not in origins}
+        object.__setattr__(self, "_values", values | unset)
         object.__setattr__(self, "_origins", origins)
         object.__setattr__(self, "warnings", tuple(warnings))
 
@@ -169,6 +172,8 @@ class Settings:
                     f"{setting.variable} cannot change for one request; set it and run `cpersona daemon restart`"
                 )
             values[name], origins[name] = parse(setting, raw), OPTION
+            if setting.by_mode and not str(raw).strip():
+                del origins[name]
         changed = Settings(values, origins, self.warnings)
         problems = changed.conflicts()
         if problems:
@@ -206,7 +211,11 @@ class Settings:
         parts = [
             f"{s.name}={s.shown(self._values[s.name])}"
             for s in TABLE
-            if s.scope in (DAEMON, RETRIEVAL) and self._values[s.name] != s.default
+            if s.scope in (DAEMON, RETRIEVAL)
+            and (
+                # One that is set holds in a mode that a single request asks for, too.
+                self.is_set(s.name) if s.by_mode else self._values[s.name] != s.default
+            )
         ]
         return f"{_crc32(chr(10).join(parts).encode()):08x}"
 

@@ -22,11 +22,26 @@ class Setting:
     ``expected`` is for a choice of which more are to come: why there is no other yet. Such a value keeps a daemon from
     starting, where any other malformed one gives way to the default.
 
+    ``by_mode`` holds the default of each recall mode that has one of its own: ``default`` is that of the others.
+
     ``secret`` marks a value that opens something to whoever reads it: all of a text, the user name, password and query
     of an address. Whatever shows a value, or sends or keeps it elsewhere, takes ``shown`` or ``open_part`` of it.
     """
 
-    __slots__ = ("name", "kind", "default", "scope", "low", "high", "choices", "clamp", "secret", "meaning", "expected")
+    __slots__ = (
+        "name",
+        "kind",
+        "default",
+        "scope",
+        "low",
+        "high",
+        "choices",
+        "clamp",
+        "secret",
+        "meaning",
+        "expected",
+        "by_mode",
+    )
 
     def __init__(
         self,
@@ -41,10 +56,11 @@ class Setting:
         clamp: bool = False,
         secret: bool = False,
         expected: str = "",
+        by_mode: "dict[str, Value] | None" = None,
     ) -> None:
         self.name, self.kind, self.default, self.scope, self.meaning = name, kind, default, scope, meaning
         self.low, self.high, self.choices, self.clamp, self.secret = low, high, choices, clamp, secret
-        self.expected = expected
+        self.expected, self.by_mode = expected, by_mode or {}
 
     @property
     def variable(self) -> str:
@@ -63,6 +79,16 @@ class Setting:
                 return f"{noun} from {self.low:g} to {self.high:g}"
             return noun if self.low is None else f"{noun}, at least {self.low:g}"
         return {"text": "text", "address": "an address"}.get(self.kind, "a path")
+
+    def default_in(self, mode: str) -> "Value":
+        """Return the default under a recall mode."""
+        return self.by_mode.get(mode, self.default)
+
+    @property
+    def default_text(self) -> str:
+        """The default in words, with that of each mode that has one of its own."""
+        own = [f"{_in_words(value)} under {mode}" for mode, value in self.by_mode.items()]
+        return ", ".join([*own, f"else {_in_words(self.default)}"]) if own else _in_words(self.default)
 
     def shown(self, value: "Value") -> "Value":
         """Return what may be shown of a value, and told to any peer: secrets are masked."""
@@ -83,6 +109,12 @@ class Setting:
         from .addresses import address_without_secrets
 
         return address_without_secrets(str(value))
+
+
+def _in_words(value: "Value") -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "unset" if value is None else str(value) or "empty"
 
 
 TABLE = (
@@ -250,6 +282,7 @@ TABLE = (
         RETRIEVAL,
         "whether of two memories that say nearly the same the newer goes first for a question about now and the older "
         "for one about the past",
+        by_mode={"blend": True},
     ),
     Setting("confidence_enabled", "bool", False, RETRIEVAL, "whether each row carries a confidence value"),
     Setting(
@@ -378,4 +411,5 @@ TABLE = (
 )
 
 BY_NAME = {s.name: s for s in TABLE}
+BY_MODE = tuple(s for s in TABLE if s.by_mode)
 SCOPED = {scope: tuple(s.name for s in TABLE if s.scope == scope) for scope in (PLACE, CLIENT, DAEMON, RETRIEVAL)}
