@@ -380,7 +380,7 @@ complete -c cpersona -n '__fish_seen_subcommand_from recall' -l absolute -d 'Sho
 complete -c cpersona -n '__fish_seen_subcommand_from recall' -l as-of -x -d 'Only rows stored by then, with what they say today an instant, a date, or an age like 3h'
 complete -c cpersona -n '__fish_seen_subcommand_from recall' -l set -x -k -a '(__cpersona_values)' -d 'A retrieval setting for this call alone; may be repeated'
 complete -c cpersona -n '__fish_seen_subcommand_from recall' -l no-wait -d 'Do not wait for the embedder to load; words alone decide then'
-complete -c cpersona -n '__fish_seen_subcommand_from recall' -l fail-empty -d 'Exit 3 when nothing was found'
+complete -c cpersona -n '__fish_seen_subcommand_from recall' -l fail-empty -d 'Exit 3 when nothing was found, or only what comes near an identifier'
 complete -c cpersona -n '__fish_seen_subcommand_from recall' -l explain -d 'Show ranks, scores and what was cut where; --explain=all shows every candidate'
 complete -c cpersona -n '__fish_seen_subcommand_from recall' -l explain-all -d 'The same as --explain=all'
 complete -c cpersona -n '__fish_seen_subcommand_from recall' -l why-not -x -k -a '(__cpersona_values)' -d 'Say at which stage this row was dropped, and nothing else'

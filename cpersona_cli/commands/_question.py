@@ -58,6 +58,8 @@ def question(session: "Session", query: str, given: "Mapping[str, Any]", table: 
 
 def nothing(response: dict) -> str:
     """Return what an empty answer says: how many candidates there were and by how much the best one missed."""
+    if response.get("absent"):
+        return f"nothing found: no row holds {', '.join(response['absent'])}; --explain shows what was cut"
     missed, considered = response.get("best_missed"), response.get("considered")
     if not considered and not missed:
         return "nothing found: no row came into question" if considered is not None else "nothing found"

@@ -54,7 +54,12 @@ _AXES = ("project", "channel")
     AS_OF,
     SET,
     NO_WAIT,
-    option("--fail-empty", "Exit 3 when nothing was found.", kind="flag", default=False),
+    option(
+        "--fail-empty",
+        "Exit 3 when nothing was found, or only what comes near an identifier.",
+        kind="flag",
+        default=False,
+    ),
     option(
         "--explain",
         "Show ranks, scores and what was cut where; --explain=all shows every candidate.",
@@ -71,7 +76,9 @@ def recall(session: "Session", query: str, set: list[str], **given: "Any") -> in
 
     Columns: rank (1 is best), ref, age, signal, score, cosine, preview. The score is the value that the gate
     compared. A blend and a cosine are absolute; rrf comes from positions; rsf is relative to this
-    question, so it never tells whether an answer exists. An empty answer is an answer: exit 0. With --as-of it is
+    question, so it never tells whether an answer exists. An empty answer is an answer: exit 0. An identifier is
+    known in other spellings too (E-1103 as E1103, maxRetryCount as max_retry_count); where no row holds it, it is
+    answered with nothing, or with rows marked "(near)" within a longer question. With --as-of it is
     said how many rows were changed or deleted since then. A ref alone, like mem:12, shows that row.
 
     Example:
@@ -96,11 +103,15 @@ def recall(session: "Session", query: str, set: list[str], **given: "Any") -> in
         from ..terminal import view
 
         view.legend(session.out, rows)
-    if rows:
-        return answer.status
-    if given["limit"] != 0 and not answer.response.get("no_words"):  # which the advisory has said
+    if not rows and given["limit"] != 0 and not answer.response.get("no_words"):  # which the advisory has said
         session.out.note(nothing(answer.response))
-    return EXIT_NOTHING if given["fail_empty"] else answer.status
+    return EXIT_NOTHING if given["fail_empty"] and _only_near(rows) else answer.status
+
+
+def _only_near(rows: "list[dict]") -> bool:
+    """Tell whether no row answers: there is none, or all only come near an identifier that no row holds."""
+    reasons = [row.get("match_reason") or {} for row in rows if row.get("ref")]
+    return not rows or bool(reasons) and all(reason.get("near") for reason in reasons)
 
 
 def _pasted(session: "Session", params: dict, overrides: list[str]) -> "Answer | None":

@@ -100,6 +100,10 @@ def _raised(factor: object) -> str | None:
     return f"the gate of the blend is raised {_short(factor)}-fold: no row holds a name or some words of the question"
 
 
+def _absent(identifiers: object) -> str | None:
+    return f"no row holds {', '.join(map(_short, identifiers))}" if isinstance(identifiers, list) else None
+
+
 def _lists(channels: object) -> str | None:
     return "lists: " + "  ".join(map(_channel, channels)) if isinstance(channels, list) else None
 
@@ -111,7 +115,7 @@ def _stages(stages: object) -> str | None:
 
 
 # What the account says in a sentence of its own, in this order -> the sentence, None where there is nothing to say.
-_SENTENCES = {"thresholds": _gate, "unfamiliarity": _raised, "channels": _lists, "stages": _stages}
+_SENTENCES = {"thresholds": _gate, "unfamiliarity": _raised, "absent": _absent, "channels": _lists, "stages": _stages}
 
 
 def why_not(out: Output, verdict: dict) -> None:

@@ -86,11 +86,14 @@ def _number_of(name: str) -> "Callable[[dict, dict], str]":
     return lambda row, reason: number(reason.get(name))
 
 
+# Marks a row that holds no identifier of the question, where that names one that no row holds.
+NEAR = " (near)"
+
 # What of a row is worked out; every other field is the row's own value. Each is given the row and its match_reason.
 _WORKED_OUT: "dict[str, Callable[[dict, dict], str]]" = {
     "age": lambda row, reason: ages.age(row.get("timestamp", "")),
     "match": lambda row, reason: match(row),
-    "signal": lambda row, reason: reason.get("signal", ""),
+    "signal": lambda row, reason: reason.get("signal", "") + (NEAR if reason.get("near") else ""),
     **{name: _number_of(name) for name in ("score", "cosine", "coverage", "rrf", "rsf", "prior")},
     "confidence": lambda row, reason: number((row.get("confidence") or {}).get("score")),
     "source": lambda row, reason: to_json(row["source"]) if row.get("source") else "",
@@ -115,7 +118,7 @@ def match(row: dict) -> str:
     reason = row.get("match_reason")
     if not reason:
         return ""
-    said = f"{reason.get('signal')} {number(reason.get('score'))}"
+    said = f"{reason.get('signal')}{NEAR if reason.get('near') else ''} {number(reason.get('score'))}"
     if reason.get("signal") != "cosine" and reason.get("cosine") is not None:
         said += f", cosine {number(reason['cosine'])}"
     return said
@@ -276,6 +279,9 @@ def warnings(out: "Output", response: dict) -> None:
         for said in (advisory, *advisory.get("also", ())):
             words = [str(said[key]) for key in ("reason", "runbook") if said.get(key)]
             (out.warn if said.get("severity") == "fault" else out.note)("cpersona: " + "; ".join(words))
+    if (absent := response.get("absent")) and (rows := response.get("messages")):
+        near = any((row.get("match_reason") or {}).get("near") for row in rows)
+        out.note(f"no row holds {', '.join(absent)}{f'; rows marked{NEAR} only come near it' if near else ''}")
     if response.get("gate_fallback"):
         out.warn("cpersona: low confidence: every row was below the gate, these matched by words alone")
     if response.get("full_content_budget_chars"):

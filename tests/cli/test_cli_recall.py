@@ -206,3 +206,11 @@ def test_context_is_chronological_and_says_so(run_cli, notes, home):
     assert answer["order"] == "chronological" and answer["messages"][1]["ref"] == "mem:3"
     bad = run_cli(["context", "deploy", "--deep", "--history", "-"], input="[1]")
     assert bad.returncode == 1 and "role" in bad.stderr
+
+
+def test_rows_that_only_come_near_an_absent_identifier_say_so_and_are_as_nothing_to_fail_empty(run_cli, notes):
+    done = run_cli(["recall", "why do we deploy branch release never main since OPS-4171", "--fail-empty"])
+    assert done.returncode == 3 and records(done)[-1][1::2][:2] == ["mem:3", "blend (near)"]
+    assert "no row holds OPS-4171; rows marked (near) only come near it" in done.stderr
+    bare = run_cli(["recall", "OPS-4171"])
+    assert (bare.stdout, bare.returncode) == ("", 0) and "nothing found: no row holds OPS-4171" in bare.stderr

@@ -26,7 +26,6 @@ from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage import backlog, memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.text.question import Question
 from cpersona_daemon.vectors.fallback import WithFallback
 from cpersona_daemon.vectors.local.engine import LocalEngine
 
@@ -111,7 +110,7 @@ class House:
             Run,
             settings=settings,
             query=query,
-            question=Question(text, query.also_lexical),
+            question=pipeline.question_of(settings, query),
             vector=None if vector is None else VectorQuery(vector, "m", 0.0, prepare.part_of(vector, declared)),
             vectors=self.vectors,
             now=START,

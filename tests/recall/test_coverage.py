@@ -142,7 +142,9 @@ def unmet(stem, question, *rows, size=None, counts=None):
     masks = [Sought(asked, stem, 1, (1,) * len(asked.terms)).held(Reading(row, None)).terms for row in rows]
     found = tuple(sum(mask >> place & 1 for mask in masks) for place in range(len(asked.terms)))
     size = len(rows) if size is None else size
-    return Sought(asked, stem, size, counts or found).unmet(size, 0, lambda term: bool(found[asked.terms.index(term)]))
+    return Sought(asked, stem, size, counts or found).unmet(
+        size, 0, lambda term, reads: bool(found[asked.terms.index(term)])
+    )
 
 
 def test_a_question_that_names_what_no_row_holds_says_so(stem):

@@ -15,7 +15,6 @@ from cpersona_daemon.storage import episodes, memories
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.episodes import NewEpisode
 from cpersona_daemon.storage.memories import NewMemory
-from cpersona_daemon.text.question import Question
 from cpersona_daemon.vectors.fallback import WithFallback
 from cpersona_daemon.vectors.local.engine import LocalEngine
 
@@ -63,7 +62,7 @@ class WordStore:
             Run,
             settings=settings,
             query=query,
-            question=Question(text, query.also_lexical),
+            question=pipeline.question_of(settings, query),
             vector=None,
             vectors=self.vectors,
             now=1_750_000_000.0,

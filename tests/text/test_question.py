@@ -24,7 +24,7 @@ def test_other_names_are_searched_for_and_are_no_terms_of_what_was_written():
 
 def test_a_text_is_parsed_once_however_often_its_terms_are_asked_for(monkeypatch):
     parsed, parse = [], module.parse_query
-    monkeypatch.setattr(module, "parse_query", lambda text: parsed.append(text) or parse(text))
+    monkeypatch.setattr(module, "parse_query", lambda text, **how: parsed.append(text) or parse(text, **how))
     asked = Question("where does the heliotrope stand")
     assert asked.terms and asked.searched is asked.written and not asked.other_terms and asked.names == frozenset()
     assert parsed == ["where does the heliotrope stand"]

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+
+import apsw
 
 from ..context import Context
 from ..errors import CPersonaError
-from ..storage import former
+from ..storage import camel_case, former
 
 log = logging.getLogger("cpersona.words")
 
@@ -20,25 +23,32 @@ AT_WORK = "writing the words of all rows anew"
 
 async def write_words_anew(ctx: Context) -> None:
     """Write the words of every row that still has its former ones, as much of the time as others leave, and at most
-    half of it.
+    half of it; then those inside camel case of every row that an earlier version indexed.
     """
-    if not await ctx.db.read(former.present):
+    if await ctx.db.read(former.present) and not await _written(ctx, former.write_anew):
         return
-    log.info("the index of words is written anew; rows that wait are found by the former one")
+    if await ctx.db.read(camel_case.present):
+        await _written(ctx, camel_case.write)
+
+
+async def _written(ctx: Context, write: Callable[[apsw.Connection, int], bool]) -> bool:
+    """Write a few rows at a time until none is left; false where that failed."""
+    log.info("the index of words is written anew; rows that wait are found by their former words")
     loop = asyncio.get_running_loop()
     with ctx.status.at_work(AT_WORK):
         while True:
             began = loop.time()
             try:
-                left = await ctx.db.write(lambda tx: former.write_anew(tx.conn, ROWS_AT_ONCE))
+                left = await ctx.db.write(lambda tx: write(tx.conn, ROWS_AT_ONCE))
             except CPersonaError as error:
                 log.warning(
                     "the index of words is written to its end after the next start;"
-                    " until then the former one stays in use: %s",
+                    " until then the former words stay in use: %s",
                     error,
                 )
-                return
+                return False
             if not left:
                 break
             await asyncio.sleep(loop.time() - began)
     log.info("the index of words is written")
+    return True

@@ -43,13 +43,18 @@ def draw(run: Run) -> dict[str, Any]:
         },
         "rows": entries,
     }
-    if run.unfamiliarity > 1:
-        out["unfamiliarity"] = round(run.unfamiliarity, 4)
+    out |= _unmet(run)
     if account.keyword_fallback:
         out["keyword_fallback"] = account.keyword_fallback
     if run.query.why_not is not None:
         out["why_not"] = why_not(run, run.query.why_not, entries)
     return out
+
+
+def _unmet(run: Run) -> dict[str, Any]:
+    """Return what no row holds of the question, and how much better it must be met for that."""
+    out: dict[str, Any] = {"unfamiliarity": round(run.unfamiliarity, 4)} if run.unfamiliarity > 1 else {}
+    return out | {"absent": list(run.absent)} if run.absent else out
 
 
 def _channel(ranked: Ranked, words: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

@@ -39,16 +39,16 @@ def hydrate(run: Run, rows: Sequence[Candidate]) -> tuple[list[Row], list[dict[s
         if isinstance(record, Unreadable):
             without.append(left_out(c.rid[0], record))
         elif record is not None:
-            out.append(_row(c, record, told(c)))
+            out.append(_row(run, c, record, told(c)))
     return out, without
 
 
-def _row(candidate: Candidate, record: Memory | Episode | str, told: dict[str, Any] | None) -> Row:
+def _row(run: Run, candidate: Candidate, record: Memory | Episode | str, told: dict[str, Any] | None) -> Row:
     """Return one row as it is displayed; ``record`` is what was read of it, the text alone of the profile."""
     common: Any = {
         "candidate": candidate,
         "ref": ref_of(candidate.rid),
-        "match_reason": match_reason(candidate),
+        "match_reason": match_reason(candidate, near=bool(run.absent) and not candidate.identified),
         "confidence": told,
     }
     if isinstance(record, str):
@@ -78,9 +78,9 @@ def _with_display_cosines(run: Run, rows: Sequence[Candidate]) -> Sequence[Candi
     return [c.with_(cosine=found[c.rid], shown_only=True) if c.rid in found else c for c in rows]
 
 
-def match_reason(candidate: Candidate) -> dict[str, Any] | None:
-    """Return `{signal, score, cosine?, rrf?, rsf?, coverage?, version?, prior?}`, None for a row that no branch
-    scored.
+def match_reason(candidate: Candidate, near: bool) -> dict[str, Any] | None:
+    """Return `{signal, score, cosine?, rrf?, rsf?, near?, coverage?, version?, prior?}`, None for a row that no branch
+    scored. ``near``: the question names an identifier that no row holds, and the row holds no other one of it.
     """
     compared = candidate.signal()
     if compared is None:
@@ -88,6 +88,8 @@ def match_reason(candidate: Candidate) -> dict[str, Any] | None:
     signal, score = compared
     reason: dict[str, Any] = {"signal": signal.value, "score": score}
     reason |= {other.value: value for other in BESIDE if (value := candidate.value(other)) is not None}
+    if near:
+        reason["near"] = True
     if candidate.coverage is not None:
         reason["coverage"] = candidate.coverage
     if candidate.version is not None:

@@ -66,9 +66,14 @@ def plan_of(settings: Settings, question: Question) -> str:
     return ordering + (WORDLESS if question.wordless and settings.recall_mode == "blend" else settings.recall_mode)
 
 
+def question_of(settings: Settings, query: Query) -> Question:
+    """Return the question as its mode reads it: a blend knows the other spellings of an identifier."""
+    return Question(query.text, query.also_lexical, with_spellings=settings.recall_mode == "blend")
+
+
 async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     """Return the rows that answer a query, best first. An empty result is an answer, not an error."""
-    question = Question(query.text, query.also_lexical)
+    question = question_of(settings, query)
     if query.limit <= 0:
         return Result(question)
     made, lack = None, None
@@ -88,7 +93,7 @@ async def candidates(ctx: Context, settings: Settings, query: Query, made: Embed
     """Return what a recall would put before the gate: retrieved, fused, weighed. ``made`` spares embedding the
     question.
     """
-    question = Question(query.text, query.also_lexical)
+    question = question_of(settings, query)
     if made is None and not question.blank and not question.wordless:
         with ctx.embedding.turns.claim(QUESTION) as turn:
             made, _ = await prepare.embed_question(ctx, query, turn)
@@ -105,6 +110,7 @@ def answer(conn: apsw.Connection, make: Callable[[apsw.Connection], Run]) -> Res
     noted = run.account
     result = Result(
         run.question,
+        absent=run.absent,
         gate_fallback=run.rescued,
         considered=len(noted.considered),
         gated=sum(not c.is_profile for c in noted.below),

@@ -89,7 +89,8 @@ class Run:
     gate for the question without its other names, None where it has none.
 
     From ``lists`` on stand the values that one stage leaves to others: by what factor better (1 or more) the question
-    must be met for what no row holds, what the gate compared with, and whether rows came back that it had refused.
+    must be met for what no row holds, which of its identifiers none holds, what the gate compared with, and whether
+    rows came back that it had refused.
     """
 
     conn: apsw.Connection
@@ -109,6 +110,7 @@ class Run:
 
     lists: Sequence[Ranked] = ()
     unfamiliarity: float = 1.0
+    absent: tuple[str, ...] = ()
     limits: Thresholds = UNGATED
     rescued: bool = False
     account: Account = field(default_factory=Account)
@@ -122,8 +124,9 @@ class Run:
         return replace(
             self,
             query=replace(self.query, also_lexical=()),
-            question=Question(self.question.text),
+            question=self.question.as_written(),
             lists=(),
             unfamiliarity=1.0,
+            absent=(),
             account=Account(),
         )

@@ -201,13 +201,15 @@ class Row:
 class Result:
     """What a recall found: ``rows`` best first. The handlers reverse, preview and cap.
 
-    ``question`` is what was asked, as it was read. ``advice`` is what the answer must say about vectors that were
-    missing or a question that was none, ``failure`` why the question had no vector: None where it had one, needed none
-    or no embedder is configured. ``left_out`` names rows that belong here and cannot be given out.
+    ``question`` is what was asked, as it was read. ``absent`` are the identifiers of it that no row holds. ``advice``
+    is what the answer must say about vectors that were missing or a question that was none, ``failure`` why the
+    question had no vector: None where it had one, needed none or no embedder is configured. ``left_out`` names rows
+    that belong here and cannot be given out.
     """
 
     question: Question
     rows: list[Row] = field(default_factory=list)
+    absent: tuple[str, ...] = ()
     gate_fallback: bool = False
     advice: list[Advice] = field(default_factory=list)
     failure: str | None = None

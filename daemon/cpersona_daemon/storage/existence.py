@@ -6,6 +6,7 @@ Contract: exists.words.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import apsw
 
@@ -64,8 +65,12 @@ def holder(conn: apsw.Connection, text: str, query: LexicalQuery, scope: Scope) 
     return by_words
 
 
-def holds(conn: apsw.Connection, term: Term, scope: Scope) -> bool:
-    """Tell whether a row in scope holds a term in any of its forms."""
+def holds(conn: apsw.Connection, term: Term, scope: Scope, reads: Callable[[str], bool] | None = None) -> bool:
+    """Tell whether a row in scope holds a term in any of its forms; ``reads`` tells it of a text, where words are not
+    enough.
+    """
+    if reads is not None:
+        return _read(conn, term, scope, reads)
     for kind in scope.kinds:
         fts, table = kind.fts, kind.table
         axes, params = kind_sql(scope, kind, "m.")
@@ -82,6 +87,24 @@ def holds(conn: apsw.Connection, term: Term, scope: Scope) -> bool:
             or former.present(conn)
             and former.holders(conn, kind, [term], scope, 1)
         ):
+            return True
+    return False
+
+
+def _read(conn: apsw.Connection, term: Term, scope: Scope, reads: Callable[[str], bool]) -> bool:
+    """Tell whether one of the newest rows in scope with the words of a term holds it as its text says."""
+    for kind in scope.kinds:
+        fts, table = kind.fts, kind.table
+        axes, params = kind_sql(scope, kind, "m.")
+        rows = texts(
+            conn,
+            f"SELECT {_BODY[kind]} FROM {fts} f CROSS JOIN {table} m ON m.id = f.rowid WHERE {fts} MATCH ? AND {axes}"
+            " ORDER BY f.rowid DESC LIMIT ?",
+            (_within(scope, " OR ".join(term.forms)), *params, LOOKED_AT),
+        )
+        if any(reads(body) for (body,) in rows):
+            return True
+        if former.present(conn) and former.holders(conn, kind, [term], scope, 1):
             return True
     return False
 

@@ -81,7 +81,10 @@ class SearchPlan:
             starts = self._table.of_prefix(term.prefix)
             self._find_by(quoted(term.prefix) + "*", starts, "prefixes_left_out", term)
         if term.phrase:
-            self._find_by(term.phrase, self._holders(term), "phrases_left_out", term)
+            self._find_by(term.phrase, self._holders(term.words), "phrases_left_out", term)
+        for other in term.others:
+            rows = self._holders(tuple(map(quoted, other.words.split())))
+            self._find_by(quoted(other.words), rows, "spellings_left_out", term)
 
     def _find_by(self, expression: str, rows: int, left_out: str, term: Term) -> None:
         """Let an expression find rows, or say that it is left out as one of too many."""
@@ -90,12 +93,12 @@ class SearchPlan:
         elif rows:
             self.rare.append(self._table.unbounded(expression, rows))
 
-    def _holders(self, term: Term) -> int:
+    def _holders(self, words: tuple[str, ...]) -> int:
         """Return how many rows may hold a phrase: in the table, or where those are too many, among the agent's own."""
         limit = self._table.limit
-        holders = min(map(self._table.of, term.words))
+        holders = min(map(self._table.of, words))
         if holders > limit:
-            holders = min(self._own.up_to(word, limit) for word in term.words)
+            holders = min(self._own.up_to(word, limit) for word in words)
             self.close = self.close or holders <= limit
         return holders
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import apsw
 
-from . import former
+from . import camel_case, former
 
 # Embeddings stand in tables of their own: listing, counting and dedup then read pages of text only, and
 # attaching a vector later rewrites neither the row nor its postings.
@@ -383,6 +383,7 @@ MIGRATIONS = (
     Migration(9, "counted vectors", _COUNTED),
     Migration(10, "rows that nobody sees", _HIDDEN),
     Migration(11, "words by agent", _words),
+    Migration(12, "words inside camel case", camel_case.begin),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 FORMER_WORDS = 11  # the step that keeps the index of before until its rows are written anew

@@ -48,4 +48,5 @@ def _asked(table: Frequencies, term: Term) -> str:
         forms.append(quoted(term.prefix) + "*")
     if term.phrase:
         forms.append(term.phrase)
+    forms += [quoted(other.words) for other in term.others]
     return " OR ".join(forms)

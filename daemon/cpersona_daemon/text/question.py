@@ -32,6 +32,7 @@ _PAST = re.compile(
 _PRESENT = re.compile(r"\b(is|are|am|do|does|has|have|can|will|should|must)\b", re.IGNORECASE)
 _EDGES = re.compile(r"^\W+|\W+$")
 _ENDING = re.compile(r"['’](?:s|ll|d|re|ve|m)$")
+_ACRONYM = re.compile(r"\b[A-Z]{2,5}s?\b")
 _WEEKDAYS = frozenset("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
 
 
@@ -40,13 +41,21 @@ class Question:
 
     ``blank``: nothing is asked. ``wordless``: something is, and no word, number or emoji is in it: nothing to look for
     but the very characters. ``also`` holds other names of what it mentions: only the full-text channels and the
-    coverage see them, and there they add to what a row holds and never to what there is to hold.
+    coverage see them, and there they add to what a row holds and never to what there is to hold. ``with_spellings``:
+    its identifiers are asked for in their other spellings too, which a blend does.
     """
 
-    def __init__(self, text: str, also: tuple[str, ...] = ()) -> None:
-        self.text, self.also = text, also
+    def __init__(self, text: str, also: tuple[str, ...] = (), with_spellings: bool = False) -> None:
+        self.text, self.also, self.with_spellings = text, also, with_spellings
         self.blank = not text.strip()
-        self.written: LexicalQuery = parse_query(text)
+        self.written: LexicalQuery = self._parsed(text)
+
+    def as_written(self) -> Question:
+        """Return the same question without its other names."""
+        return Question(self.text, with_spellings=self.with_spellings)
+
+    def _parsed(self, text: str) -> LexicalQuery:
+        return parse_query(text, with_spellings=self.with_spellings)
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -60,13 +69,13 @@ class Question:
     @property
     def searched(self) -> LexicalQuery:
         """What the full-text channels are asked for: the terms as written and those of the other names."""
-        return parse_query("\n".join((self.text, *self.also))) if self.also else self.written
+        return self._parsed("\n".join((self.text, *self.also))) if self.also else self.written
 
     @cached_property
     def other_terms(self) -> tuple[Term, ...]:
         """The terms of the other names that are not in the question as written."""
         known = {term.text for term in self.written.terms}
-        return tuple(term for text in self.also for term in parse_query(text).terms if term.text not in known)
+        return tuple(term for text in self.also for term in self._parsed(text).terms if term.text not in known)
 
     @cached_property
     def english(self) -> bool:
@@ -81,6 +90,16 @@ class Question:
     def names(self) -> frozenset[str]:
         """The words of an English question that a capital marks as names, in lower case; none of any other question."""
         return inner_names(self.text, self.written)
+
+    @cached_property
+    def acronyms(self) -> frozenset[str]:
+        """Its words in capitals alone (SQL, APIs), in lower case: the one who answers need not have used them."""
+        return frozenset(word.lower() for word in _ACRONYM.findall(self.text))
+
+    def typed(self, term: str) -> str:
+        """Return a term, which is in lower case, as it stands in the question."""
+        found = re.search(re.escape(term), self.text, re.IGNORECASE)
+        return found[0] if found else term
 
     @cached_property
     def about(self) -> str | None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..shared.stopwords import ENGLISH
+from .identifiers import NONE, Spelling, closed_up, humped, humps, naming, own_check, spellings
 from .spelling import CJK, RUN, apart, is_emoji, normalise, spelled, written
 
 TERM_LIMIT = 64  # distinct terms of one query; a pasted page stays answerable
@@ -60,6 +61,9 @@ class Term:
 
     ``token``, ``phrase`` and its ``words`` are quoted FTS5 strings, ``prefix`` is bare; '' and () mean not asked for.
     ``kind`` is "word", "bigram", "identifier" or "emoji"; ``text`` is what the person wrote, in lower case.
+
+    ``others`` are other spellings of an identifier, ``check`` is what the text of a row must match beside the words
+    ('' for nothing), ``naming`` how sure it is that it identifies something: only where spellings were asked for.
     """
 
     kind: str
@@ -68,11 +72,15 @@ class Term:
     prefix: str = ""
     phrase: str = ""
     words: tuple[str, ...] = ()
+    others: tuple[Spelling, ...] = ()
+    check: str = ""
+    naming: int = NONE
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The FTS5 expressions that find it: the token, what begins like it, the phrase."""
-        return tuple(form for form in (self.token, self.prefix and quoted(self.prefix) + "*", self.phrase) if form)
+        """The FTS5 expressions that find it: the token, what begins like it, the phrase, its other spellings."""
+        own = (self.token, self.prefix and quoted(self.prefix) + "*", self.phrase)
+        return tuple(form for form in (*own, *(quoted(other.words) for other in self.others)) if form)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,10 @@ def beside(normalised: str) -> str:
     into others.
     """
     pieces = normalised if normalised.isascii() else RUN.sub(" ", normalised)
-    return " ".join([tokens for raw in pieces.split() if not raw.isalpha() and (tokens := _beside(raw))])
+    joined = humped(pieces)
+    return " ".join(
+        [tokens for raw in pieces.split() if (not raw.isalpha() or joined and humps(raw)) and (tokens := _beside(raw))]
+    )
 
 
 @lru_cache(_TOKENS_KEPT)
@@ -109,11 +120,12 @@ def _beside(raw: str) -> str:
     if (between := _without_emoji(raw)) != raw:
         return " ".join(tokens for part in between.split() if (tokens := _beside(part)))
     piece = _strip(raw)
+    words = humps(piece)
     if not _is_identifier(piece) or _COMPOUND.fullmatch(piece):
-        return ""
+        return " ".join(words)
     token = _token(piece)
     # A number is its own token where it stands among the words.
-    return " ".join(([] if token.isalnum() else [token]) + _parts(piece.lower()))
+    return " ".join(([] if token.isalnum() else [token]) + _parts(piece.lower()) + words)
 
 
 def _parts(piece: str) -> list[str]:
@@ -133,19 +145,21 @@ def _parts(piece: str) -> list[str]:
     return out
 
 
-def parse_query(text: str, limit: int = TERM_LIMIT) -> LexicalQuery:
+def parse_query(text: str, limit: int = TERM_LIMIT, with_spellings: bool = False) -> LexicalQuery:
     """Return the terms of a question; any text is a question, none of it is FTS5 syntax.
 
     A short number inside CJK text is part of its piece and is not asked for by itself.
 
     Emoji are left out beside words, and English stop words unless nothing else is there. Of more than ``limit``
-    distinct terms the identifiers and then the first of the others stay.
+    distinct terms the identifiers and then the first of the others stay. ``with_spellings``: identifiers are asked for
+    in their other spellings too.
     """
     found: dict[str, Term] = {}
     emoji: dict[str, Term] = {}
     stops: dict[str, Term] = {}
-    for piece in RUN.sub(r" \g<0> ", _COUNT.sub(" ", normalise(text))).split():
-        for term in _terms(piece):
+    pieces = _COUNT.sub(" ", normalise(text))
+    for piece in RUN.sub(r" \g<0> ", closed_up(pieces) if with_spellings else pieces).split():
+        for term in _terms(piece, with_spellings):
             (emoji if term.kind == "emoji" else stops if term.text in ENGLISH else found).setdefault(term.text, term)
     chosen = list((found or emoji or stops).values())
     kept = chosen
@@ -155,13 +169,13 @@ def parse_query(text: str, limit: int = TERM_LIMIT) -> LexicalQuery:
     return LexicalQuery(tuple(kept), tuple(stops) if found or emoji else (), len(chosen) - len(kept))
 
 
-def _terms(piece: str) -> list[Term]:
+def _terms(piece: str, with_spellings: bool) -> list[Term]:
     if RUN.match(piece):
         if len(piece) == 1:
             return [Term("bigram", piece, quoted(written(piece)), prefix=written(piece))]
         return [Term("bigram", pair, quoted(written(pair))) for pair in _bigrams(piece)[:-1]]
     between = _without_emoji(piece)
-    terms = [term for part in between.split() for term in _worded(_strip(part))]
+    terms = [term for part in between.split() for term in _worded(_strip(part), with_spellings)]
     if between != piece:
         terms += [Term("emoji", emoji, _phrase(emoji)) for emoji in _EMOJI.findall(piece) if is_emoji(emoji[0])]
     return terms
@@ -171,7 +185,7 @@ def _without_emoji(piece: str) -> str:
     return piece if piece.isascii() else "".join(" " if is_emoji(char) else char for char in piece)
 
 
-def _worded(piece: str) -> list[Term]:
+def _worded(piece: str, with_spellings: bool) -> list[Term]:
     word = piece.lower()
     if word not in ENGLISH and (parts := _APOSTROPHE.fullmatch(word)):
         # Caroline's and l'eau are about Caroline and eau; don't and O'Brien are names of their own.
@@ -180,8 +194,17 @@ def _worded(piece: str) -> list[Term]:
         elif parts[1] in _ELISIONS and len(parts[2]) > 1:
             word = piece = parts[2]
     if _is_identifier(piece):
-        return [_identifier(piece)]
+        return [_spelled_out(piece, _identifier(piece)) if with_spellings else _identifier(piece)]
+    if with_spellings and humps(piece):
+        return [_spelled_out(piece, Term("identifier", word, _phrase(word)))]
     return [Term("word", word, _phrase(word))] if spelled(word).strip() else []
+
+
+def _spelled_out(piece: str, term: Term) -> Term:
+    named = naming(piece)
+    if len(piece) > IDENTIFIER_LENGTH:
+        return replace(term, naming=named)
+    return replace(term, others=spellings(piece), check=own_check(piece) if named else "", naming=named)
 
 
 def _identifier(piece: str) -> Term:

@@ -40,6 +40,8 @@ DEPTH = 50  # rows that each list hands over at least
 
 GATE = 0.11
 UNKNOWN_NAME = 1.9  # a question that names what no row holds must be met this much better
+# One that is little else than an identifier that no row holds: nothing near to it is as good as that.
+ABSENT_IDENTIFIER = 100.0
 # One about a person whom many rows name is near to all of those: by how much better it must be met if no row held any
 # word of it, in a store of very many rows. In one of so many, by half of that: there most words stand in no row.
 UNKNOWN_WORDS, WORDS_KNOWN_ROWS = 1.2, 100

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 from ...text.dates import Date, Day, agrees, day_of
 from ...text.folding import as_matched
+from ...text.identifiers import NONE, PERHAPS, SURELY, as_checked, humped
 from ...text.question import Question
 from ...text.spelling import normalise, spelled, words, written
-from ...text.terms import IDENTIFIER_LENGTH, Term, beside
+from ...text.terms import IDENTIFIER_LENGTH, Term, beside, quoted
 
 # A store does not know how common its words are elsewhere: what stands in half of an agent's rows, a name, may stand
 # nowhere else. Each of its rows counts as that many more without any of the words, a few more in any store, and so many
@@ -28,8 +29,12 @@ ELSEWHERE, ELSEWHERE_LEAST, ELSEWHERE_MOST = 4, 10, 2_500
 TELLING_ROWS, TELLING_SHARE = 10, 0.01
 # A name in so many rows, as a share of the agent's, and no fewer than three, is that of one whom the store is about.
 FAMILIAR_SHARE, FAMILIAR_ROWS = 0.03, 3
+# A question with so many words beside an identifier that no row holds asks for nothing else.
+WORDS_BESIDE = 2
 
 Stem = Callable[[str], Sequence[str]]
+# Whether a row holds a term; the second tells it of a text, where words are not enough.
+Holds = Callable[[Term, Callable[[str], bool] | None], bool]
 
 _REPEATED, _USUAL_LENGTH = 1.2, 400  # as bm25 damps repetition, in a row of so many characters
 _PLACES = 20  # of a part in a text that are looked at
@@ -54,11 +59,14 @@ class Unmet:
 
     ``name``: it names something that none holds; ``familiar``: it names someone whom many rows name, so that all of
     those are near to it; ``share``: where it does, the part of its weight that lies on words that none holds.
+    ``absent`` are the identifiers that none holds in any spelling; ``bare``: the question is little else than those.
     """
 
     name: bool = False
     familiar: bool = False
     share: float = 0.0
+    absent: tuple[str, ...] = ()
+    bare: bool = False
 
 
 class Reading:
@@ -66,11 +74,13 @@ class Reading:
     made when first needed.
     """
 
-    __slots__ = ("words", "_text", "_whole", "_instant")
+    __slots__ = ("words", "_text", "_whole", "_instant", "_humped", "_checked")
 
     def __init__(self, text: str, instant: float | None) -> None:
         self.words, self._text, self._instant = words(text), text, instant
         self._whole: str | None = None
+        self._humped: str | None = None
+        self._checked: str | None = None
 
     @property
     def whole(self) -> str:
@@ -78,6 +88,20 @@ class Reading:
             tokens = beside(normalise(self._text))
             self._whole = f"{self.words}{tokens} " if tokens else self.words
         return self._whole
+
+    @property
+    def humped(self) -> str:
+        """Its runs of words in camel case."""
+        if self._humped is None:
+            self._humped = humped(self._text)
+        return self._humped
+
+    @property
+    def checked(self) -> str:
+        """The text that the spelling of an identifier is checked in."""
+        if self._checked is None:
+            self._checked = as_checked(self._text)
+        return self._checked
 
     @property
     def day(self) -> Day | None:
@@ -112,35 +136,52 @@ class Sought:
         few = max(TELLING_ROWS, rows * TELLING_SHARE)
         self._telling = [s.telling and count <= few for s, count in zip(self._sought, counts, strict=True)]
         self._names, self._terms, self._counts = question.names, question.terms, tuple(found)
+        self._acronyms = question.acronyms
 
-    def unmet(self, rows: int, held: int, holds: Callable[[Term], bool]) -> Unmet:
+    def unmet(self, rows: int, held: int, holds: Holds) -> Unmet:
         """Return what none of an agent's ``rows`` memories holds.
 
         ``held`` has a bit for every term that is known to be held, as ``Held.terms`` has; of the others ``holds`` is
-        asked.
+        asked, with what tells of a text whether it holds the term, None where words are enough.
 
         Nothing where there is no index to count by.
         """
         if not self.rows or not self._whole:
             return Unmet()
         # Only the terms as written were counted; other names come after them.
-        written = list(enumerate(zip(self._sought, self._counts, self._weights, strict=False)))
+        asked = len(self._counts)
+        least = PERHAPS if asked == 1 else SURELY
+        missing = [
+            s
+            for place, s in enumerate(self._sought[:asked])
+            if (self._names_one(s) or s.naming >= least) and self._missing(place, held, holds)
+        ]
+        if missing:
+            absent = tuple(s.text for s in missing if s.naming >= least)
+            return Unmet(name=True, absent=absent, bare=bool(absent) and asked - len(absent) <= WORDS_BESIDE)
+        return self._familiar(rows, held, holds)
 
-        def missing(place: int, sought: _SoughtTerm, count: int) -> bool:
-            return sought.date is None and not (
-                (count or not self._all) and (held >> place & 1 or holds(self._terms[place]))
-            )
-
-        if any((s.telling or s.text in self._names) and missing(place, s, count) for place, (s, count, _) in written):
-            return Unmet(name=True)
-        if not any(
-            s.text in self._names and count >= max(FAMILIAR_ROWS, FAMILIAR_SHARE * min(rows, self.rows))
-            for _, (s, count, _) in written
-        ):
+    def _familiar(self, rows: int, held: int, holds: Holds) -> Unmet:
+        """Return how much of a question none holds, where it is about someone whom many of the rows name."""
+        written = list(zip(self._sought, self._counts, self._weights, strict=False))
+        many = max(FAMILIAR_ROWS, FAMILIAR_SHARE * min(rows, self.rows))
+        if not any(s.text in self._names and count >= many for s, count, _ in written):
             return Unmet()
         return Unmet(
             familiar=True,
-            share=sum(weight for place, (s, count, weight) in written if missing(place, s, count)) / self._whole,
+            share=sum(weight for place, (_, _, weight) in enumerate(written) if self._missing(place, held, holds))
+            / self._whole,
+        )
+
+    def _names_one(self, sought: _SoughtTerm) -> bool:
+        return sought.telling or sought.text in self._names and sought.text not in self._acronyms
+
+    def _missing(self, place: int, held: int, holds: Holds) -> bool:
+        sought, count = self._sought[place], self._counts[place]
+        if sought.date is not None:
+            return False
+        return not (count or not self._all) or not (
+            held >> place & 1 or holds(self._terms[place], sought.reads if sought.checks else None)
         )
 
     def held(self, reading: Reading) -> Held:
@@ -171,42 +212,58 @@ class Sought:
 class _SoughtTerm:
     """One term and how it is looked for: as a pair inside a run, or in any of the forms that the index is asked for."""
 
-    __slots__ = ("text", "date", "telling", "_pair", "_hint", "_prefix", "_forms", "_is_one_word", "_stem")
+    __slots__ = (
+        "text", "date", "telling", "naming", "checks", "_check", "_others", "_first", "_pair", "_hint", "_prefix",
+        "_forms", "_is_one_word", "_stem",
+    )  # fmt: skip
 
     def __init__(self, term: Term, date: Date | None, stem: Stem) -> None:
         self.text, self.date, self._stem = term.text, date, stem
-        self.telling = (
-            date is None
-            and term.kind == "identifier"
-            and not _PLAIN_COMPOUND.fullmatch(term.text)
-            and not (term.text.isdigit() and len(term.text) < 4)
-        )
+        self.naming = term.naming if date is None else NONE
+        self.telling = date is None and _tells(term)
+        self.checks = bool(term.check or any(other.check for other in term.others))
+        self._check = term.check and re.compile(term.check)
         self._pair = written(term.text) if term.kind == "bigram" else None
         self._prefix = f" {term.prefix}"
-        self._forms = [
-            (f" {_beginning(stems[0])}", stems) for form in (term.token, term.phrase) if (stems := tuple(stem(form)))
+        self._forms = self._made(term.token, term.phrase)
+        self._others = [
+            (other.check and re.compile(other.check), self._made(quoted(other.words))) for other in term.others
         ]
         self._is_one_word = term.text.isalpha() or term.text.isdecimal()
-        self._hint = (
-            ""
-            if self._pair is not None
-            else _beginning(self._forms[0][1][0])
-            if self._is_one_word
-            else spelled(term.text[:IDENTIFIER_LENGTH]).strip()
-        )
+        self._hint = self._hint_of(term)
+        self._first = self._hint.split()[0] if self._hint else ""
+
+    def _made(self, *forms: str) -> list[tuple[str, tuple[str, ...]]]:
+        return [(f" {_beginning(stems[0])}", stems) for form in forms if (stems := tuple(self._stem(form)))]
+
+    def _hint_of(self, term: Term) -> str:
+        """Return what stands among the words of every row that holds the term; '' where it is a pair."""
+        if self._pair is not None:
+            return ""
+        if self._is_one_word:
+            return _beginning(self._forms[0][1][0])
+        return spelled(term.text[:IDENTIFIER_LENGTH]).strip()
+
+    def reads(self, text: str) -> bool:
+        """Tell whether a text holds the term."""
+        return self.in_text(Reading(text, None))
 
     def in_text(self, reading: Reading) -> bool:
         if self._pair is not None:
             return self._pair in reading.words
+        if self._as_written(reading) and (not self._check or self._check.search(reading.checked)):
+            return True
+        return any(
+            self._holds_one(reading, forms) and (not check or check.search(reading.checked))
+            for check, forms in self._others
+        )
+
+    def _as_written(self, reading: Reading) -> bool:
         for first, stems in self._forms:
             if self._stands_in(reading.words, first, stems):
                 return True
         # What stands beside a row's words stands among them too, if only glued to others.
-        if not (
-            self._is_glued_in(reading.words)
-            if self._is_one_word
-            else self._hint in reading.words or " ".join(self._hint.split()) in reading.words
-        ):
+        if not self._may_stand_beside(reading):
             return False
         whole = reading.whole
         return (
@@ -214,6 +271,21 @@ class _SoughtTerm:
             and self._prefix in whole
             or whole is not reading.words
             and any(self._stands_in(whole, *form) for form in self._forms)
+        )
+
+    def _may_stand_beside(self, reading: Reading) -> bool:
+        if self._first and self._first in reading.humped:
+            return True
+        if self._is_one_word:
+            return self._is_glued_in(reading.words)
+        return self._hint in reading.words or " ".join(self._hint.split()) in reading.words
+
+    def _holds_one(self, reading: Reading, forms: list[tuple[str, tuple[str, ...]]]) -> bool:
+        return any(
+            self._stands_in(reading.words, first, stems)
+            or first.strip() in reading.humped
+            and self._stands_in(reading.whole, first, stems)
+            for first, stems in forms
         )
 
     def _is_glued_in(self, text: str) -> bool:
@@ -228,7 +300,9 @@ class _SoughtTerm:
 
     def times(self, reading: Reading) -> int:
         """Return how often a row holds the beginning of the term, which is about how often it holds the term."""
-        return reading.words.count(self._pair or self._forms[0][0]) if self._pair or self._forms else 0
+        if not (sought := self._pair or (self._forms and self._forms[0][0])):
+            return 0
+        return reading.words.count(sought) or (reading.whole.count(sought) if self._first in reading.humped else 0)
 
     def _stands_in(self, text: str, first: str, stems: tuple[str, ...]) -> bool:
         """Tell whether words with these stems follow each other in a text. The beginning of the first is sought by
@@ -247,6 +321,14 @@ class _SoughtTerm:
         return len(following) == len(stems) and all(
             self._stem(word) == (stem,) for word, stem in zip(following, stems, strict=True)
         )
+
+
+def _tells(term: Term) -> bool:
+    """Tell whether a term identifies something, so that few rows are meant by it."""
+    if term.naming == SURELY:
+        return True
+    short = term.text.isdigit() and len(term.text) < 4
+    return term.kind == "identifier" and not short and not _PLAIN_COMPOUND.fullmatch(term.text)
 
 
 def _beginning(stem: str) -> str:

@@ -101,10 +101,15 @@ class _Weighing:
 
     def _unfamiliarity(self) -> float:
         """Return by what factor better the question must be met: the same whatever rows it is asked for or spared."""
-        if not self._scored:
+        if not self._scored and not any(term.naming for term in self._run.question.terms):
             return 1.0
         run, rows = self._run, self._sought.rows if self._background is None else self._background.rows
-        unmet = self._sought.unmet(rows, self._held, lambda term: existence.holds(run.conn, term, run.query.scope))
+        unmet = self._sought.unmet(
+            rows, self._held, lambda term, reads: existence.holds(run.conn, term, run.query.scope, reads)
+        )
+        run.absent = tuple(map(run.question.typed, unmet.absent))
+        if unmet.bare:
+            return blend.ABSENT_IDENTIFIER
         return blend.unfamiliarity(rows, unmet.name, unmet.familiar, unmet.share)
 
     def _is_excluded(self, rid: Rid, text: str) -> bool:

@@ -118,6 +118,8 @@ def _answer(call: Call, result: Result, messages: list[dict]) -> dict:
         answer["full_content_budget_chars"] = FULL_CONTENT_BUDGET
     if result.left_out:
         answer["left_out"] = result.left_out
+    if result.absent:
+        answer["absent"] = list(result.absent)
     if result.gate_fallback:
         answer["gate_fallback"] = True
     for advice in result.advice:
