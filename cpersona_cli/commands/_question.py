@@ -60,6 +60,9 @@ def nothing(response: dict) -> str:
     """Return what an empty answer says: how many candidates there were and by how much the best one missed."""
     if response.get("absent"):
         return f"nothing found: no row holds {', '.join(response['absent'])}; --explain shows what was cut"
+    if response.get("not_held"):
+        held = " and ".join(f'"{text}"' for text in response["not_held"])
+        return f"nothing found: no row holds {held}; without the quotes its words are looked for"
     missed, considered = response.get("best_missed"), response.get("considered")
     if not considered and not missed:
         return "nothing found: no row came into question" if considered is not None else "nothing found"

@@ -59,6 +59,28 @@ between questions. --absolute shows the cosine and the coverage of each row.
 --why-not REF names the stage that dropped a row, and the number it missed by.
 """,
     ),
+    "wording": (
+        "quotes and hyphens in a question",
+        """
+Words in double quotes, straight or curly, are one thing: rows that hold them
+next to each other, in this order, come before rows that hold them apart. A
+question that is nothing but quoted words which no row holds is answered with
+nothing. Inside a longer question they weigh as much as they do without quotes,
+and half of that in a row that holds them apart.
+
+    $ cpersona store "Priya works as a mechanical engineer at the dam"
+    $ cpersona recall '"mechanical engineer"'
+    $ cpersona recall "who works at the dam -electrical"
+
+A hyphen before a word of three letters or more leaves out the rows that hold
+it, and -"two words" those that hold both next to each other. What is left out
+is said. A pasted command leaves out nothing: neither the first piece of a
+question, nor a word beside an option, a path or an assignment (-m, --all, ./x,
+A=b), nor what is known as an option of the program before it, nor one that
+some row holds with its hyphen. Quote a word to look for it all the same. Both
+belong to the mode blend; in the others quotes and hyphens say nothing.
+""",
+    ),
     "gate": (
         "why a recall may answer nothing",
         """

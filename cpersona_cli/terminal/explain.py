@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from .output import Output, counted, one_line, to_json
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 NEXT = 5  # rows below the returned ones that a terminal shows
 _FIRST = ("mode", "limit", "depth", "window", "reach", "vector_floor", "pool")
 _SHORT = {
@@ -104,6 +108,11 @@ def _absent(identifiers: object) -> str | None:
     return f"no row holds {', '.join(map(_short, identifiers))}" if isinstance(identifiers, list) else None
 
 
+def _texts_of(said: str) -> Callable[[object], str | None]:
+    """Return the sentence of a list of texts that the question holds."""
+    return lambda texts: f"{said}: {', '.join(map(to_json, texts))}" if isinstance(texts, list) else None
+
+
 def _lists(channels: object) -> str | None:
     return "lists: " + "  ".join(map(_channel, channels)) if isinstance(channels, list) else None
 
@@ -115,7 +124,16 @@ def _stages(stages: object) -> str | None:
 
 
 # What the account says in a sentence of its own, in this order -> the sentence, None where there is nothing to say.
-_SENTENCES = {"thresholds": _gate, "unfamiliarity": _raised, "absent": _absent, "channels": _lists, "stages": _stages}
+_SENTENCES = {
+    "thresholds": _gate,
+    "unfamiliarity": _raised,
+    "quoted": _texts_of("quoted"),
+    "without": _texts_of("left out"),
+    "not_held": _texts_of("quoted, and held by no row"),
+    "absent": _absent,
+    "channels": _lists,
+    "stages": _stages,
+}
 
 
 def why_not(out: Output, verdict: dict) -> None:

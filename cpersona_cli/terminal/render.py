@@ -279,9 +279,7 @@ def warnings(out: "Output", response: dict) -> None:
         for said in (advisory, *advisory.get("also", ())):
             words = [str(said[key]) for key in ("reason", "runbook") if said.get(key)]
             (out.warn if said.get("severity") == "fault" else out.note)("cpersona: " + "; ".join(words))
-    if (absent := response.get("absent")) and (rows := response.get("messages")):
-        near = any((row.get("match_reason") or {}).get("near") for row in rows)
-        out.note(f"no row holds {', '.join(absent)}{f'; rows marked{NEAR} only come near it' if near else ''}")
+    _not_in_rows(out, response)
     if response.get("gate_fallback"):
         out.warn("cpersona: low confidence: every row was below the gate, these matched by words alone")
     if response.get("full_content_budget_chars"):
@@ -289,6 +287,15 @@ def warnings(out: "Output", response: dict) -> None:
             f"texts beyond {response['full_content_budget_chars']} characters in all are previews; `cpersona get REF` "
             "shows one whole"
         )
+
+
+def _not_in_rows(out: "Output", response: dict) -> None:
+    """Say what of a question no row holds, and what the question left out."""
+    if (absent := response.get("absent")) and (rows := response.get("messages")):
+        near = any((row.get("match_reason") or {}).get("near") for row in rows)
+        out.note(f"no row holds {', '.join(absent)}{f'; rows marked{NEAR} only come near it' if near else ''}")
+    if response.get("without"):
+        out.note(f"left out: rows with {' or '.join(map(repr, response['without']))}; in quotes it is looked for")
 
 
 def console(out: "Output") -> "Console":

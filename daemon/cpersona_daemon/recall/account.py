@@ -43,7 +43,7 @@ def draw(run: Run) -> dict[str, Any]:
         },
         "rows": entries,
     }
-    out |= _unmet(run)
+    out |= _unmet(run) | _wording(run)
     if account.keyword_fallback:
         out["keyword_fallback"] = account.keyword_fallback
     if run.query.why_not is not None:
@@ -55,6 +55,13 @@ def _unmet(run: Run) -> dict[str, Any]:
     """Return what no row holds of the question, and how much better it must be met for that."""
     out: dict[str, Any] = {"unfamiliarity": round(run.unfamiliarity, 4)} if run.unfamiliarity > 1 else {}
     return out | {"absent": list(run.absent)} if run.absent else out
+
+
+def _wording(run: Run) -> dict[str, Any]:
+    """Return what quotes and hyphens said in the question, as far as they did."""
+    meant = run.question.meant
+    said = {"quoted": meant.quoted, "without": meant.without, "not_held": run.account.not_held}
+    return {name: list(texts) for name, texts in said.items() if texts}
 
 
 def _channel(ranked: Ranked, words: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

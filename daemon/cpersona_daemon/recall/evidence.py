@@ -5,7 +5,7 @@ Contract: blend.score, coverage.share.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..model.scope import Scope
 from ..storage import stemmer, word_counts
 from ..vectors.backend import Background
 from .run import Run
-from .scoring.coverage import Sought
+from .scoring.coverage import Sought, holder
 
 
 def sought(run: Run) -> Sought:
@@ -27,6 +27,11 @@ def sought(run: Run) -> Sought:
     scope, at = run.query.scope, len(question.terms)
     found = word_counts.counted(run.conn, scope.agent_id, scope.kinds, (*question.terms, *question.other_terms))
     return Sought(question, stem, found.rows, found.terms[:at], found.terms[at:], found.all)
+
+
+def unwanted(run: Run) -> Callable[[str], bool] | None:
+    """Return a test for the texts that the question leaves out, None where it leaves out none."""
+    return holder(run.question.without, stemmer.stemmer(run.conn)) if run.question.without else None
 
 
 def cosines(run: Run, rids: Sequence[Rid]) -> dict[Rid, float]:

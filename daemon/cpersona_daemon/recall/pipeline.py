@@ -16,6 +16,7 @@ from ..context import Context
 from ..embedding.turns import QUESTION
 from ..model.identity import Embedded
 from ..shared.settings import Settings
+from ..text import operators
 from ..text.question import Question
 from . import account, prepare
 from .advice import advice_of
@@ -28,6 +29,7 @@ from .stages.fuse import fuse_ranks, fuse_scores, line_up
 from .stages.gate import gate, rescue, seat_profile
 from .stages.limit import limit
 from .stages.mark import backfill_cosines, mark_identified, mark_vectorless
+from .stages.quoted import as_stored, quoted_first
 from .stages.retrieve import list_recent, retrieve
 from .stages.versions import order_versions
 from .stages.weigh import weigh
@@ -42,7 +44,7 @@ _IN_FUSED_ORDER: tuple[Stage, ...] = (penalise, seat_profile, gate, weigh_age, o
 _IN_CONFIDENCE_ORDER: tuple[Stage, ...] = (penalise, by_confidence, gate, rescue, cut_confidences, limit)
 
 PLANS: dict[str, tuple[Stage, ...]] = {
-    "blend": (retrieve, weigh, *_IN_FUSED_ORDER),
+    "blend": (retrieve, weigh, penalise, seat_profile, gate, weigh_age, order_versions, quoted_first, limit),
     "rrf": (retrieve, fuse_ranks, mark_vectorless, mark_identified, *_IN_FUSED_ORDER),
     "rsf": (retrieve, fuse_scores, *_IN_FUSED_ORDER),
     "cascade": (retrieve, line_up, penalise, seat_profile, gate, cut_cosines, order_versions, limit),
@@ -67,8 +69,12 @@ def plan_of(settings: Settings, question: Question) -> str:
 
 
 def question_of(settings: Settings, query: Query) -> Question:
-    """Return the question as its mode reads it: a blend knows the other spellings of an identifier."""
-    return Question(query.text, query.also_lexical, with_spellings=settings.recall_mode == "blend")
+    """Return the question as its mode reads it: a blend knows the other spellings of an identifier, and what quotes
+    and hyphens say. In the other modes the text is a contract.
+    """
+    if settings.recall_mode != prepare.BLEND:
+        return Question(query.text, query.also_lexical)
+    return Question(query.text, query.also_lexical, with_spellings=True, meant=operators.read(query.text))
 
 
 async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
@@ -80,7 +86,7 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     # What is embedded in the background waits until the rows are read.
     with ctx.embedding.turns.claim(QUESTION) as turn:
         if not question.blank and not question.wordless:
-            made, lack = await prepare.embed_question(ctx, query, turn)
+            made, lack = await prepare.embed_question(ctx, query, question, turn)
         result = await ctx.db.read(answer, prepare.run_of(ctx, settings, query, question, made))
     if lack is not None:
         if settings.degraded_advisory:
@@ -96,14 +102,14 @@ async def candidates(ctx: Context, settings: Settings, query: Query, made: Embed
     question = question_of(settings, query)
     if made is None and not question.blank and not question.wordless:
         with ctx.embedding.turns.claim(QUESTION) as turn:
-            made, _ = await prepare.embed_question(ctx, query, turn)
+            made, _ = await prepare.embed_question(ctx, query, question, turn)
     make = prepare.run_of(ctx, settings, query, question, made)
-    return await ctx.db.read(lambda conn: _before_the_gate(make(conn)))
+    return await ctx.db.read(lambda conn: _before_the_gate(as_stored(make(conn))))
 
 
 def answer(conn: apsw.Connection, make: Callable[[apsw.Connection], Run]) -> Result:
     """Run a recall inside its read snapshot; ``make`` makes the run of a connection."""
-    run = make(conn)
+    run = as_stored(make(conn))
     if run.query.also_lexical:
         run.as_written = _before_the_gate(run.without_other_names())
     final = _walk(run, PLANS[plan_of(run.settings, run.question)])
@@ -111,6 +117,7 @@ def answer(conn: apsw.Connection, make: Callable[[apsw.Connection], Run]) -> Res
     result = Result(
         run.question,
         absent=run.absent,
+        not_held=noted.not_held,
         gate_fallback=run.rescued,
         considered=len(noted.considered),
         gated=sum(not c.is_profile for c in noted.below),

@@ -39,7 +39,9 @@ class Lack(NamedTuple):
     failure: str | None
 
 
-async def embed_question(ctx: Context, query: Query, turn: Claim) -> tuple[Embedded | None, Lack | None]:
+async def embed_question(
+    ctx: Context, query: Query, question: Question, turn: Claim
+) -> tuple[Embedded | None, Lack | None]:
     """Return the question's vector, or why it has none: there is no embedder, or it failed this time.
 
     Rows stored a moment ago are waited for, so that what was acknowledged can be found.
@@ -47,7 +49,7 @@ async def embed_question(ctx: Context, query: Query, turn: Claim) -> tuple[Embed
     if not ctx.embedding.enabled:
         return None, Lack(ctx.embedding.advice(), None)
     try:
-        made = await ctx.embedding.embed_query(query.text, query.wait_seconds, QUERY_VECTOR_SECONDS)
+        made = await ctx.embedding.embed_query(question.text, query.wait_seconds, QUERY_VECTOR_SECONDS)
     except EmbeddingFailure as error:
         return None, Lack(ctx.embedding.advice(error), str(error))
     if query.wait_seconds > 0 and ctx.backlog.worth_waiting_for(BACKLOG_WORTH_WAITING_FOR, query.wait_seconds):

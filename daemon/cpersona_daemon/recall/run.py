@@ -30,15 +30,17 @@ class Account:
     """What each stage did. Stages leave here what they have in hand anyway; nothing is drawn until somebody asks.
 
     ``words`` is what the full-text channels did by channel, only of a recall that is accounted for. ``votes`` are each
-    row's shares of its fused score by list. ``weightless`` rows were found and had nothing to weigh. ``considered`` is
-    what was scored, before any weight; then come the rows as the gate ``kept`` them and left them ``below``, what was
-    ``cut``, and what was ``ordered`` before and ``returned`` after the limit.
+    row's shares of its fused score by list. ``weightless`` rows were found and had nothing to weigh. ``not_held`` is
+    what the question quotes, and nothing else asks, where no row holds it. ``considered`` is what was scored, before
+    any weight; then come the rows as the gate ``kept`` them and left them ``below``, what was ``cut``, and what was
+    ``ordered`` before and ``returned`` after the limit.
     """
 
     words: dict[str, dict[str, Any]] = field(default_factory=dict)
     keyword_fallback: str | None = None
     votes: Votes = field(default_factory=Votes)
     weightless: frozenset[Rid] = frozenset()
+    not_held: tuple[str, ...] = ()
     considered: Sequence[Candidate] = ()
     kept: Sequence[Candidate] = ()
     below: Sequence[Candidate] = ()

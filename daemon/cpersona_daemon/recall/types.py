@@ -138,8 +138,9 @@ class Candidate:
     The first five are its value of each signal; ``confidence`` only where it orders the rows. ``coverage`` and
     ``scored`` belong to a blend: the share of the question that the row holds, and the parts of the score.
     ``identified``: it holds an identifier of the question that few rows hold. ``version``: it was lifted over another
-    row that says nearly the same. ``has_vector`` false: no vector list could have held the row. ``shown_only``: the
-    cosine was computed for display after everything was decided, so it is no signal.
+    row that says nearly the same. ``quoted``: it holds everything that the question quotes. ``has_vector`` false: no
+    vector list could have held the row. ``shown_only``: the cosine was computed for display after everything was
+    decided, so it is no signal.
     """
 
     rid: Rid
@@ -156,6 +157,7 @@ class Candidate:
     identified: bool = False
     scored: Scored | None = None
     version: Moved | None = None
+    quoted: bool = False
 
     @property
     def is_profile(self) -> bool:
@@ -204,7 +206,7 @@ class Result:
     ``question`` is what was asked, as it was read. ``absent`` are the identifiers of it that no row holds. ``advice``
     is what the answer must say about vectors that were missing or a question that was none, ``failure`` why the
     question had no vector: None where it had one, needed none or no embedder is configured. ``left_out`` names rows
-    that belong here and cannot be given out.
+    that belong here and cannot be given out, ``not_held`` quoted words, all that was asked for, that no row holds.
     """
 
     question: Question
@@ -217,6 +219,7 @@ class Result:
     considered: int = 0
     gated: int = 0
     best_missed: dict[str, Any] | None = None
+    not_held: tuple[str, ...] = ()
     trace: dict[str, Any] | None = None
 
     @property

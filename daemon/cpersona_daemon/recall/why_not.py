@@ -10,7 +10,7 @@ from typing import Any
 
 from ..model.kinds import EPISODE, MEMORY, Rid, ref_of
 from ..model.signals import Signal
-from ..storage import lexical, records
+from ..storage import candidates, lexical, records
 from . import evidence
 from .channels.vectors import looked_at
 from .run import Run
@@ -45,7 +45,9 @@ def _outside_scope(run: Run, rid: Rid) -> str | None:
 def _before_the_gate(run: Run, rid: Rid) -> Told:
     """Return what happened to a row that no stage scored."""
     if any(rid in ranked.excluded for ranked in run.lists):
-        return {"stage": "exclusion", "text": "its text is among exclude_contents"}
+        return {"stage": "exclusion", "text": _left_out(run, rid)}
+    if run.account.not_held:
+        return {"stage": "weighing", "text": f"no row holds the quoted words {run.account.not_held[0]!r}"}
     if rid in run.account.weightless:
         return {
             "stage": "weighing",
@@ -65,6 +67,13 @@ def _before_the_gate(run: Run, rid: Rid) -> Told:
         text = f"a blank query lists the newest {limit} memories and this is not among them"
         return {"stage": "limit", "text": text}
     return {"stage": "retrieval", "channels": [_missed_by_vectors(run, rid), _missed_by_words(run, rid)]}
+
+
+def _left_out(run: Run, rid: Rid) -> str:
+    unwanted = evidence.unwanted(run)
+    if unwanted is not None and any(unwanted(text) for text, _ in candidates.readings(run.conn, [rid]).values()):
+        return f"it holds what the question leaves out: {', '.join(run.question.meant.without)}"
+    return "its text is among exclude_contents"
 
 
 def _fate_of(run: Run, rid: Rid, entry: Told) -> Told:
@@ -112,7 +121,8 @@ def _missed_by_words(run: Run, rid: Rid) -> Told:
     out: Told = {"channel": channel}
     if not run.settings.fts_enabled:
         return out | {"reason": "disabled"}
-    hits = lexical.search(run.conn, kind, run.question.written, run.query.scope, _DEEP_LOOK, {})
+    asked, without = run.question.written, run.question.without
+    hits = lexical.search(run.conn, kind, asked, run.query.scope, _DEEP_LOOK, {}, without=without)
     rank = next((i for i, (hit, _) in enumerate(hits) if hit == rid[1]), None)
     return out | ({"reason": "no_word_in_common"} if rank is None else _too_deep(rank, run.depth))
 

@@ -6,6 +6,7 @@ Contract: lexical.order, lexical.cost.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import apsw
 
 from ..model.kinds import EPISODE, MEMORY, Kind
 from ..model.scope import Scope
-from ..text.terms import LexicalQuery
+from ..text.terms import LexicalQuery, Term
 from . import former
 from .frequencies import COMMON_ROWS, Bounded, Frequencies, Own
 from .lexical_plan import HALF_FROM, NARROW_SHARE, VOTING_ROWS, SearchPlan
@@ -33,6 +34,7 @@ def search(
     depth: int,
     trace: dict[str, Any] | None = None,
     *,
+    without: Sequence[Term] = (),
     common_rows: int = COMMON_ROWS,
     voting_rows: int = VOTING_ROWS,
     half_from: int = HALF_FROM,
@@ -41,7 +43,7 @@ def search(
 
     bm25 has the statistics of the whole table; which rows are found hangs on the agent's own alone. Whatever the size
     of the table, about ``common_rows`` rows a term are ranked; ``trace`` is told the terms and everything that was left
-    out for it. Same database and query, same answer.
+    out for it. Rows that hold a term of ``without`` are passed by. Same database and query, same answer.
 
     Contract: lexical.cost.
     """
@@ -52,7 +54,8 @@ def search(
         trace.update(plan.trace)
     if depth <= 0:
         return []
-    reader = _Reader(conn, table, own, scope, depth, plan.close or own.about * NARROW_SHARE <= table.rows)
+    close = plan.close or own.about * NARROW_SHARE <= table.rows
+    reader = _Reader(conn, table, own, scope, depth, close, _any_of(without))
     found: list[tuple[int, float]] = []
     if plan.rare:
         found = _pruned(reader, plan.rare, plan.voting, 0)
@@ -70,9 +73,15 @@ def search(
     return found
 
 
+def _any_of(terms: Sequence[Term]) -> str:
+    return " OR ".join(form for term in terms for form in term.forms)
+
+
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Where a search looks. ``close``: among the agent's rows alone, which the index finds as it finds a word."""
+    """Where a search looks. ``close``: among the agent's rows alone, which the index finds as it finds a word.
+    ``without`` is the expression of rows that are passed by, '' for none.
+    """
 
     conn: apsw.Connection
     table: Frequencies
@@ -80,6 +89,7 @@ class _Reader:
     scope: Scope
     depth: int
     close: bool
+    without: str = ""
 
 
 class _Best:
@@ -187,6 +197,8 @@ def _ranked(reader: _Reader, expression: str, lowest: int) -> list[tuple[int, fl
     conn, own, kind = reader.conn, reader.own, reader.table.kind
     fts, table = kind.fts, kind.table
     axes, params = kind_sql(reader.scope, kind, "m.")
+    if reader.without:
+        expression = f"({expression}) NOT ({reader.without})"
     if not reader.close and not own.is_narrow(reader.scope):
         enough = 4 * reader.depth + 40
         best: list[Any] = conn.execute(

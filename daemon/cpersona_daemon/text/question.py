@@ -8,10 +8,14 @@ Contract: recall.blank, blend.language, versions.order.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
+from . import operators
 from .dates import Date, dates_of
 from .language import is_english
+from .operators import Typed
 from .terms import LexicalQuery, Term, parse_query
 
 NOW, PAST = "now", "past"
@@ -36,8 +40,20 @@ _ACRONYM = re.compile(r"\b[A-Z]{2,5}s?\b")
 _WEEKDAYS = frozenset("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
 
 
+class Phrase(NamedTuple):
+    """Words that a question quotes: the place of the term that stands for them together, and of those of its words."""
+
+    text: str
+    place: int
+    words: tuple[int, ...]
+
+
 class Question:
     """One question with everything that can be read off its text alone.
+
+    ``meant`` says what it quotes and leaves out, where that counts; ``text`` is what is asked then. ``phrases`` are
+    among the terms, and ``without`` holds a term for each text that no row may hold. ``wording``: a row must hold what
+    is quoted, since nothing else is asked.
 
     ``blank``: nothing is asked. ``wordless``: something is, and no word, number or emoji is in it: nothing to look for
     but the very characters. ``also`` holds other names of what it mentions: only the full-text channels and the
@@ -45,17 +61,43 @@ class Question:
     its identifiers are asked for in their other spellings too, which a blend does.
     """
 
-    def __init__(self, text: str, also: tuple[str, ...] = (), with_spellings: bool = False) -> None:
-        self.text, self.also, self.with_spellings = text, also, with_spellings
+    def __init__(
+        self, text: str, also: tuple[str, ...] = (), with_spellings: bool = False, meant: Typed | None = None
+    ) -> None:
+        self.meant = meant or Typed(text)
+        self.text, self.also, self.with_spellings = self.meant.text, also, with_spellings
         self.blank = not text.strip()
-        self.written: LexicalQuery = self._parsed(text)
+        parsed = self._parsed(self.text)
+        self.phrases, together = self._phrases(parsed.terms)
+        self.written: LexicalQuery = replace(parsed, terms=(*parsed.terms, *together)) if together else parsed
+        self.wording = self.meant.only_quoted and bool(self.phrases)
+        self.without = tuple(term for text in self.meant.without if (term := operators.term_of(text)) is not None)
 
     def as_written(self) -> Question:
         """Return the same question without its other names."""
-        return Question(self.text, with_spellings=self.with_spellings)
+        return Question(self.text, with_spellings=self.with_spellings, meant=self.meant)
+
+    def as_it_stands(self, text: str) -> Question:
+        """Return the same question with the whole of its ``text`` asked for: nothing is left out."""
+        meant = replace(self.meant, text=text, without=(), only_quoted=False)
+        return Question(text, self.also, self.with_spellings, meant)
 
     def _parsed(self, text: str) -> LexicalQuery:
         return parse_query(text, with_spellings=self.with_spellings)
+
+    def _phrases(self, terms: tuple[Term, ...]) -> tuple[tuple[Phrase, ...], list[Term]]:
+        """Return what is quoted, and the terms that must be asked for besides: words that stand together."""
+        places = {term.text: place for place, term in enumerate(terms)}
+        found: list[Phrase] = []
+        together: list[Term] = []
+        for text in self.meant.quoted:
+            words = tuple(places[term.text] for term in self._parsed(text).terms if term.text in places)
+            if (phrase := operators.phrase(text)) is not None:
+                found.append(Phrase(text, len(terms) + len(together), words))
+                together.append(phrase)
+            elif words:
+                found.append(Phrase(text, words[0], ()))
+        return tuple(found), together
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -69,7 +111,16 @@ class Question:
     @property
     def searched(self) -> LexicalQuery:
         """What the full-text channels are asked for: the terms as written and those of the other names."""
-        return self._parsed("\n".join((self.text, *self.also))) if self.also else self.written
+        if not self.also:
+            return self.written
+        more = self._parsed("\n".join((self.text, *self.also)))
+        return replace(more, terms=(*more.terms, *(term for term in self.terms if term.kind == "phrase")))
+
+    @property
+    def characters(self) -> str:
+        """The text that a row holds if it holds the whole question as it stands: without quotes around all of it."""
+        quoted = self.meant.quoted
+        return quoted[0] if self.wording and len(quoted) == 1 else self.text
 
     @cached_property
     def other_terms(self) -> tuple[Term, ...]:

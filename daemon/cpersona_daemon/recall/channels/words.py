@@ -29,13 +29,13 @@ def word_lists(run: Run) -> list[Ranked]:
         run.account.keyword_fallback = "the full-text index found nothing"
     else:
         run.account.keyword_fallback = "CPERSONA_FTS_ENABLED is false"
-    found = keyword.keyword_scan(run.conn, run.question.text, run.query.scope, run.depth)
+    found = keyword.keyword_scan(run.conn, run.question.characters, run.query.scope, run.depth)
     return [*lists, Ranked(KEYWORD, _rids(MEMORY, found), None)]
 
 
 def _indexed(run: Run, channel: str, kind: Kind, searched: LexicalQuery) -> Ranked:
     told: dict[str, Any] | None = {} if run.query.accounted else None
-    hits = lexical.search(run.conn, kind, searched, run.query.scope, run.depth, told)
+    hits = lexical.search(run.conn, kind, searched, run.query.scope, run.depth, told, without=run.question.without)
     if told is not None:
         run.account.words[channel] = told
     return Ranked(channel, _rids(kind, [i for i, _ in hits]), tuple(s for _, s in hits))

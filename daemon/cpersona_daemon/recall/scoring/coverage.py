@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from ...text.dates import Date, Day, agrees, day_of
 from ...text.folding import as_matched
 from ...text.identifiers import NONE, PERHAPS, SURELY, as_checked, humped
-from ...text.question import Question
-from ...text.spelling import normalise, spelled, words, written
+from ...text.question import Phrase, Question
+from ...text.spelling import RUN, normalise, spelled, words, written
 from ...text.terms import IDENTIFIER_LENGTH, Term, beside, quoted
 
 # A store does not know how common its words are elsewhere: what stands in half of an agent's rows, a name, may stand
@@ -27,6 +27,7 @@ from ...text.terms import IDENTIFIER_LENGTH, Term, beside, quoted
 ELSEWHERE, ELSEWHERE_LEAST, ELSEWHERE_MOST = 4, 10, 2_500
 # An identifier that stands in more rows than either of these names no row in particular.
 TELLING_ROWS, TELLING_SHARE = 10, 0.01
+APART = 0.5  # what words that the question quotes together are worth where they do not stand so
 # A name in so many rows, as a share of the agent's, and no fewer than three, is that of one whom the store is about.
 FAMILIAR_SHARE, FAMILIAR_ROWS = 0.03, 3
 # A question with so many words beside an identifier that no row holds asks for nothing else.
@@ -132,11 +133,21 @@ class Sought:
         self._sought = [_SoughtTerm(term, question.dates.get(term.text), stem) for term in terms]
         world = rows + ELSEWHERE_LEAST + min(ELSEWHERE_MOST, ELSEWHERE * rows)
         self._weights = [idf(count, world) for count in counts]
+        self._join(question.phrases)
         self._whole = sum(self._weights[: len(question.terms)])
         few = max(TELLING_ROWS, rows * TELLING_SHARE)
         self._telling = [s.telling and count <= few for s, count in zip(self._sought, counts, strict=True)]
         self._names, self._terms, self._counts = question.names, question.terms, tuple(found)
         self._acronyms = question.acronyms
+
+    def _join(self, phrases: Sequence[Phrase]) -> None:
+        """Let words that are quoted together weigh as much as they do anyway, and apart only a share of it."""
+        alone = list(self._weights)
+        for phrase in phrases:
+            if phrase.words:
+                self._weights[phrase.place] = (1 - APART) * sum(alone[place] for place in phrase.words)
+                for place in phrase.words:
+                    self._weights[place] = APART * alone[place]
 
     def unmet(self, rows: int, held: int, holds: Holds) -> Unmet:
         """Return what none of an agent's ``rows`` memories holds.
@@ -223,7 +234,7 @@ class _SoughtTerm:
         self.telling = date is None and _tells(term)
         self.checks = bool(term.check or any(other.check for other in term.others))
         self._check = term.check and re.compile(term.check)
-        self._pair = written(term.text) if term.kind == "bigram" else None
+        self._pair = _run_of(term)
         self._prefix = f" {term.prefix}"
         self._forms = self._made(term.token, term.phrase)
         self._others = [
@@ -329,6 +340,24 @@ def _tells(term: Term) -> bool:
         return True
     short = term.text.isdigit() and len(term.text) < 4
     return term.kind == "identifier" and not short and not _PLAIN_COMPOUND.fullmatch(term.text)
+
+
+def _run_of(term: Term) -> str | None:
+    """Return what is looked for inside runs, where a term asks for such; None for one of words."""
+    if term.kind == "bigram":
+        return written(term.text)
+    return words(term.text).strip() if term.kind == "phrase" and RUN.search(term.text) else None
+
+
+def holder(terms: Sequence[Term], stem: Stem) -> Callable[[str], bool]:
+    """Return a test for texts: whether one holds any of some terms."""
+    sought = [_SoughtTerm(term, None, stem) for term in terms]
+
+    def holds(text: str) -> bool:
+        reading = Reading(text, None)
+        return any(term.in_text(reading) for term in sought)
+
+    return holds
 
 
 def _beginning(stem: str) -> str:

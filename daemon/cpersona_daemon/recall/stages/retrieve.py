@@ -1,11 +1,13 @@
 """Asking the channels for their lists, and leaving out what the caller holds already.
 
-Contract: recall.blank, exclude.texts.
+Contract: recall.blank, exclude.texts, question.without.
 """
 
 from __future__ import annotations
 
+from ...model.kinds import Rid
 from ...storage import candidates
+from .. import evidence
 from ..channels.vectors import vector_lists
 from ..channels.words import recent_list, word_lists
 from ..exclusion import matcher
@@ -26,11 +28,16 @@ def list_recent(run: Run, rows: list[Candidate]) -> list[Candidate]:
 
 
 def _marked(run: Run, lists: list[Ranked]) -> list[Ranked]:
-    """Return the lists that hold anything, each with those of its rows marked that the caller does not want back."""
+    """Return the lists that hold anything, each with those of its rows marked that the caller or the question does
+    not want back.
+    """
     lists = [ranked for ranked in lists if ranked.rids]
-    excluded = matcher(run.query.exclude)
-    if excluded is None:
-        return lists
     rids = sorted({rid for ranked in lists for rid in ranked.rids})
-    out = frozenset(rid for rid, text in candidates.texts(run.conn, rids).items() if excluded(text))
-    return [Ranked(r.channel, r.rids, r.scores, out & frozenset(r.rids)) for r in lists]
+    out: set[Rid] = set()
+    if (excluded := matcher(run.query.exclude)) is not None:
+        out |= {rid for rid, text in candidates.texts(run.conn, rids).items() if excluded(text)}
+    if (unwanted := evidence.unwanted(run)) is not None:
+        out |= {rid for rid, (text, _) in candidates.readings(run.conn, rids).items() if unwanted(text)}
+    if not out:
+        return lists
+    return [Ranked(r.channel, r.rids, r.scores, frozenset(out.intersection(r.rids))) for r in lists]

@@ -38,12 +38,14 @@ def weigh(run: Run, rows: list[Candidate]) -> list[Candidate]:
 class _Weighing:
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._excluded = matcher(run.query.exclude)
+        self._excluded, self._unwanted = matcher(run.query.exclude), evidence.unwanted(run)
         self._sought = evidence.sought(run)
         self._background = evidence.background(run)
         self._scored: dict[Rid, Scored] = {}
         self._said: dict[Rid, float] = {}
         self._held = 0  # the terms that some row weighed holds
+        self._quoted: set[Rid] = set()
+        self._quotes = sum({1 << phrase.place for phrase in run.question.phrases})
         # These hold the question's very text.
         self._literal = {rid for ranked in run.lists if ranked.channel == KEYWORD for rid in ranked.rids}
         self.unfamiliarity = 1.0
@@ -54,6 +56,9 @@ class _Weighing:
         self._score(dict.fromkeys(rid for ranked in run.lists for rid in ranked.rids if rid not in ranked.excluded))
         self.unfamiliarity = self._unfamiliarity()
         lent = self._lent()
+        if run.question.wording and not self._quoted:
+            run.account.not_held = run.question.meant.quoted
+            return []
         run.account.weightless = weightless = self._weightless(lent, by_words)
         whole = {
             rid: blend.with_lent(s, lent.get(rid, 0.0)) for rid, s in self._scored.items() if rid not in weightless
@@ -69,6 +74,7 @@ class _Weighing:
                 identified=scored.identified,
                 scored=scored,
                 lexical=rid in by_words,
+                quoted=rid in self._quoted,
             )
             for score, _, rid, scored in found
         ]
@@ -92,11 +98,15 @@ class _Weighing:
             held = self._sought.held(reading)
             if run.vector is None:
                 self._said[rid] = self._sought.said(reading)
-            coverage = held.coverage
+            coverage, wording = held.coverage, 0 < self._quotes == held.terms & self._quotes
+            if wording:
+                self._quoted.add(rid)
             if rid in self._literal:
-                coverage = max(coverage, share_of_words(text, run.question.text) ** PART_POWER)
+                coverage = max(coverage, share_of_words(text, run.question.characters) ** PART_POWER)
             cosine, similarity = meant.get(rid, (None, None))
-            self._scored[rid] = blend.scored(cosine, similarity, coverage, held.identified)
+            self._scored[rid] = blend.scored(
+                cosine, similarity, coverage, held.identified or wording and run.question.wording
+            )
             self._held |= held.terms
 
     def _unfamiliarity(self) -> float:
@@ -114,6 +124,8 @@ class _Weighing:
 
     def _is_excluded(self, rid: Rid, text: str) -> bool:
         # An episode is compared as displayed, which the lists have done already; neighbours are memories.
+        if self._unwanted is not None and self._unwanted(text):
+            return True
         return self._excluded is not None and rid[0] == MEMORY and self._excluded(text)
 
     def _similarities(self, rids: Iterable[Rid]) -> dict[Rid, tuple[float, float]]:

@@ -116,6 +116,8 @@ def _answer(call: Call, result: Result, messages: list[dict]) -> dict:
     answer: dict[str, Any] = {"messages": messages}
     if trim(messages, call.settings.recall_preview_chars, call.params.full_content):
         answer["full_content_budget_chars"] = FULL_CONTENT_BUDGET
+    if result.question.without:
+        answer["without"] = list(result.question.meant.without)
     if result.left_out:
         answer["left_out"] = result.left_out
     if result.absent:
@@ -130,6 +132,8 @@ def _answer(call: Call, result: Result, messages: list[dict]) -> dict:
         answer |= {"considered": result.considered, "gated": result.gated}
         if result.wordless:
             answer["no_words"] = True
+        if result.not_held:
+            answer["not_held"] = list(result.not_held)
         if result.best_missed is not None:
             answer["best_missed"] = result.best_missed
     if result.trace is not None:
