@@ -14,7 +14,7 @@ _cpersona_valued() {
     " canary run") [[ " --agent --db " == *" $2 "* ]] ;;
     " config path") [[ " --db " == *" $2 "* ]] ;;
     " config show") [[ " --db " == *" $2 "* ]] ;;
-    " context") [[ " --history -n --limit --source-id --as-of --set --fields --format --max-chars --agent --project --channel --db " == *" $2 "* ]] ;;
+    " context") [[ " --history -n --limit --source-id --since --until --as-of --set --fields --format --max-chars --agent --project --channel --db " == *" $2 "* ]] ;;
     " daemon logs") [[ " -n --lines --db " == *" $2 "* ]] ;;
     " daemon restart") [[ " --timeout --db " == *" $2 "* ]] ;;
     " daemon run") [[ " --db " == *" $2 "* ]] ;;
@@ -27,7 +27,7 @@ _cpersona_valued() {
     " episode archive") [[ " --keywords --history --session --agent --project --channel --db " == *" $2 "* ]] ;;
     " episode delete") [[ " --session --agent --db " == *" $2 "* ]] ;;
     " episode list") [[ " -n --limit --fields --format --max-chars --agent --project --channel --db " == *" $2 "* ]] ;;
-    " exists") [[ " --source-id --agent --project --channel --db " == *" $2 "* ]] ;;
+    " exists") [[ " --source-id --since --until --agent --project --channel --db " == *" $2 "* ]] ;;
     " export") [[ " --agent --db " == *" $2 "* ]] ;;
     " forget-agent") [[ " --session --db " == *" $2 "* ]] ;;
     " get") [[ " --fields --format --max-chars --agent --db " == *" $2 "* ]] ;;
@@ -46,7 +46,7 @@ _cpersona_valued() {
     " precision set") [[ " --session --agent --db " == *" $2 "* ]] ;;
     " profile set") [[ " --session --agent --db " == *" $2 "* ]] ;;
     " profile show") [[ " --agent --db " == *" $2 "* ]] ;;
-    " recall") [[ " -n --limit --source-id --exclude --fields --format --max-chars --as-of --set --why-not --agent --project --channel --db " == *" $2 "* ]] ;;
+    " recall") [[ " -n --limit --source-id --exclude --fields --format --max-chars --since --until --as-of --set --why-not --agent --project --channel --db " == *" $2 "* ]] ;;
     " reconstruct") [[ " -n --count --top-k --max-hops --max-evidence --budget --source-id --set --agent --project --channel --db " == *" $2 "* ]] ;;
     " reindex") [[ " --db " == *" $2 "* ]] ;;
     " restore") [[ " --db " == *" $2 "* ]] ;;
@@ -98,7 +98,7 @@ _cpersona() {
     " config") known="show path --help" ;;
     " config path") known="--json -q --quiet --db --help" ;;
     " config show") known="--json -q --quiet --db --help" ;;
-    " context") known="--history -n --limit --source-id --full --deep --as-of --set --no-wait --fields --format -0 --null --max-chars --agent --project --channel --json -q --quiet --db --help" ;;
+    " context") known="--history -n --limit --source-id --full --deep --since --until --as-of --set --no-wait --fields --format -0 --null --max-chars --agent --project --channel --json -q --quiet --db --help" ;;
     " daemon") known="start stop restart status run logs socket --help" ;;
     " daemon logs") known="-n --lines -f --follow -q --quiet --db --help" ;;
     " daemon restart") known="--timeout --json -q --quiet --db --help" ;;
@@ -113,7 +113,7 @@ _cpersona() {
     " episode archive") known="--keywords --history --resolved --fail-if-cut --session --agent --project --channel --json -q --quiet --db --help" ;;
     " episode delete") known="--session --agent --json -q --quiet --db --help" ;;
     " episode list") known="-n --limit --all-agents --fields --format -0 --null --max-chars --agent --project --channel --json -q --quiet --db --help" ;;
-    " exists") known="--source-id --agent --project --channel --json -q --quiet --db --help" ;;
+    " exists") known="--source-id --since --until --agent --project --channel --json -q --quiet --db --help" ;;
     " export") known="--all-agents --embeddings --agent --json -q --quiet --db --help" ;;
     " forget-agent") known="--yes --session --json -q --quiet --db --help" ;;
     " get") known="--raw --fields --format -0 --null --max-chars --agent --json -q --quiet --db --help" ;;
@@ -137,7 +137,7 @@ _cpersona() {
     " profile") known="show set --help" ;;
     " profile set") known="--fail-if-cut --session --agent --json -q --quiet --db --help" ;;
     " profile show") known="--agent --json -q --quiet --db --help" ;;
-    " recall") known="-n --limit --source-id --exclude --full --deep --best-first --top --fields --format -0 --null --max-chars --absolute --as-of --set --no-wait --fail-empty --explain --explain-all --why-not --legend --agent --project --channel --json -q --quiet --db --help" ;;
+    " recall") known="-n --limit --source-id --exclude --full --deep --best-first --top --fields --format -0 --null --max-chars --absolute --since --until --as-of --set --no-wait --fail-empty --explain --explain-all --why-not --legend --agent --project --channel --json -q --quiet --db --help" ;;
     " reconstruct") known="-n --count --top-k --max-hops --max-evidence --budget --source-id --deep --no-wait --trace --set --agent --project --channel --json -q --quiet --db --help" ;;
     " reindex") known="--json -q --quiet --db --help" ;;
     " restore") known="--check --settings --force --json -q --quiet --db --help" ;;

@@ -63,6 +63,7 @@ class Session:
         self.out = Output(bool(options.get("quiet")), bool(options.get("json")))
         self._settings: Settings | None = None
         self._connection: Connection | None = None
+        self._times: dict[str, str] = {}
 
     @property
     def settings(self) -> "Settings":
@@ -126,10 +127,10 @@ class Session:
             params[parameter] = value if make is None else make(self, value)
         return params
 
-    def instant(self, text: str, end: bool = False) -> str:
+    def instant(self, text: str, end: bool = False, name: str = "at") -> str:
         """Return a time that a person typed as an ISO instant: of a day its first or, with ``end``, its last.
 
-        Raises Usage.
+        What ``name`` became is said where a time was named by words, and stands in the JSON. Raises Usage.
         """
         from .terminal import times
 
@@ -137,7 +138,11 @@ class Session:
         warning = times.zone_warning(text, typed)
         if warning:
             self.out.warn(f"cpersona: {warning}")
-        return (typed.end if end else typed.start).isoformat()
+        moment = typed.end if end else typed.start
+        self._times[name] = moment.isoformat()
+        if typed.named:
+            self.out.note(f"{name.replace('_', ' ')} {times.local(moment)}")
+        return moment.astimezone(times.UTC).isoformat()
 
     def at_most(self, limit: int, most: int) -> int:
         """Return a number of rows that was asked for, and say so where it is more than the daemon gives."""
@@ -205,12 +210,13 @@ class Session:
     def show(self, answer: "Answer", **beside: "Any") -> bool:
         """Print an answer as JSON if that was asked for, and tell whether it was.
 
-        Rows stand in it under our names, ``beside`` with them.
+        Rows stand in it under our names, ``beside`` with them, and between which times they were stored.
         """
         if self.out.as_json:
             from .terminal.naming import named
 
-            self.out.json({**named(answer.method, answer.params, answer.response), **beside})
+            bounds = {name: at for name, at in self._times.items() if name in ("since", "until")}
+            self.out.json({**named(answer.method, answer.params, answer.response), **bounds, **beside})
         return self.out.as_json
 
 

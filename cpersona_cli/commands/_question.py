@@ -5,6 +5,7 @@ Contract: recall.order, output.shapes.
 
 from ..declare.spec import option
 from ..terminal import reading, render
+from ._times import between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ NO_WAIT = option(
 )
 
 AS_OF = option(
-    "--as-of",
-    "Only rows stored by then, with what they say today: an instant, a date, or an age like 3h.",
-    metavar="TIME",
+    "--as-of", "Only rows stored by then, with what they say today: a time as --since takes it.", metavar="TIME"
 )
 
 SET = option(
@@ -44,7 +43,6 @@ SET = option(
 ASKED: "Rows" = (
     ("limit", "limit", lambda session, limit: session.at_most(limit, 100)),
     ("source_id", "source_id", None),
-    ("as_of", "as_of", lambda session, text: session.instant(text, end=True)),
     ("full", "full_content", None),
     ("deep", "deep", None),
     ("no_wait", "no_wait", None),
@@ -53,7 +51,12 @@ ASKED: "Rows" = (
 
 def question(session: "Session", query: str, given: "Mapping[str, Any]", table: "Rows" = ASKED) -> dict:
     """Return the parameters of a question: the axes, its text, and what ``table`` makes of the options given."""
-    return {**session.axes(), "query": reading.question(query, session.out), **session.parameters(given, table)}
+    return {
+        **session.axes(),
+        "query": reading.question(query, session.out),
+        **session.parameters(given, table),
+        **between(session, given),
+    }
 
 
 def nothing(response: dict) -> str:

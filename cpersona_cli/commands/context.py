@@ -10,6 +10,7 @@ from ..declare.spec import AXES, argument, command, option
 from ..terminal import reading, render
 from ..terminal.shaping import Shape, shape_options
 from ._question import AS_OF, DEEP, FULL, LIMIT, NO_WAIT, SET, SOURCE_ID, nothing, question
+from ._times import SINCE, UNTIL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ _FIELDS = ("from", "ref", "time", "age", "id", "source", "content", "length", "t
     SOURCE_ID,
     FULL,
     DEEP,
+    SINCE,
+    UNTIL,
     AS_OF,
     SET,
     NO_WAIT,
@@ -43,7 +46,8 @@ def context(session: Session, query: str, history: str | None, set: list[str], *
     """Recall and merge the rows with a dialogue, in chronological order.
 
     What the dialogue already holds is not recalled again. Rows without a time stand first.
-    The order is by time, not by match: the last row is the latest, not the best.
+    The order is by time, not by match: the last row is the latest, not the best. --since and --until compare when a
+    row was stored, both included.
 
     Example:
       cpersona context "what did we decide?" --history dialogue.json

@@ -171,11 +171,17 @@ between machines; what is there already is skipped.
         "how times are read and written",
         """
 Every stamp names an instant; one without an offset means UTC. Options that
-take a time understand an ISO instant, a date (its whole UTC day) or an age
-such as 90m, 3h or 2d.
+take a time understand an ISO instant, a date (its whole UTC day), an age such
+as 90m, 3h or 2d, or a name in the machine's zone, which is said back: today,
+yesterday, this week, last month, '3 days ago', monday (the latest), 'last
+monday' (the latest before today), march, 'march 2024'.
 
     $ cpersona store "The fair opens" --at 2026-03-01T09:00:00+01:00
+    $ cpersona recall "fair" --since yesterday
     $ cpersona recall "fair" --as-of 2d
+
+--since and --until compare when a row was stored, both ends included: of a
+named week --since means the beginning and --until the end.
 
 --as-of shows the rows of today that were stored by then. What a row said
 before it was changed, and a row that was deleted, are not kept: the answer

@@ -3,11 +3,11 @@
 Contract: lists.newest, output.shapes.
 """
 
-from .. import exits
 from ..declare.spec import AXES, command, option
 from ..terminal import render
 from ..terminal.shaping import Shape, shape_options
 from ._rows import field
+from ._times import SINCE, UNTIL, between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ _FIELDS = (
 @command(
     "list",
     option("-n --limit", "Rows at most, up to 500.", kind="int", default=100, metavar="N", least=0),
-    option("--since", "Stored at this time or later: an instant, a date, or an age like 3h.", metavar="TIME"),
-    option("--until", "Stored at this time or before; a date is its whole day.", metavar="TIME"),
+    SINCE,
+    UNTIL,
     option(
         "--as-of",
         "Only rows stored by then, with what they say today; how many were changed or deleted since is said.",
@@ -59,7 +59,7 @@ def list_(
     """List the newest memories, newest first.
 
     Columns: ref, when it was stored (UTC), lock, project, channel, content. --since and --until compare
-    when a row was stored, not the time that it speaks of.
+    when a row was stored, not the time that it speaks of; both are included.
 
     Example:
       cpersona list -n 20
@@ -68,15 +68,7 @@ def list_(
     """
     shape = Shape(_FIELDS, session.out.as_json, **shaped)
     params = {**session.axes(), "agent_id": session.whom(all_agents), "limit": session.at_most(limit, 500)}
-    for name, text in (("since", since), ("until", until), ("as_of", as_of)):
-        if text is not None:
-            params[name] = session.instant(text, end=name != "since")
-    for name, word in (("until", "--until"), ("as_of", "--as-of")):
-        if params.get("since", "") > params.get(name, "9"):
-            raise exits.Usage(
-                f"list: --since {since} lies after {word} {until if name == 'until' else as_of}; nothing can be "
-                "between them"
-            )
+    params |= between(session, {"since": since, "until": until, "as_of": as_of})
     answer = session.ask("list_memories", params)
     rows = shape.within(session.out, answer.response, "memories")
     if session.show(answer):

@@ -10,6 +10,7 @@ from ..declare.spec import AXES, argument, command, option
 from ..terminal import reading, render
 from ..terminal.shaping import Shape, shape_options
 from ._question import AS_OF, ASKED, DEEP, FULL, LIMIT, NO_WAIT, SET, SOURCE_ID, nothing, question
+from ._times import SINCE, UNTIL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _ASKED: "Rows" = (
     ("why_not", "why_not", lambda session, text: reading.canonical(text)),
 )
 # What asks for rows of some kind: a ref alone is a question then, and not the row of that ref.
-_NARROWING = frozenset(("source_id", "as_of", "exclude_contents", "trace"))
+_NARROWING = frozenset(("source_id", "as_of", "since", "until", "exclude_contents", "trace"))
 _AXES = ("project", "channel")
 
 
@@ -51,6 +52,8 @@ _AXES = ("project", "channel")
     option(
         "--absolute", "Show cosine and coverage, which mean the same for every question.", kind="flag", default=False
     ),
+    SINCE,
+    UNTIL,
     AS_OF,
     SET,
     NO_WAIT,
@@ -78,11 +81,14 @@ def recall(session: "Session", query: str, set: list[str], **given: "Any") -> in
     compared. A blend and a cosine are absolute; rrf comes from positions; rsf is relative to this
     question, so it never tells whether an answer exists. An empty answer is an answer: exit 0. An identifier is
     known in other spellings too (E-1103 as E1103, maxRetryCount as max_retry_count); where no row holds it, it is
-    answered with nothing, or with rows marked "(near)" within a longer question. With --as-of it is
-    said how many rows were changed or deleted since then. A ref alone, like mem:12, shows that row.
+    answered with nothing, or with rows marked "(near)" within a longer question. --since and --until compare when a
+    row was stored, both included; a question that names a time ("what did we decide last week") lifts rows that tell
+    of it. With --as-of it is said how many rows were changed or deleted since then. A ref alone, like mem:12, shows
+    that row.
 
     Example:
       cpersona recall "which branch do deploys use?" -n 5
+      cpersona recall "deploys" --since "last week"
       cpersona recall E1042 --json | jq -r '.messages[-1].content'
       cpersona recall "billing" --format '{ref}\\t{cosine}\\t{content}'
     """

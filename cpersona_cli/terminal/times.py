@@ -1,4 +1,5 @@
-"""Read a time that a person typed: an instant, a whole UTC day, or an age. One parser for every option.
+"""Read a time that a person typed: an instant, a whole UTC day, an age, or a name such as `last week`. One parser for
+every option.
 
 Contract: time.typed.
 """
@@ -20,14 +21,14 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 class Typed:
-    """A typed time: ``start`` and ``end`` (aware UTC datetimes, equal unless it was a day), and whether its zone was
-    assumed.
+    """A typed time: ``start`` and ``end`` (aware datetimes, equal unless it was longer), whether its zone was assumed,
+    and whether it was a name, which means something only in the machine's zone.
     """
 
-    __slots__ = ("start", "end", "assumed_utc")
+    __slots__ = ("start", "end", "assumed_utc", "named")
 
-    def __init__(self, start: datetime, end: datetime, assumed_utc: bool) -> None:
-        self.start, self.end, self.assumed_utc = start, end, assumed_utc
+    def __init__(self, start: datetime, end: datetime, assumed_utc: bool, named: bool = False) -> None:
+        self.start, self.end, self.assumed_utc, self.named = start, end, assumed_utc, named
 
 
 def parse(text: str, now: float | None = None) -> Typed:
@@ -43,15 +44,27 @@ def parse(text: str, now: float | None = None) -> Typed:
         if day is not None:
             start = datetime(day.year, day.month, day.day, tzinfo=UTC)
             return Typed(start, start + timedelta(days=1) - timedelta(microseconds=1), True)
+        if said[:1].isalpha() or " " in said:
+            from cpersona_daemon.shared import periods
+
+            if (period := periods.typed(said, now)) is not None:
+                return Typed(*period, False, True)
         moment = datetime.fromisoformat(said)
         naive = moment.tzinfo is None
         moment = moment.replace(tzinfo=UTC) if naive else moment.astimezone(UTC)
         return Typed(moment, moment, naive)
     except (ValueError, OverflowError):
         raise Usage(
-            f"{text!r} is not a time; give an instant like 2026-03-01T09:30Z, a date like 2026-03-01, or an age like "
-            "90m, 3h, 2d"
+            f"{text!r} is not a time; give an instant like 2026-03-01T09:30Z, a date like 2026-03-01, an age like "
+            "90m, 3h, 2d, or a name like yesterday, monday, 'last week', '3 days ago'"
         ) from None
+
+
+def local(moment: datetime) -> str:
+    """Return a moment as a person reads it, with the offset of its zone."""
+    naive = moment.replace(tzinfo=None)
+    zone = moment.isoformat()[len(naive.isoformat()) :]
+    return f"{naive.isoformat(' ', 'minutes' if not moment.second else 'seconds')} {zone}"
 
 
 def seconds(text: str) -> float:

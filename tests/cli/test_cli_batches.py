@@ -120,6 +120,26 @@ def test_a_recall_as_of_an_instant_knows_nothing_later_in_any_channel(ages, daem
     assert daemon.call("recall", {"agent_id": "default", "query": "x", "as_of": "noon"})[1] == "invalid_params"
 
 
+def test_what_is_asked_between_two_times_is_what_a_list_shows_of_them(ages, daemon):
+    between = ["--since", "2026-02-01T13:00:00+01:00", "--until", "2026-03-01"]
+    assert sorted(texts(ages(["recall", "deploy", "--deep", *between, "--fields", "preview"]))) == ["2", "3"]
+    assert sorted(texts(ages(["context", "deploy", "--deep", *between, "--fields", "content"]))) == ["2", "3"]
+    assert ages(["exists", "deploy month 3", *between]).returncode == 0
+    assert ages(["exists", "deploy month 4", *between]).returncode == 3
+    done = ages(["recall", "mem:1", *between, "--json"])  # no ref: what is asked for is narrowed
+    assert json.loads(done.stdout)["since"] == "2026-02-01T12:00:00+00:00" and "names a row" not in done.stderr
+
+
+def test_times_that_say_nothing_are_refused_and_named_ones_are_said_back(ages):
+    for command in (["recall", "x"], ["context", "x"], ["exists", "x"], ["list"]):
+        wrong = ages([*command, "--since", "2026-03-01", "--until", "2026-02-01"])
+        assert wrong.returncode == 2 and "--since 2026-03-01 lies after --until 2026-02-01" in wrong.stderr
+        assert "is not a time" in ages([*command, "--until", "noonish"]).stderr
+        said = ages([*command, "--since", "last year", "--json"])
+        first = json.loads(said.stdout)["since"]
+        assert first[4:19] == "-01-01T00:00:00" and f"since {first[:10]} 00:00 {first[19:]}" in said.stderr
+
+
 def rows_of(run_cli):
     return len(run_cli(["list", "-n", "500"]).stdout.splitlines())
 

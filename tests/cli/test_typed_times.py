@@ -37,10 +37,22 @@ def test_a_date_is_its_whole_utc_day():
     assert typed.end.isoformat() == "2026-03-01T23:59:59.999999+00:00"
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "3", "3x", "-2d", "2026-03-01T25:00", "999999999999d"])
+@pytest.mark.parametrize(
+    "text", ["", "yesterdays", "9999 years ago", "2026-13-01", "3", "3x", "-2d", "2026-03-01T25:00", "999999999999d"]
+)
 def test_what_names_no_time_is_refused_with_examples(text):
     with pytest.raises(Usage, match="90m, 3h, 2d"):
         times.parse(text, NOW)
+
+
+def test_a_name_of_a_time_is_read_in_the_machines_zone_and_warns_of_nothing(zone):
+    zone("XST-9")
+    typed = times.parse(" last  week ", NOW)
+    assert (times.local(typed.start), times.local(typed.end)) == (
+        "2026-02-16 00:00 +09:00",
+        "2026-02-22 23:59:59 +09:00",
+    )
+    assert typed.named and times.zone_warning("last week", typed) is None and not times.parse("2d", NOW).named
 
 
 @pytest.fixture

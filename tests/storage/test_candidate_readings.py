@@ -7,6 +7,7 @@ import apsw
 import pytest
 
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
+from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import candidates, postings, schema, stemmer, word_counts
 from cpersona_daemon.text.terms import parse_query
 
@@ -50,7 +51,7 @@ class Store:
         postings.put_episode(self.conn, 1, summary, keywords)
 
     def pairs(self, *ids, seconds=1800):
-        return sorted(candidates.beside(self.conn, ids, seconds))
+        return sorted(candidates.beside(self.conn, ids, seconds, Scope("kit")))
 
     def counted(self, question, kinds=(MEMORY,)):
         found = word_counts.counted(self.conn, "kit", kinds, parse_query(question).terms)

@@ -69,8 +69,8 @@ def test_only_what_the_scope_sees_is_counted(conn):
         memories.replace_content(on(conn, 3), changed, "three")
         memories.delete(on(conn, 3), gone)
 
-    def seen(everyone=False, stored=("", ""), **axes):
-        return unknown(conn, Scope("a", as_of=text(2), **axes), BOTH, stored, everyone)
+    def seen(everyone=False, **axes):
+        return unknown(conn, Scope("a", as_of=text(2), **axes), BOTH, everyone)
 
     assert seen() == Unknown(3, 3, "")
     assert (
@@ -81,9 +81,9 @@ def test_only_what_the_scope_sees_is_counted(conn):
     assert seen(source_id="u2") == Unknown(0, 3, "")  # of a deleted row the source is not kept
     assert seen(everyone=True) == Unknown(4, 4, "") and seen(everyone=True, project_id="q") == Unknown(2, 2, "")
     assert (
-        seen(stored=(text(1.5), "")) == Unknown(0, 0, "")
-        and seen(stored=("", text(0.5))) == Unknown(0, 0, "")
-        and seen(stored=(text(1), text(1))) == Unknown(3, 3, "")
+        seen(since=text(1.5)) == Unknown(0, 0, "")
+        and seen(until=text(0.5)) == Unknown(0, 0, "")
+        and seen(since=text(1), until=text(1)) == Unknown(3, 3, "")
     )
 
 

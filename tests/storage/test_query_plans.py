@@ -175,6 +175,7 @@ SCOPES = {
     "a channel": Scope("kit", None, "x"),
     "a project and a channel": Scope("kit", "b", "y"),
     "a day": Scope("kit", as_of="2025-06-01 00:00:00"),
+    "a while": Scope("kit", since="2025-02-01 00:00:00", until="2025-06-01 00:00:00"),
     "nobody": Scope("nobody"),
 }
 in_every_scope = pytest.mark.parametrize("scope", SCOPES.values(), ids=SCOPES)

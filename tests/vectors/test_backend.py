@@ -107,4 +107,4 @@ def test_a_mode_that_is_not_there_yet_is_refused_with_the_reason():
 def test_the_local_engine_tells_that_it_keeps_to_everything_asked(house):
     told = house.store.capabilities
     assert told.exact and told.window and told.reach
-    assert told.filters == {"agent_id", "project_id", "channel", "source_id", "as_of"}
+    assert told.filters == {"agent_id", "project_id", "channel", "source_id", "as_of", "since", "until"}

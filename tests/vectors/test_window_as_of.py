@@ -23,14 +23,21 @@ def test_the_window_begins_at_the_instant_and_late_rows_obey_it_too(tmp_path):
     ]
     index.apply(puts, [], following(NOTHING))
 
-    def ids(stop, as_of):
-        return sorted(index.view.columns.id[window(index.view, Scope("a", as_of=as_of), 0, stop)].tolist())
+    def ids(stop, as_of="", **between):
+        return sorted(index.view.columns.id[window(index.view, Scope("a", as_of=as_of, **between), 0, stop)].tolist())
 
     assert ids(2, "") == [4, 5]
     assert ids(2, "2026-01-04 00:00:00") == [3, 6]
     assert ids(2, "2026-01-03 23:59:59") == [2, 3]
     assert ids(9, "2025-12-31 00:00:00") == []
+    assert ids(9, since="2026-01-04 00:00:00") == [4, 5, 6]
+    assert ids(2, since="2026-01-02 00:00:00", until="2026-01-04 00:00:00") == [3, 6]
+    assert ids(9, as_of="2026-01-03 00:00:00", since="2026-01-02 00:00:01", until="2026-01-09 00:00:00") == [3]
     index.close()
+
+
+def stamp(second):
+    return f"2026-01-01 00:{second // 60:02d}:{second % 60:02d}"
 
 
 def test_any_window_over_rows_that_mostly_came_late_is_the_newest_by_created_and_id(tmp_path, monkeypatch):
@@ -48,17 +55,7 @@ def test_any_window_over_rows_that_mostly_came_late_is_the_newest_by_created_and
         rows |= {row_id: (second, agent) for row_id, second, agent in fresh}
         dead = [row_id for row_id in pick.sample(sorted(rows), 1) if row_id not in {new for new, _, _ in fresh}]
         puts = [
-            VectorPut(
-                MEMORY,
-                row_id,
-                f"2026-01-01 00:{second // 60:02d}:{second % 60:02d}",
-                agent,
-                "",
-                "",
-                None,
-                "",
-                np.ones(4, np.float32),
-            )
+            VectorPut(MEMORY, row_id, stamp(second), agent, "", "", None, "", np.ones(4, np.float32))
             for row_id, second, agent in fresh
         ]
         reached = following(reached)
@@ -71,9 +68,14 @@ def test_any_window_over_rows_that_mostly_came_late_is_the_newest_by_created_and
             for _ in range(6):
                 start = pick.randrange(0, 30)
                 stop = start + pick.randrange(1, 60)
-                found = window(index.view, Scope(agent), start, stop)
+                since, until = (
+                    sorted((pick.randrange(0, 840), pick.randrange(0, 840))) if pick.random() < 0.5 else (0, 840)
+                )
+                between = {"since": stamp(since), "until": stamp(until)} if (since, until) != (0, 840) else {}
+                found = window(index.view, Scope(agent, **between), start, stop)
+                seen = [row_id for row_id in order if since <= rows[row_id][0] <= until]
                 assert list(found) == sorted(found)
-                assert set(index.view.columns.id[found].tolist()) == set(order[start:stop]), (
+                assert set(index.view.columns.id[found].tolist()) == set(seen[start:stop]), (
                     generation,
                     agent,
                     start,

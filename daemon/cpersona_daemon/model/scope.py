@@ -12,7 +12,8 @@ class Scope:
     """The axes of one read.
 
     ``project_id`` None means no filter, '' the global pool only; ``channel`` '' and ``source_id`` '' mean no filter.
-    ``as_of``, in created_at's form, hides what was stored later; '' hides nothing.
+    The instants are in created_at's form, both ends included, and '' is none: ``as_of`` is what is known, so that what
+    was stored later is not there at all; ``since`` and ``until`` choose among what is there.
     """
 
     agent_id: str
@@ -20,6 +21,8 @@ class Scope:
     channel: str = ""
     source_id: str = ""
     as_of: str = ""
+    since: str = ""
+    until: str = ""
 
     @property
     def sees_episodes(self) -> bool:
@@ -30,6 +33,16 @@ class Scope:
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds of rows that are seen."""
         return (Kind.MEMORY, Kind.EPISODE) if self.sees_episodes else (Kind.MEMORY,)
+
+    @property
+    def latest(self) -> str:
+        """The instant after which nothing stored is seen, '' for none."""
+        return min(filter(None, (self.until, self.as_of)), default="")
+
+    @property
+    def of_a_time(self) -> bool:
+        """Whether only rows stored at some time are seen."""
+        return bool(self.since or self.latest)
 
     @property
     def source_is_prefix(self) -> bool:

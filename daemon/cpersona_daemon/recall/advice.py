@@ -52,7 +52,7 @@ def uncompared(unusable: int, waiting: int, scope: Scope) -> Advice | None:
     """
     if not unusable:
         return None
-    bound = "up to " if scope.source_id or scope.as_of else ""
+    bound = "up to " if scope.source_id or scope.of_a_time else ""
     evidence = f"{bound}{unusable} rows in scope without a usable vector, {waiting} rows listed for embedding"
     if waiting >= unusable:
         what = (

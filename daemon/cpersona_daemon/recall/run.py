@@ -77,7 +77,8 @@ class Lookups:
     def profile(self) -> str:
         """The text that describes the agent, '' without one."""
         if self._profile is None:
-            self._profile = profiles.get(self._conn, self._scope.agent_id, self._scope.as_of) or ""
+            scope = self._scope
+            self._profile = profiles.get(self._conn, scope.agent_id, scope.since, scope.latest) or ""
         return self._profile
 
 

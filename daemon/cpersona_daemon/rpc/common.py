@@ -53,10 +53,22 @@ def bounded(value: Any, default: int, low: int, high: int) -> int:
 
 
 def scope_of(params: Any) -> Scope:
-    """Return the scope that a read's params name."""
-    as_of = stored_at(getattr(params, "as_of", None), "as_of")
+    """Return the scope that a read's params name.
+
+    Raises InvalidParams for an instant that is none, and where no row can lie between two of them.
+    """
+    as_of, since, until = (stored_at(getattr(params, name, None), name) for name in ("as_of", "since", "until"))
+    for name, instant in (("until", until), ("as_of", as_of)):
+        if instant and since > instant:
+            raise InvalidParams(f"since ({since}) lies after {name} ({instant}); nothing can be between them")
     return Scope(
-        params.agent_id, params.project_id, params.channel or "", getattr(params, "source_id", None) or "", as_of
+        params.agent_id,
+        params.project_id,
+        params.channel or "",
+        getattr(params, "source_id", None) or "",
+        as_of,
+        since,
+        until,
     )
 
 
@@ -77,26 +89,19 @@ def stored_at(value: str | None, name: str) -> str:
 
 
 async def advise_of_history(
-    call: Call,
-    answer: dict,
-    scope: Scope,
-    kinds: tuple[Kind, ...],
-    *,
-    stored: tuple[str, str] = ("", ""),
-    everyone: bool = False,
-    profile: bool = False,
+    call: Call, answer: dict, scope: Scope, kinds: tuple[Kind, ...], *, everyone: bool = False, profile: bool = False
 ) -> dict:
     """Add to an answer as of an instant for how many rows it cannot know what they were then, and return it.
 
     ``as_of`` holds the numbers: `{at, changed_since, deleted_since, recorded_since?}`; the advisory says them where
-    there are any. ``stored``, ``everyone``: as ``history.unknown`` takes them; ``profile``: whether a profile may be
-    among the rows. An answer about now stays as it is.
+    there are any. ``everyone``: as ``history.unknown`` takes it; ``profile``: whether a profile may be among the rows.
+    An answer about now stays as it is.
     """
     if not scope.as_of:
         return answer
 
     def read(conn: apsw.Connection) -> tuple[history.Unknown, bool]:
-        return history.unknown(conn, scope, kinds, stored, everyone), profile and profiles.written_after(
+        return history.unknown(conn, scope, kinds, everyone), profile and profiles.written_after(
             conn, scope.agent_id, scope.as_of
         )
 

@@ -13,7 +13,9 @@ import apsw
 
 from ..model.instants import parse_instant
 from ..model.kinds import EPISODE, MEMORY, Rid, by_kind
+from ..model.scope import Scope
 from . import damaged
+from .scope import time_sql
 
 _NEAR_IDS = 8  # rows of other agents and sources that may have been stored in between
 
@@ -70,20 +72,22 @@ def readings(conn: apsw.Connection, rids: Iterable[Rid]) -> dict[Rid, tuple[str,
     return out
 
 
-def beside(conn: apsw.Connection, ids: Iterable[int], seconds: float) -> list[tuple[int, int]]:
+def beside(conn: apsw.Connection, ids: Iterable[int], seconds: float, scope: Scope) -> list[tuple[int, int]]:
     """Return pairs of memories: each of ``ids`` with the one stored just before it and the one just after.
 
-    Neighbours share all axes and the source, their instants lie within ``seconds``, and at most ``_NEAR_IDS`` ids
-    apart. Memories that name no source have none: nothing says that one who noted two things in a row spoke of one.
+    Neighbours share all axes and the source, are of the times that the scope sees, and their instants lie within
+    ``seconds``, at most ``_NEAR_IDS`` ids apart. Memories that name no source have none: nothing says that one who
+    noted two things in a row spoke of one.
     """
     nearest: dict[tuple[int, bool], int] = {}
+    time, instants = time_sql(scope, "+n.")  # as the agent: no index is to be chosen for it
     rows = conn.execute(
         "SELECT m.id, n.id FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value"
         " CROSS JOIN memories n ON n.id BETWEEN m.id - ? AND m.id + ?"
         # The plus keeps the walk to the few ids: an index on the agent would offer all of its rows.
         " WHERE n.id <> m.id AND +n.agent_id = m.agent_id AND n.project_id = m.project_id AND n.channel = m.channel"
-        " AND n.source_id = m.source_id AND abs(n.instant - m.instant) <= ?",
-        (json.dumps(list(ids)), _NEAR_IDS, _NEAR_IDS, seconds),
+        " AND n.source_id = m.source_id AND abs(n.instant - m.instant) <= ?" + time,
+        (json.dumps(list(ids)), _NEAR_IDS, _NEAR_IDS, seconds, *instants),
     )
     for row, other in rows:
         side = (row, other > row)

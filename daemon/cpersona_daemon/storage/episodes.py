@@ -16,7 +16,7 @@ from ..model.kinds import EPISODE
 from ..model.scope import Scope
 from . import associations, backlog, damaged, hidden, history, postings, tables
 from .damaged import Unreadable
-from .scope import row_sql
+from .scope import pool_sql, row_sql
 from .transaction import Transaction
 
 
@@ -145,7 +145,7 @@ def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
 
 def boundary(conn: apsw.Connection, scope: Scope) -> str | None:
     """Return the created_at of the newest episode in the axes of a scope, or None without episodes."""
-    condition, params = row_sql(scope, EPISODE.table)
+    condition, params = pool_sql(scope, EPISODE.table)
     row = conn.execute(
         f"SELECT created_at FROM episodes WHERE {condition} ORDER BY created_at DESC LIMIT 1", tuple(params)
     ).fetchone()

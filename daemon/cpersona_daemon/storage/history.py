@@ -95,31 +95,20 @@ def forget(tx: Transaction, agent_id: str) -> None:
     tx.execute("DELETE FROM recorded_since WHERE agent_id = ?", (agent_id,))
 
 
-def unknown(
-    conn: apsw.Connection,
-    scope: Scope,
-    kinds: tuple[Kind, ...],
-    stored: tuple[str, str] = ("", ""),
-    everyone: bool = False,
-) -> Unknown:
+def unknown(conn: apsw.Connection, scope: Scope, kinds: tuple[Kind, ...], everyone: bool = False) -> Unknown:
     """Return what a look at ``scope.as_of`` cannot know of rows of these kinds, of every agent with ``everyone``.
 
-    ``stored`` narrows it to rows stored between two instants in created_at's form, '' being open. The source of a
-    deleted row is not kept: where the scope names one, rows of any source are counted as deleted.
+    The source of a deleted row is not kept: where the scope names one, rows of any source are counted as deleted.
     """
     axes = stored_sql(scope, everyone=everyone)
     rows = row_sql(scope, MEMORY.table, everyone=True) if everyone else memory_sql(scope)
     changed = (
-        _count(conn, "memories INDEXED BY memories_changed WHERE changed_at > ?", [scope.as_of], rows, stored)
+        _count(conn, "memories INDEXED BY memories_changed WHERE changed_at > ?", [scope.as_of], rows)
         if MEMORY in kinds
         else 0
     )
     gone = _count(
-        conn,
-        f"deletions WHERE deleted_at > ? AND kind IN ({','.join('?' * len(kinds))})",
-        [scope.as_of, *kinds],
-        axes,
-        stored,
+        conn, f"deletions WHERE deleted_at > ? AND kind IN ({','.join('?' * len(kinds))})", [scope.as_of, *kinds], axes
     )
     since: Any
     ((since,),) = conn.execute(
@@ -129,15 +118,10 @@ def unknown(
     return Unknown(changed, gone, since)
 
 
-def _count(conn: apsw.Connection, rows: str, values: list, where: tuple[str, list], stored: tuple[str, str]) -> int:
+def _count(conn: apsw.Connection, rows: str, values: list, where: tuple[str, list]) -> int:
     condition, params = where
-    values = [*values, *params]
-    for bound, instant in zip((">=", "<="), stored, strict=True):
-        if instant:
-            condition += f" AND created_at {bound} ?"
-            values.append(instant)
     n: Any
     ((n,),) = conn.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM {rows} AND {condition} LIMIT {COUNTED})", values
+        f"SELECT count(*) FROM (SELECT 1 FROM {rows} AND {condition} LIMIT {COUNTED})", (*values, *params)
     ).fetchall()
     return n

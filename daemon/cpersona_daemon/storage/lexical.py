@@ -199,7 +199,8 @@ def _ranked(reader: _Reader, expression: str, lowest: int) -> list[tuple[int, fl
     axes, params = kind_sql(reader.scope, kind, "m.")
     if reader.without:
         expression = f"({expression}) NOT ({reader.without})"
-    if not reader.close and not own.is_narrow(reader.scope):
+    # Of a time that was named there are few rows as a rule, and one that moves with the clock is not remembered.
+    if not reader.close and not reader.scope.of_a_time and not own.is_narrow(reader.scope):
         enough = 4 * reader.depth + 40
         best: list[Any] = conn.execute(
             f"SELECT rowid, {_BM25[kind]} AS score FROM {fts} WHERE {fts} MATCH ? AND rowid >= ?"

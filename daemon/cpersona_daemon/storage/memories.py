@@ -21,7 +21,7 @@ from ..text.terms import index_text
 from . import associations, backlog, damaged, hidden, history, postings, tables
 from .damaged import Unreadable
 from .json_columns import source_id
-from .scope import memory_sql, row_sql
+from .scope import memory_sql, pool_sql
 from .transaction import Transaction
 
 
@@ -385,7 +385,7 @@ def count_in_scope(conn: apsw.Connection, scope: Scope, at_most: int) -> int:
 
 def span(conn: apsw.Connection, scope: Scope) -> tuple[float, float] | None:
     """Return the oldest and the newest instant among dated memories in the axes of a scope, or None without any."""
-    condition, params = row_sql(scope, MEMORY.table)
+    condition, params = pool_sql(scope, MEMORY.table)
     low: Any = conn.execute(
         f"SELECT instant FROM memories INDEXED BY memories_instant WHERE {condition} AND instant IS NOT NULL"
         " ORDER BY instant LIMIT 1",

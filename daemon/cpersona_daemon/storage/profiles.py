@@ -21,12 +21,15 @@ def put(tx: Transaction, agent_id: str, content: str) -> None:
     )
 
 
-def get(conn: apsw.Connection, agent_id: str, as_of: str = "") -> str:
-    """Return an agent's profile, '' when it has none, or none yet at ``as_of`` (in updated_at's form; '' = now)."""
+def get(conn: apsw.Connection, agent_id: str, since: str = "", until: str = "") -> str:
+    """Return an agent's profile, '' when it has none, or none that was written between two instants: in updated_at's
+    form, both included, '' being open.
+    """
     found = damaged.texts(
         conn,
-        "SELECT content FROM profiles WHERE agent_id = ? AND user_id = '' AND (? = '' OR updated_at <= ?)",
-        (agent_id, as_of, as_of),
+        "SELECT content FROM profiles WHERE agent_id = ? AND user_id = '' AND updated_at >= ?"
+        " AND (? = '' OR updated_at <= ?)",
+        (agent_id, since, until, until),
     )
     return found[0][0] if found else ""
 

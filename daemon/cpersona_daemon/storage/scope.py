@@ -1,6 +1,11 @@
-"""The isolation axes of a read as SQL conditions, in one place. Contract: scope.axes, scope.source."""
+"""The isolation axes of a read as SQL conditions, in one place.
+
+Contract: scope.axes, scope.source, time.between, time.asof.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from ..model.kinds import EPISODE, MEMORY
 from ..model.scope import Scope
@@ -24,13 +29,26 @@ def axes_sql(scope: Scope, alias: str = "", everyone: bool = False) -> tuple[str
     return sql, params
 
 
+def time_sql(scope: Scope, alias: str = "") -> tuple[str, list]:
+    """Return the condition on when a row was stored, with AND before it; '' where any time will do."""
+    bounds = [(">=", scope.since), ("<=", scope.latest)]
+    return (
+        "".join(f" AND {alias}created_at {compared} ?" for compared, instant in bounds if instant),
+        [instant for _, instant in bounds if instant],
+    )
+
+
 def stored_sql(scope: Scope, alias: str = "", everyone: bool = False) -> tuple[str, list]:
     """Return the condition on the axes, and on when a row was stored."""
-    sql, params = axes_sql(scope, alias, everyone)
-    if scope.as_of:
-        sql += f" AND {alias}created_at <= ?"
-        params.append(scope.as_of)
-    return sql, params
+    (sql, params), (time, instants) = axes_sql(scope, alias, everyone), time_sql(scope, alias)
+    return sql + time, params + instants
+
+
+def pool_sql(scope: Scope, table: str) -> tuple[str, list]:
+    """Return the condition on the rows of a table that are there to choose from: neither source, ``since`` nor
+    ``until`` narrows it.
+    """
+    return row_sql(replace(scope, since="", until=""), table)
 
 
 def row_sql(scope: Scope, table: str, alias: str = "", everyone: bool = False) -> tuple[str, list]:

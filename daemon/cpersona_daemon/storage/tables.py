@@ -15,7 +15,7 @@ from ..model.scope import Scope
 from ..shared import fields
 from . import hidden
 from .damaged import Unreadable, rows
-from .scope import row_sql
+from .scope import pool_sql
 
 
 class _Numbered(Protocol):
@@ -112,8 +112,10 @@ def within_a_frame(found: Iterable[_Row | Unreadable], size: Callable[[_Row], in
 
 
 def count_in_scope(conn: apsw.Connection, table: str, scope: Scope, at_most: int) -> int:
-    """Count the rows in the agent, project and channel scope, stopping at ``at_most``."""
-    condition, params = row_sql(scope, table)
+    """Count the rows in the agent, project and channel scope, stopping at ``at_most``; stored at any time that is
+    known of.
+    """
+    condition, params = pool_sql(scope, table)
     n: Any
     ((n,),) = conn.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT ?)", (*params, at_most)

@@ -146,7 +146,9 @@ class _Weighing:
         )[: blend.LEADERS]
         pairs: list[tuple[Rid, Rid]] = [
             ((MEMORY, a), (MEMORY, b))
-            for a, b in stored.beside(self._run.conn, (row_id for _, row_id in leaders), blend.NEIGHBOUR_SECONDS)
+            for a, b in stored.beside(
+                self._run.conn, (row_id for _, row_id in leaders), blend.NEIGHBOUR_SECONDS, self._run.query.scope
+            )
         ]
         self._score([rid for rid in dict.fromkeys(other for _, other in pairs) if rid not in self._scored])
         return blend.lend(self._scored, pairs)

@@ -21,6 +21,8 @@ class ExistsParams(msgspec.Struct, forbid_unknown_fields=True):
     project_id: str | None = None
     channel: str | None = None
     source_id: str | None = None
+    since: str | None = None
+    until: str | None = None
 
 
 async def exists(call: Call) -> dict:

@@ -17,7 +17,7 @@ from ...model.kinds import MEMORY
 from ...shared import methods
 from ...storage import memories
 from ...storage.json_columns import load_json, load_source
-from ..common import advise_of_history, bounded, scope_of, stored_at
+from ..common import advise_of_history, bounded, scope_of
 from ..listing import ListParams, listed
 from ..registry import Call, Handler
 
@@ -134,12 +134,14 @@ async def unlock_memory(call: Call) -> dict:
 
 async def list_memories(call: Call) -> dict:
     p, scope = call.params, scope_of(call.params)
-    since, until = (
-        stored_at(p.since, "since"),
-        min(filter(None, (stored_at(p.until, "until"), scope.as_of)), default=""),
-    )
     found = await call.ctx.db.read(
-        memories.newest, p.agent_id, p.project_id, bounded(p.limit, 100, 0, 500), since, until, scope.channel
+        memories.newest,
+        p.agent_id,
+        p.project_id,
+        bounded(p.limit, 100, 0, 500),
+        scope.since,
+        scope.latest,
+        scope.channel,
     )
     answer = listed(
         "memories",
@@ -161,7 +163,7 @@ async def list_memories(call: Call) -> dict:
             **({"cut": m.cut} if m.cut else {}),
         },
     )
-    return await advise_of_history(call, answer, scope, (MEMORY,), stored=(since, until), everyone=not p.agent_id)
+    return await advise_of_history(call, answer, scope, (MEMORY,), everyone=not p.agent_id)
 
 
 HANDLERS = {

@@ -32,6 +32,8 @@ class RecallParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     channel: str | None = None
     source_id: str | None = None
     as_of: str | None = None
+    since: str | None = None
+    until: str | None = None
     exclude_contents: list[str] | None = None
     full_content: bool = False
     deep: bool = False

@@ -42,7 +42,7 @@ _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 30.0
 _TRIES = 3
 _NOBODY = bytes(16)  # the identity of a database that has none and cannot be given one: no index fits it
-_EVERY_AXIS = frozenset({"agent_id", "project_id", "channel", "source_id", "as_of"})
+_EVERY_AXIS = frozenset({"agent_id", "project_id", "channel", "source_id", "as_of", "since", "until"})
 T = TypeVar("T")
 
 

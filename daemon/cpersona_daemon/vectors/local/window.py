@@ -1,6 +1,6 @@
 """Which slots a scan may look at: the rows in scope, newest first, and of those the positions asked for.
 
-Contract: scope.axes, window.near, window.reach.
+Contract: scope.axes, window.near, window.reach, time.between.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from .view import View
 _MIN_BLOCK, _MAX_BLOCK = 1 << 13, 1 << 17
 # A column, and what it must be: a code, one of several codes, a bool per code, or a range.
 Test = tuple[np.ndarray, int | list[int] | range | np.ndarray]
+_NEVER = -(1 << 62)  # in epoch seconds: before any row
 _NOTHING = np.zeros(0, np.int64)
 
 
@@ -28,12 +29,15 @@ def window(view: View, scope: Scope, start: int, stop: int, with_source: bool = 
     if tests is None or stop <= start or stop <= 0:
         return _NOTHING
     created = view.columns.created
-    late = _newest_late(view, tests, stop)
+    oldest = created_seconds(scope.since) if scope.since else None
+    late = _newest_late(view, tests, stop, oldest)
     if not len(late):
-        found = _newest_in_order(view, tests, stop)
+        found = _newest_in_order(view, tests, stop, oldest)
         return found[_between(view, found, start, stop)]
     # Rows older than so many late ones are beyond the window, however few rows in order there are before them.
-    found = _newest_in_order(view, tests, stop, int(created[late[len(late) - stop]]) if len(late) >= stop else None)
+    if len(late) >= stop:
+        oldest = max(int(created[late[len(late) - stop]]), _NEVER if oldest is None else oldest)
+    found = _newest_in_order(view, tests, stop, oldest)
     found = np.insert(found, np.searchsorted(created[found], created[late]), late)
     return np.sort(found[_between(view, found, start, stop)], kind="stable")
 
@@ -90,9 +94,17 @@ def _tests(view: View, scope: Scope, with_source: bool) -> list[Test] | None:
             if source is None:
                 return None
             tests.append((columns.source, source))
-    if scope.as_of:
-        tests.append((columns.created, range(created_seconds(scope.as_of) + 1)))
+    if scope.of_a_time:
+        tests.append((columns.created, _stored(scope)))
     return tests
+
+
+def _stored(scope: Scope) -> range:
+    """Return the seconds in which a row may have been stored."""
+    return range(
+        created_seconds(scope.since) if scope.since else _NEVER,
+        created_seconds(scope.latest) + 1 if scope.latest else -_NEVER,
+    )
 
 
 def _passing(view: View, tests: list[Test], where: slice | np.ndarray) -> np.ndarray:
@@ -108,13 +120,18 @@ def _passing(view: View, tests: list[Test], where: slice | np.ndarray) -> np.nda
             passing &= values == wanted[0] if len(wanted) == 1 else (values == wanted[0]) | (values == wanted[1])
         elif isinstance(wanted, range):
             passing &= values < wanted.stop
+            if wanted.start > _NEVER:
+                passing &= values >= wanted.start
         else:
             passing &= values == wanted
     return passing
 
 
-def _newest_late(view: View, tests: list[Test], stop: int) -> np.ndarray:
-    """Return late in-scope slots, ascending by created_at: the newest ``stop`` and all of the last one's second."""
+def _newest_late(view: View, tests: list[Test], stop: int, oldest: int | None) -> np.ndarray:
+    """Return late in-scope slots, ascending by created_at: the newest ``stop`` and all of the last one's second.
+
+    Those stored before the second ``oldest`` may be left out.
+    """
     created, pieces, got, high, boundary = view.columns.created, [], 0, len(view.late), None
     while high > 0:
         low = max(0, high - max(stop + stop // 4, _MIN_BLOCK))
@@ -127,6 +144,8 @@ def _newest_late(view: View, tests: list[Test], stop: int) -> np.ndarray:
             got += len(slots)
             if boundary is not None and created[slots[0]] < boundary:
                 break
+        if oldest is not None and created[view.late[low]] < oldest:
+            break
         high = low
     return np.concatenate(pieces[::-1]) if pieces else _NOTHING
 
@@ -151,7 +170,10 @@ def _newest_in_order(view: View, tests: list[Test], stop: int, oldest: int | Non
                 boundary = columns.created[slots[got - stop]]
             pieces.append(slots)
             got += len(slots)
-            if any(edge is not None and columns.created[slots[0]] < edge for edge in (boundary, oldest)):
+            if boundary is not None and columns.created[slots[0]] < boundary:
                 break
+        # Whatever its scope, a row in order tells that those before it are no newer.
+        if oldest is not None and columns.created[low] < oldest and not columns.late[low]:
+            break
         high = low
     return np.concatenate(pieces[::-1]) if pieces else _NOTHING
