@@ -57,6 +57,8 @@ def test_the_words_inside_camel_case_are_indexed_beside_the_whole():
         ("cve 2024 3094", "cve-2024-3094"),
         ("MAR 2024", "MAR 2024"),
         ("AWS 2024 invoice", "AWS 2024 invoice"),
+        ("HTTP 500 errors", "HTTP 500 errors"),
+        ("does anybody remember what gh 1234 was about", "does anybody remember what gh-1234 was about"),
         ("port 8443", "port 8443"),
         ("I waited there for OPS 1427", "I waited there for OPS 1427"),
     ],

@@ -18,6 +18,7 @@ from ..storage import camel_case, former
 log = logging.getLogger("cpersona.words")
 
 ROWS_AT_ONCE = 100  # some 15 ms of the writer
+ROWS_REPLACED_AT_ONCE = 25  # what stood in the index before has to go
 AT_WORK = "writing the words of all rows anew"
 
 
@@ -25,21 +26,21 @@ async def write_words_anew(ctx: Context) -> None:
     """Write the words of every row that still has its former ones, as much of the time as others leave, and at most
     half of it; then those inside camel case of every row that an earlier version indexed.
     """
-    if await ctx.db.read(former.present) and not await _written(ctx, former.write_anew):
+    if await ctx.db.read(former.present) and not await _written(ctx, former.write_anew, ROWS_AT_ONCE):
         return
     if await ctx.db.read(camel_case.present):
-        await _written(ctx, camel_case.write)
+        await _written(ctx, camel_case.write, ROWS_REPLACED_AT_ONCE)
 
 
-async def _written(ctx: Context, write: Callable[[apsw.Connection, int], bool]) -> bool:
-    """Write a few rows at a time until none is left; false where that failed."""
+async def _written(ctx: Context, write: Callable[[apsw.Connection, int], bool], rows: int) -> bool:
+    """Write so many rows at a time until none is left; false where that failed."""
     log.info("the index of words is written anew; rows that wait are found by their former words")
     loop = asyncio.get_running_loop()
     with ctx.status.at_work(AT_WORK):
         while True:
             began = loop.time()
             try:
-                left = await ctx.db.write(lambda tx: write(tx.conn, ROWS_AT_ONCE))
+                left = await ctx.db.write(lambda tx: write(tx.conn, rows))
             except CPersonaError as error:
                 log.warning(
                     "the index of words is written to its end after the next start;"

@@ -19,8 +19,8 @@ NONE, PERHAPS, SURELY = 0, 1, 2  # how sure it is that a piece is the identifier
 
 # The words inside fetchUserById, HTTPServer and InvoiceService. What changes its case more often than words do is coded
 # bytes; and some names are one word in spite of their capitals.
-_HUMPED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
-_HUMPED_RUN = re.compile(r"(?<![A-Za-z])(?=[A-Za-z]*?(?:[a-z][A-Z]|[A-Z]{2}[a-z]{2}))[A-Za-z]+")
+_HUMPED = re.compile("[A-Z](?:(?<=[a-z][A-Z])|(?<=[A-Z][A-Z])[a-z]{2})")  # begins with what is rare
+_RUN = re.compile("[A-Za-z]+")
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 _HUMP_LENGTH, _RUN_LENGTH = 3, 64
 _ONE_WORD = frozenset(
@@ -45,12 +45,18 @@ _TRACKER = (
     r"(?:[#!]|\b(?:gh|pr|mr|cl|issues?|bugs?|tickets?|tasks?|cases?|pulls?|pull requests?|merge requests?)\W{0,3})"
 )
 
-# OPS 1427 and gh 1234 are typed for OPS-1427 and GH-1234 where little else is typed.
-_SPACED = re.compile(
-    r"(?<!\S)([A-Z]{2,8}|(?i:gh|pr|mr|issue|pull|bug|cve|rfc|iso|pep|error))((?: +#?\d+)+)(?=[\s?!.,;]|$)"
-)
+# gh 1234 and CVE 2024 3094 are typed for GH-1234 and CVE-2024-3094, and where little else is typed OPS 1427 for
+# OPS-1427.
+_KEYS = "gh pr mr issue pull bug cve rfc iso pep".split()
+_SPACED = re.compile(rf"(?<!\S)((?i:{'|'.join(_KEYS)})|[A-Z]{{2,8}})((?: +#?\d+)+)(?=[\s?!.,;]|$)")
 _SPACED_WORDS, _SPACED_DIGITS = 4, 3
-_MONTHS = frozenset("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC JANUARY FEBRUARY MARCH APRIL JUNE JULY".split())
+# Before a number these begin no key, and neither do words before a year.
+_NO_KEYS = frozenset(
+    "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC JANUARY FEBRUARY MARCH APRIL JUNE JULY HTTP HTTPS ERROR STATUS"
+    " CODE EXIT PORT LINE UTC USD EUR GBP JPY CHF".split()
+)
+_DIGIT = re.compile("[0-9]")
+_YEAR = re.compile("(?:19|20)[0-9]{2}")
 
 _QUANTITY = re.compile(r"[~<>+-]?[$€£]?\d+(?:[.,:]\d+)*(?:[%€$£°]|[a-z]{1,3})?")
 _DATE = re.compile(
@@ -86,12 +92,28 @@ def humps(piece: str) -> list[str]:
     """Return the words inside the camel-case runs of a piece, in lower case; none of a piece without any."""
     if not _HUMPED.search(piece):
         return []
-    return [word for run in _HUMPED_RUN.findall(piece) for word in _humps_of(run)]
+    return [word for run in _humped_runs(piece) for word in _humps_of(run)]
+
+
+def holds_humps(text: str) -> bool:
+    """Tell whether a text may hold words in camel case."""
+    return _HUMPED.search(text) is not None
 
 
 def humped(text: str) -> str:
     """Return the camel-case runs of a text in lower case, between blanks."""
-    return f" {' '.join(_HUMPED_RUN.findall(text)).lower()} " if _HUMPED.search(text) else ""
+    return f" {' '.join(_humped_runs(text)).lower()} " if _HUMPED.search(text) else ""
+
+
+def may_be_humped(word: str) -> bool:
+    """Tell of a word at little cost whether it may hold words in camel case: it has a capital behind its first
+    letter.
+    """
+    return not word[1:].islower() and len(word) > 1
+
+
+def _humped_runs(text: str) -> list[str]:
+    return [run for run in _RUN.findall(text) if may_be_humped(run) and _HUMPED.search(run)]
 
 
 def _humps_of(run: str) -> list[str]:
@@ -102,16 +124,18 @@ def _humps_of(run: str) -> list[str]:
 
 
 def closed_up(text: str) -> str:
-    """Return a short question with OPS 1427 and gh 1234 written as the one identifier that is meant."""
-    if len(text.split()) > _SPACED_WORDS:
+    """Return a question with gh 1234 written as the one identifier that is meant, in a short one OPS 1427 too."""
+    if not _DIGIT.search(text):
         return text
+    short = len(text.split()) <= _SPACED_WORDS
 
     def hyphened(found: re.Match[str]) -> str:
-        numbers = found[2].replace("#", "").split()
-        year = len(numbers) == 1 and re.fullmatch("(?:19|20)[0-9]{2}", numbers[0]) and found[1].isupper()
-        if found[1] in _MONTHS or year or sum(map(len, numbers)) < _SPACED_DIGITS:
+        key, numbers = found[1], found[2].replace("#", "").split()
+        known = key.lower() in _KEYS
+        other = key in _NO_KEYS or len(numbers) == 1 and _YEAR.fullmatch(numbers[0])
+        if sum(map(len, numbers)) < _SPACED_DIGITS or not known and (other or not short):
             return found[0]
-        return "-".join((found[1], *numbers))
+        return "-".join((key, *numbers))
 
     return _SPACED.sub(hyphened, text)
 

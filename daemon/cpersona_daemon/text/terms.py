@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..shared.stopwords import ENGLISH
-from .identifiers import NONE, Spelling, closed_up, humped, humps, naming, own_check, spellings
+from .identifiers import NONE, Spelling, closed_up, holds_humps, humps, may_be_humped, naming, own_check, spellings
 from .spelling import CJK, RUN, apart, is_emoji, normalise, spelled, written
 
 TERM_LIMIT = 64  # distinct terms of one query; a pasted page stays answerable
@@ -108,9 +108,13 @@ def beside(normalised: str) -> str:
     into others.
     """
     pieces = normalised if normalised.isascii() else RUN.sub(" ", normalised)
-    joined = humped(pieces)
+    joined = holds_humps(pieces)
     return " ".join(
-        [tokens for raw in pieces.split() if (not raw.isalpha() or joined and humps(raw)) and (tokens := _beside(raw))]
+        [
+            tokens
+            for raw in pieces.split()
+            if (not raw.isalpha() or joined and may_be_humped(raw)) and (tokens := _beside(raw))
+        ]
     )
 
 
@@ -195,7 +199,7 @@ def _worded(piece: str, with_spellings: bool) -> list[Term]:
             word = piece = parts[2]
     if _is_identifier(piece):
         return [_spelled_out(piece, _identifier(piece)) if with_spellings else _identifier(piece)]
-    if with_spellings and humps(piece):
+    if with_spellings and may_be_humped(piece) and humps(piece):
         return [_spelled_out(piece, Term("identifier", word, _phrase(word)))]
     return [Term("word", word, _phrase(word))] if spelled(word).strip() else []
 
