@@ -85,13 +85,15 @@ belong to the mode blend; in the others quotes and hyphens say nothing.
         "why a recall may answer nothing",
         """
 In the mode blend the best row must reach a threshold, and others half of it;
-a row that holds a rare identifier of the question always passes. A question
-that names what no row holds must be met better, and so must one about a person
+a row that holds a rare identifier of the question always passes, in whatever
+spelling (E-1103 is E1103). One that no row holds is answered with nothing where
+little else is asked, and in a longer question marks the rows as "(near)". Who
+names what no row holds must be met better, and so must one about a person
 whom many rows name, in words that no row holds. In the other modes each row is
 compared by itself, with a threshold that follows from the number of rows,
 from the embedder, or from a calibration measured on your own rows. An empty
 recall exits 0 and says on stderr how many rows were looked at; --fail-empty
-makes it exit 3.
+makes it exit 3, also where all rows are only near.
 
     $ cpersona store "Invoices are numbered by year"
     $ cpersona recall "how are invoices numbered?"

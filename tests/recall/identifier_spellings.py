@@ -50,6 +50,7 @@ SPELLINGS = (
     ("bug 2264 is a duplicate of an older one", "GH-2264"),
     ("PR #2275 rewrites the scheduler", "pull 2275"),
     ("see pull/2286 for the benchmark", "#2286"),
+    ("build 5217 is the first one with signatures", "#5217"),
     ("error code E4417 means the pump is dry", "E-4417"),
     ("error code E-4428 means the valve is stuck", "E4428"),
     ("alarm W_4439 comes before the shutdown", "W4439"),

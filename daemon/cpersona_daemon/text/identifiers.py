@@ -40,10 +40,9 @@ _VERSION = re.compile(r"v?(\d+(?:\.\d+)+)(?:[-.+]?(rc|alpha|beta|dev|post|a|b)[-
 _GLUED = re.compile(r"([a-z]{1,8})(\d{2,})")
 _JOINED = re.compile(r"[^\W_]+(?:[-_][^\W_]+)+")
 _TRACKED = re.compile(r"(#|!|gh|pr|mr|issue|pull|bug)[-#/_]*(\d{2,})")
-# What stands before the number of an issue or a pull request, however it is written.
-_TRACKER = (
-    r"(?:[#!]|\b(?:gh|pr|mr|cl|issues?|bugs?|tickets?|tasks?|cases?|pulls?|pull requests?|merge requests?)\W{0,3})"
-)
+# What stands before the number of an issue or a pull request, however it is written; a # alone stands for more.
+_ISSUE = r"gh|pr|mr|cl|issues?|bugs?|tickets?|tasks?|cases?|pulls?|pull requests?|merge requests?"
+_ANY = r"builds?|runs?|jobs?|orders?|invoices?|stor(?:y|ies)|cards?|items?|no|nr|numbers?|id"
 
 # gh 1234 and CVE 2024 3094 are typed for GH-1234 and CVE-2024-3094, and where little else is typed OPS 1427 for
 # OPS-1427.
@@ -187,10 +186,16 @@ def _of_number(piece: str) -> list[Spelling]:
         words = _words(numbers)
         out += [Spelling(f"{words}{apart}{stage}{count}", check) for apart in (("", " ") if stage else ("",))]
     elif tracked := _TRACKED.fullmatch(piece):
-        out.append(Spelling(tracked[2], rf"{_TRACKER}{tracked[2]}(?!\d)"))
+        out.append(Spelling(tracked[2], _tracked(*tracked.groups())))
     if glued := _GLUED.fullmatch(piece):
         out.append(Spelling(f"{glued[1]} {glued[2]}", rf"(?<![^\W_]){glued[1]}[\W_]{{0,3}}{glued[2]}(?!\d)"))
     return out
+
+
+def _tracked(mark: str, number: str) -> str:
+    """Return the pattern of the number of an issue, in a text that says that it is one."""
+    words = f"{_ISSUE}|{_ANY}" if mark == "#" else _ISSUE
+    return rf"(?:[#!]|\b(?:{words})\W{{0,3}}){number}(?!\d)"
 
 
 def _of_words(piece: str) -> list[Spelling]:
@@ -217,7 +222,7 @@ def own_check(piece: str) -> str:
     if not any(char.isdigit() for char in low) or not low.isascii() or _HASH.fullmatch(low):
         return ""
     if tracked := _TRACKED.fullmatch(low):
-        return rf"{_TRACKER}{tracked[2]}(?!\d)"
+        return _tracked(*tracked.groups())
     groups = re.findall(r"\d+|[a-z]+", low)
     before = r"(?<!\d)(?<!\d\.)" if groups[0].isdigit() else ""
     # A number that goes on in letters of a hash is its beginning.
