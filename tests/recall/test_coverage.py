@@ -136,6 +136,12 @@ def test_a_rare_identifier_identifies_its_row_and_a_common_one_does_not(stem):
     assert not held(stem, "deploy target", "the deploy target", rows=5000, found=(1, 3)).identified
 
 
+def test_a_word_inside_camel_case_counts_less_than_one_by_itself_but_not_two_that_stand_there_together(stem):
+    assert held(stem, "mongo", "MongoEngine maps objects").coverage == pytest.approx(0.7)
+    assert held(stem, "mongo", "MongoEngine is for mongo").coverage == 1.0
+    assert held(stem, "tenant quota", "call resolveTenantQuota first").coverage == 1.0
+
+
 def unmet(stem, question, *rows, size=None, counts=None):
     """What of a question none of some rows holds, each term counted in these rows unless ``counts`` says otherwise."""
     asked = Question(question)

@@ -30,6 +30,8 @@ TELLING_ROWS, TELLING_SHARE = 10, 0.01
 APART = 0.5  # what words that the question quotes together are worth where they do not stand so
 # A name in so many rows, as a share of the agent's, and no fewer than three, is that of one whom the store is about.
 FAMILIAR_SHARE, FAMILIAR_ROWS = 0.03, 3
+# A word inside another one in camel case (mongo in MongoEngine) is worth so much of one that stands by itself.
+WITHIN_WORD = 0.7
 # A question with so many words beside an identifier that no row holds asks for nothing else.
 WORDS_BESIDE = 2
 
@@ -131,6 +133,8 @@ class Sought:
         terms = (*question.terms, *question.other_terms)
         counts = (*found, *also_found) if rows else (0,) * len(terms)
         self._sought = [_SoughtTerm(term, question.dates.get(term.text), stem) for term in terms]
+        for one, other in zip(self._sought, self._sought[1:], strict=False):
+            one.together, other.together = (*one.together, one.text + other.text), (one.text + other.text,)
         world = rows + ELSEWHERE_LEAST + min(ELSEWHERE_MOST, ELSEWHERE * rows)
         self._weights = [idf(count, world) for count in counts]
         self._join(question.phrases)
@@ -202,7 +206,7 @@ class Sought:
         total, identified, terms = 0.0, False, 0
         for place, (sought, weight, telling) in enumerate(zip(self._sought, self._weights, self._telling, strict=True)):
             if sought.in_text(reading):
-                total += weight
+                total += weight * sought.worth(reading)
                 identified = identified or telling
                 terms |= 1 << place
             elif sought.date is not None and reading.day is not None and agrees(sought.date, reading.day):
@@ -224,12 +228,13 @@ class _SoughtTerm:
     """One term and how it is looked for: as a pair inside a run, or in any of the forms that the index is asked for."""
 
     __slots__ = (
-        "text", "date", "telling", "naming", "checks", "_check", "_others", "_first", "_pair", "_hint", "_prefix",
-        "_forms", "_is_one_word", "_stem",
+        "text", "date", "together", "telling", "naming", "checks", "_check", "_others", "_first", "_pair",
+        "_hint", "_prefix", "_forms", "_is_one_word", "_stem",
     )  # fmt: skip
 
     def __init__(self, term: Term, date: Date | None, stem: Stem) -> None:
         self.text, self.date, self._stem = term.text, date, stem
+        self.together: tuple[str, ...] = ()  # the term and one beside it in the question, as one word
         self.naming = term.naming if date is None else NONE
         self.telling = date is None and _tells(term)
         self.checks = bool(term.check or any(other.check for other in term.others))
@@ -268,6 +273,15 @@ class _SoughtTerm:
             self._holds_one(reading, forms) and (not check or check.search(reading.checked))
             for check, forms in self._others
         )
+
+    def worth(self, reading: Reading) -> float:
+        """Return how much of the term a row holds that holds it: less where it is a part of a longer word, and the
+        words beside it in the question are not.
+        """
+        if not self._is_one_word or self.naming or not self._first or self._first not in reading.humped:
+            return 1.0
+        whole = any(self._stands_in(reading.words, *form) for form in self._forms)
+        return 1.0 if whole or any(words in reading.humped for words in self.together) else WITHIN_WORD
 
     def _as_written(self, reading: Reading) -> bool:
         for first, stems in self._forms:
