@@ -30,6 +30,11 @@ turns the rows round, --top prints the best row alone, and --json says
     $ cpersona recall "release branch" --best-first
     $ cpersona recall "release branch" --top
 
+Where four rows or more of one source say the same but for numbers, days and
+hashes (a nightly note, a log line), one of them stands for all, marked with
+how many there are: (+39 alike). --json names them under `folded`, --deep and
+CPERSONA_FOLD_ALIKE=false show every one.
+
 `cpersona context` is different: it merges what was recalled with a
 conversation by time. Rows without a readable time come first, so that the end
 of the list is what is really newest.

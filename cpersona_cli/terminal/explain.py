@@ -29,6 +29,7 @@ _CUT = (
     ("excluded", "excluded by their text"),
     ("below_gate", "below the gate"),
     ("autocut", "behind the largest gap"),
+    ("folded", "alike to another"),
     ("over_limit", "beyond the limit"),
 )
 _DRAWN = (
@@ -162,6 +163,7 @@ def _verdict(verdict: dict) -> str:
         "exclusion": "it was left out",
         "weighing": "it did not count as a match",
         "autocut": "it was cut",
+        "folded": "it was folded",
         "scope": "it was not looked at",
     }
     return words.get(stage, "it passed, but not into the answer" if stage == "limit" else stage) + (

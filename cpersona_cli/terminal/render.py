@@ -82,6 +82,11 @@ def _preview(row: dict, reason: dict) -> str:
     return row.get("content", "")
 
 
+def _marked(row: dict, reason: dict) -> str:
+    folded = (row.get("folded") or {}).get("count")
+    return f"(+{folded} alike) {row.get('content', '')}" if folded else row.get("content", "")
+
+
 def _number_of(name: str) -> "Callable[[dict, dict], str]":
     return lambda row, reason: number(reason.get(name))
 
@@ -97,7 +102,7 @@ _WORKED_OUT: "dict[str, Callable[[dict, dict], str]]" = {
     **{name: _number_of(name) for name in ("score", "cosine", "coverage", "rrf", "rsf", "prior")},
     "confidence": lambda row, reason: number((row.get("confidence") or {}).get("score")),
     "source": lambda row, reason: to_json(row["source"]) if row.get("source") else "",
-    "preview": _preview,
+    "preview": _marked,
     "content": _preview,
     "length": lambda row, reason: str(row.get("content_len", len(row.get("content", "")))),
     "truncated": lambda row, reason: "true" if row.get("content_truncated") else "false",

@@ -214,3 +214,18 @@ def test_rows_that_only_come_near_an_absent_identifier_say_so_and_are_as_nothing
     assert "no row holds OPS-4171; rows marked (near) only come near it" in done.stderr
     bare = run_cli(["recall", "OPS-4171"])
     assert (bare.stdout, bare.returncode) == ("", 0) and "nothing found: no row holds OPS-4171" in bare.stderr
+
+
+def test_what_quotes_and_hyphens_did_is_said_and_alike_rows_are_counted(run_cli, daemon, notes):
+    done = run_cli(["recall", '"branch deploy"', "--fail-empty"])
+    assert done.returncode == 3 and 'no row holds "branch deploy"' in done.stderr
+    done = run_cli(["recall", "deploy -branch"])
+    assert "branch" not in done.stdout and "left out: rows with 'branch'" in done.stderr
+    for n in range(25):
+        params = {"agent_id": "default", "content": f"the nightly mirror of the wiki took {n} minutes"}
+        assert daemon.call("store", params)[0]["result"] == "stored"
+    done = run_cli(["recall", "nightly mirror"])
+    assert records(done)[-1][-1] == "(+24 alike) the nightly mirror of the wiki took 24 minutes"
+    (row,) = json.loads(run_cli(["recall", "nightly mirror", "--json"]).stdout)["messages"]
+    assert row["folded"]["count"] == 24 and len(row["folded"]["refs"]) == 20 and row["ref"] not in row["folded"]["refs"]
+    assert row["content"] == "the nightly mirror of the wiki took 24 minutes"

@@ -36,7 +36,7 @@ WAIT_SECONDS = 30.0  # in the background nobody waits, and a loading model must 
 
 def query_of(canary: Canary, wait_seconds: float = WAIT_SECONDS) -> Query:
     scope = Scope(canary.agent_id, canary.project_id, canary.channel, "")
-    return Query(canary.query, scope, LIMIT, wait_seconds=wait_seconds)
+    return Query(canary.query, scope, LIMIT, wait_seconds=wait_seconds, fold=False)
 
 
 async def run(ctx: Context, settings: Settings, agent_id: str = "") -> list[tuple[Canary, str, int | None]]:

@@ -38,6 +38,7 @@ def draw(run: Run) -> dict[str, Any]:
             "excluded": len({rid for r in run.lists for rid in r.excluded}),
             "below_gate": sum(not c.is_profile and c.rid not in ordered for c in account.below),
             "autocut": len(account.cut),
+            **({"folded": len(account.folded)} if account.folded else {}),
             "over_limit": len(account.ordered) - len(account.returned),
             "returned": len(account.returned),
         },
@@ -86,15 +87,24 @@ def rows(run: Run) -> list[dict[str, Any]]:
         | _scores(before.get(c.rid, c), c)
         | _compared(run, c)
         | _ordered(after.get(c.rid))
+        | _folded(account, after.get(c.rid), c.rid)
         | {"passes": c.rid in kept}
         for c in (*account.kept, *account.below)
     ]
+
+
+def _folded(account: Account, shown: Candidate | None, rid: Rid) -> dict[str, Any]:
+    """Return which row a row stands in, or how many stand in it."""
+    if rid in account.folded:
+        return {"folded_into": ref_of(account.folded[rid])}
+    return {"alike": len(shown.folded)} if shown is not None and shown.folded else {}
 
 
 def _fates(account: Account) -> dict[Rid, str]:
     # What passed and is not among the ordered rows is the profile, where rescued rows came back in its stead.
     fates = {c.rid: "gate_fallback" for c in account.kept} | {c.rid: "gate" for c in account.below}
     fates |= {c.rid: "autocut" for c in account.cut}
+    fates |= dict.fromkeys(account.folded, "folded")
     fates |= {c.rid: "limit" for c in account.ordered[len(account.returned) :]}
     return fates | {c.rid: "returned" for c in account.returned}
 

@@ -9,6 +9,7 @@ Contract: recall.stages, recall.order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import apsw
 
@@ -25,6 +26,7 @@ from .run import Run
 from .stages.age import penalise, weigh_age
 from .stages.autocut import cut_confidences, cut_cosines
 from .stages.confidence import by_confidence
+from .stages.fold import fold, look_behind
 from .stages.fuse import fuse_ranks, fuse_scores, line_up
 from .stages.gate import gate, rescue, seat_profile
 from .stages.limit import limit
@@ -44,7 +46,19 @@ _IN_FUSED_ORDER: tuple[Stage, ...] = (penalise, seat_profile, gate, weigh_age, o
 _IN_CONFIDENCE_ORDER: tuple[Stage, ...] = (penalise, by_confidence, gate, rescue, cut_confidences, limit)
 
 PLANS: dict[str, tuple[Stage, ...]] = {
-    "blend": (retrieve, weigh, penalise, seat_profile, gate, weigh_age, order_versions, quoted_first, limit),
+    "blend": (
+        retrieve,
+        weigh,
+        look_behind,
+        penalise,
+        seat_profile,
+        gate,
+        weigh_age,
+        order_versions,
+        quoted_first,
+        fold,
+        limit,
+    ),
     "rrf": (retrieve, fuse_ranks, mark_vectorless, mark_identified, *_IN_FUSED_ORDER),
     "rsf": (retrieve, fuse_scores, *_IN_FUSED_ORDER),
     "cascade": (retrieve, line_up, penalise, seat_profile, gate, cut_cosines, order_versions, limit),
@@ -103,7 +117,7 @@ async def candidates(ctx: Context, settings: Settings, query: Query, made: Embed
     if made is None and not question.blank and not question.wordless:
         with ctx.embedding.turns.claim(QUESTION) as turn:
             made, _ = await prepare.embed_question(ctx, query, question, turn)
-    make = prepare.run_of(ctx, settings, query, question, made)
+    make = prepare.run_of(ctx, settings, replace(query, fold=False), question, made)
     return await ctx.db.read(lambda conn: _before_the_gate(as_stored(make(conn))))
 
 

@@ -22,7 +22,7 @@ from ..text.question import Question
 from ..vectors.backend import VectorBackend
 from .scoring.fusion import Votes
 from .scoring.gate import UNGATED, Thresholds
-from .types import Candidate, Query, Ranked, Scan, VectorQuery
+from .types import Candidate, Query, Ranked, Read, Scan, VectorQuery
 
 
 @dataclass(slots=True)
@@ -32,8 +32,8 @@ class Account:
     ``words`` is what the full-text channels did by channel, only of a recall that is accounted for. ``votes`` are each
     row's shares of its fused score by list. ``weightless`` rows were found and had nothing to weigh. ``not_held`` is
     what the question quotes, and nothing else asks, where no row holds it. ``considered`` is what was scored, before
-    any weight; then come the rows as the gate ``kept`` them and left them ``below``, what was ``cut``, and what was
-    ``ordered`` before and ``returned`` after the limit.
+    any weight; then come the rows as the gate ``kept`` them and left them ``below``, what was ``cut``, what was
+    ``folded`` into which row, and what was ``ordered`` before and ``returned`` after the limit.
     """
 
     words: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -45,6 +45,7 @@ class Account:
     kept: Sequence[Candidate] = ()
     below: Sequence[Candidate] = ()
     cut: Sequence[Candidate] = ()
+    folded: dict[Rid, Rid] = field(default_factory=dict)
     ordered: Sequence[Candidate] = ()
     returned: Sequence[Candidate] = ()
 
@@ -91,9 +92,9 @@ class Run:
     how many rows each channel hands over, ``scans`` are the vector channels. ``as_written`` holds the rows before the
     gate for the question without its other names, None where it has none.
 
-    From ``lists`` on stand the values that one stage leaves to others: by what factor better (1 or more) the question
-    must be met for what no row holds, which of its identifiers none holds, what the gate compared with, and whether
-    rows came back that it had refused.
+    From ``lists`` on stand the values that one stage leaves to others: what a blend read of the rows, by what
+    factor better (1 or more) the question must be met for what no row holds, which of its identifiers none holds, what
+    the gate compared with, and whether rows came back that it had refused.
     """
 
     conn: apsw.Connection
@@ -112,6 +113,7 @@ class Run:
     as_written: Sequence[Candidate] | None = None
 
     lists: Sequence[Ranked] = ()
+    read: dict[Rid, Read] = field(default_factory=dict)
     unfamiliarity: float = 1.0
     absent: tuple[str, ...] = ()
     limits: Thresholds = UNGATED
@@ -122,6 +124,11 @@ class Run:
     def __post_init__(self) -> None:
         self.look = Lookups(self.conn, self.query.scope)
 
+    def look_deeper(self, depth: int) -> None:
+        """Have each channel hand over so many rows the next time it is asked."""
+        self.scans = [scan._replace(cut=depth) if scan.cut == self.depth else scan for scan in self.scans]
+        self.depth = depth
+
     def without_other_names(self) -> Run:
         """Return the same recall for the question as written, at its beginning."""
         return replace(
@@ -129,6 +136,7 @@ class Run:
             query=replace(self.query, also_lexical=()),
             question=self.question.as_written(),
             lists=(),
+            read={},
             unfamiliarity=1.0,
             absent=(),
             account=Account(),

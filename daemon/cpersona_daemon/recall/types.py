@@ -34,7 +34,8 @@ class Query:
     """What is asked of the library: no clamping, no preview, the caller decides.
 
     ``also_lexical`` holds other names of what the query mentions; only the full-text channels see them.
-    ``absolute`` shows the real cosine of rows found by words alone; nothing else moves.
+    ``absolute`` shows the real cosine of rows found by words alone; nothing else moves. ``fold``: rows that say nearly
+    the same may stand as one.
     """
 
     text: str
@@ -47,6 +48,7 @@ class Query:
     trace: bool = False
     why_not: Rid | None = None
     absolute: bool = False
+    fold: bool = True
 
     @property
     def accounted(self) -> bool:
@@ -87,6 +89,14 @@ class Ranked:
     rids: tuple[Rid, ...]
     scores: tuple[float, ...] | None
     excluded: frozenset[Rid] = frozenset()
+
+
+class Read(NamedTuple):
+    """What was read of a row: its text, the instant it tells of, and a bit for each term of the question it holds."""
+
+    text: str
+    instant: float | None
+    terms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +148,9 @@ class Candidate:
     The first five are its value of each signal; ``confidence`` only where it orders the rows. ``coverage`` and
     ``scored`` belong to a blend: the share of the question that the row holds, and the parts of the score.
     ``identified``: it holds an identifier of the question that few rows hold. ``version``: it was lifted over another
-    row that says nearly the same. ``quoted``: it holds everything that the question quotes. ``has_vector`` false: no
-    vector list could have held the row. ``shown_only``: the cosine was computed for display after everything was
-    decided, so it is no signal.
+    row that says nearly the same. ``quoted``: it holds everything that the question quotes. ``folded`` rows say nearly
+    the same as this one, which stands for them. ``has_vector`` false: no vector list could have held the row.
+    ``shown_only``: the cosine was computed for display after everything was decided, so it is no signal.
     """
 
     rid: Rid
@@ -158,6 +168,7 @@ class Candidate:
     scored: Scored | None = None
     version: Moved | None = None
     quoted: bool = False
+    folded: tuple[Rid, ...] = ()
 
     @property
     def is_profile(self) -> bool:

@@ -87,6 +87,9 @@ def _fate_of(run: Run, rid: Rid, entry: Told) -> Told:
     if entry["fate"] == "autocut":
         text = "it stands behind the largest gap in similarity"
         return {"stage": "autocut", "score": entry.get("score"), "text": text}
+    if entry["fate"] == "folded":
+        into = entry["folded_into"]
+        return {"stage": "folded", "into": into, "text": f"it says nearly the same as {into}, which stands for it"}
     return {"stage": "returned", "rank": rank}
 
 

@@ -284,6 +284,14 @@ TABLE = (
         "for one about the past",
         by_mode={"blend": True},
     ),
+    Setting(
+        "fold_alike",
+        "bool",
+        True,
+        RETRIEVAL,
+        "whether under blend four or more memories of one source that say nearly the same are shown as one with a "
+        "count",
+    ),
     Setting("confidence_enabled", "bool", False, RETRIEVAL, "whether each row carries a confidence value"),
     Setting(
         "confidence_ordering",

@@ -96,6 +96,18 @@ def beside(conn: apsw.Connection, ids: Iterable[int], seconds: float, scope: Sco
     return [(row, other) for (row, _), other in nearest.items()]
 
 
+def sources(conn: apsw.Connection, ids: list[int]) -> dict[int, tuple[str, ...]]:
+    """Return of those memories that exist who said them and where: project, channel and source as they are stored."""
+    return {
+        row_id: tuple(axes)
+        for row_id, *axes in damaged.texts(
+            conn,
+            "SELECT id, project_id, channel, source FROM memories WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(ids),),
+        )
+    }
+
+
 def texts(conn: apsw.Connection, rids: list[Rid]) -> dict[Rid, str]:
     """Return the displayed texts of those rows that exist."""
     out: dict[Rid, str] = {}

@@ -15,7 +15,7 @@ from ..exclusion import matcher
 from ..run import Run
 from ..scoring import blend
 from ..scoring.coverage import Reading, share_of_words
-from ..types import KEYWORD, VECTOR_CHANNELS, Candidate, Scored
+from ..types import KEYWORD, VECTOR_CHANNELS, Candidate, Read, Scored
 
 # A part of a word says less than its share: postgresq says nearly all that postgresql does, art nothing of start.
 PART_POWER = 3
@@ -108,6 +108,7 @@ class _Weighing:
                 cosine, similarity, coverage, held.identified or wording and run.question.wording
             )
             self._held |= held.terms
+            run.read[rid] = Read(text, instant, held.terms)
 
     def _unfamiliarity(self) -> float:
         """Return by what factor better the question must be met: the same whatever rows it is asked for or spared."""

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ...errors import InvalidParams, ReadOnly, StorageFailure
-from ...model.kinds import MEMORY, parse_ref
+from ...model.kinds import MEMORY, parse_ref, ref_of
 from ...recall.conversation import merge
 from ...recall.exclusion import MAX_ENTRIES
 from ...recall.pipeline import recall as recall_library
@@ -22,6 +22,7 @@ from ..preview import FULL_CONTENT_BUDGET, trim
 from ..registry import Call, Handler
 
 DEFAULT_LIMIT, MAX_LIMIT = 10, 100
+MAX_FOLDED_REFS = 20  # as many as get_contents takes
 
 
 class RecallParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -154,6 +155,8 @@ def message(row: Row) -> dict:
         out["id"] = row.msg_id
     if row.confidence is not None:
         out["confidence"] = row.confidence
+    if folded := row.candidate.folded:
+        out["folded"] = {"count": len(folded), "refs": [ref_of(rid) for rid in folded[:MAX_FOLDED_REFS]]}
     if row.match_reason is not None:
         out["match_reason"] = row.match_reason
     return out
