@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cpersona_daemon.model.instants import parse_instant
 from cpersona_daemon.recall.scoring.coverage import ELSEWHERE_LEAST, ELSEWHERE_MOST, Reading, Sought, idf
 from cpersona_daemon.storage import postings, schema, stemmer
-from cpersona_daemon.text.dates import dates_of
+from cpersona_daemon.text.dates import Named, dates_of
 from cpersona_daemon.text.question import Question
 from cpersona_daemon.text.terms import LexicalQuery, index_text, parse_query, quoted
 
@@ -110,21 +110,25 @@ def test_a_row_written_on_the_day_holds_the_date(stem):
         held(stem, question, text, "2023-06-03T10:00:00Z").coverage
         > held(stem, question, text, "2023-06-20T10:00:00Z").coverage
     )
-    assert (
-        held(stem, question, text, "2023-06-20T10:00:00Z").coverage
-        > held(stem, question, text, "2022-01-01T10:00:00Z").coverage
-    )
-    assert held(stem, question, text, "2022-01-01T10:00:00Z") == held(stem, question, text)
+    for other in ("2023-06-20T10:00:00Z", "2023-06-01T10:00:00Z", "2022-06-03T10:00:00Z", None):
+        assert held(stem, question, text, other) == held(stem, question, text)
+
+
+def test_a_row_written_soon_after_a_day_may_tell_of_it_where_more_is_asked_for(stem):
+    question, text, after = "what did Maria buy on 3 June, 2023?", "Maria bought a lamp", "2023-06-06T10:00:00Z"
+    on_the_day = held(stem, question, text, "2023-06-03T10:00:00Z").coverage
+    assert held(stem, question, text).coverage < held(stem, question, text, after).coverage < on_the_day
+    assert held(stem, "3 June, 2023", text, after).coverage == 0.0
 
 
 def test_dates_are_read_from_words_years_and_iso_stamps():
     assert dates_of("in March 2024 or on 2024-05-17") == {
-        "2024": (2024, None, None),
-        "march": (None, 3, None),
-        "2024-05-17": (2024, 5, 17),
+        "2024": Named(((2024, None, None),)),
+        "march": Named(((None, 3, None),)),
+        "2024-05-17": Named(((2024, 5, 17),)),
     }
     assert dates_of("May I march on? version 3.2023 and port 20231") == {}
-    assert dates_of("on May 3") | {"3rd": (None, None, 3)} == dates_of("on May 3")
+    assert dates_of("on May 3")["3rd"] == dates_of("on May 3")["may"] == Named(((None, 5, 3),), alone=False)
 
 
 def test_a_rare_identifier_identifies_its_row_and_a_common_one_does_not(stem):

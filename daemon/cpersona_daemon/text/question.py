@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from . import operators
-from .dates import Date, dates_of
+from .dates import Named, dates_of, spellings
+from .identifiers import Spelling
 from .language import is_english
 from .operators import Typed
 from .terms import LexicalQuery, Term, parse_query
@@ -37,6 +38,7 @@ _PRESENT = re.compile(r"\b(is|are|am|do|does|has|have|can|will|should|must)\b", 
 _EDGES = re.compile(r"^\W+|\W+$")
 _ENDING = re.compile(r"['’](?:s|ll|d|re|ve|m)$")
 _ACRONYM = re.compile(r"\b[A-Z]{2,5}s?\b")
+_DATES = 4  # of a question that are looked for in their other spellings
 _WEEKDAYS = frozenset("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
 
 
@@ -110,11 +112,17 @@ class Question:
 
     @property
     def searched(self) -> LexicalQuery:
-        """What the full-text channels are asked for: the terms as written and those of the other names."""
-        if not self.also:
-            return self.written
-        more = self._parsed("\n".join((self.text, *self.also)))
-        return replace(more, terms=(*more.terms, *(term for term in self.terms if term.kind == "phrase")))
+        """What the full-text channels are asked for: the terms as written and those of the other names, and its dates
+        in every spelling.
+        """
+        found = self.written
+        if self.also:
+            more = self._parsed("\n".join((self.text, *self.also)))
+            found = replace(more, terms=(*more.terms, *(term for term in self.terms if term.kind == "phrase")))
+        if self._dated:
+            others = (term for term in found.terms if term.text not in self._dated)
+            found = replace(found, terms=(*others, *self._dated.values()))
+        return found
 
     @property
     def characters(self) -> str:
@@ -133,9 +141,23 @@ class Question:
         return is_english(self.text)
 
     @cached_property
-    def dates(self) -> dict[str, Date]:
-        """Which of its terms speak of a date."""
+    def dates(self) -> dict[str, Named]:
+        """Which of its terms speak of a date, and of which."""
         return dates_of(self.text)
+
+    @cached_property
+    def _dated(self) -> dict[str, Term]:
+        """Terms that find its dates in their other spellings, by the spelling of ISO; none where such are not asked
+        for.
+        """
+        found: dict[str, Term] = {}
+        if self.with_spellings:
+            asked = dict.fromkeys(date for named in self.dates.values() for date in named.readings)
+            for date in [date for date in asked if date[1] and (date[0] or date[2])][:_DATES]:
+                iso, others = spellings(date)
+                (term,) = parse_query(iso).terms
+                found[iso] = replace(term, others=tuple(map(Spelling, others)))
+        return found
 
     @cached_property
     def names(self) -> frozenset[str]:

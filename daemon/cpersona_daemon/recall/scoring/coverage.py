@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...text.dates import Date, Day, agrees, day_of
+from ...text.dates import Day, Named, agrees, day_of, is_named, was_told_after
 from ...text.folding import as_matched
 from ...text.identifiers import NONE, PERHAPS, SURELY, as_checked, humped
 from ...text.question import Phrase, Question
@@ -27,6 +27,7 @@ from ...text.terms import IDENTIFIER_LENGTH, Term, beside, quoted
 ELSEWHERE, ELSEWHERE_LEAST, ELSEWHERE_MOST = 4, 10, 2_500
 # An identifier that stands in more rows than either of these names no row in particular.
 TELLING_ROWS, TELLING_SHARE = 10, 0.01
+TOLD_AFTER = 0.5  # of a date's worth, what a row has that was written in the days after and may tell of it
 APART = 0.5  # what words that the question quotes together are worth where they do not stand so
 # A name in so many rows, as a share of the agent's, and no fewer than three, is that of one whom the store is about.
 FAMILIAR_SHARE, FAMILIAR_ROWS = 0.03, 3
@@ -77,13 +78,14 @@ class Reading:
     made when first needed.
     """
 
-    __slots__ = ("words", "_text", "_whole", "_instant", "_humped", "_checked")
+    __slots__ = ("words", "_text", "_whole", "_instant", "_humped", "_checked", "_of")
 
     def __init__(self, text: str, instant: float | None) -> None:
         self.words, self._text, self._instant = words(text), text, instant
         self._whole: str | None = None
         self._humped: str | None = None
         self._checked: str | None = None
+        self._of: dict[Named, float] = {}
 
     @property
     def whole(self) -> str:
@@ -110,6 +112,22 @@ class Reading:
     def day(self) -> Day | None:
         """The day the row tells of (UTC), None where it names none."""
         return day_of(self._instant)
+
+    def tells_of(self, date: Named, asks_more: bool) -> float:
+        """Return how much of a date the row has: all of it, if the row is of it or its text names it in whatever
+        spelling; a part, if it was written soon after and the question is for more than the date; else nothing.
+        """
+        if date not in self._of:
+            self._of[date] = self._share_of(date, asks_more)
+        return self._of[date]
+
+    def _share_of(self, date: Named, asks_more: bool) -> float:
+        day = self.day
+        for reading in date.readings:
+            if day is not None and agrees(reading, day) or is_named(reading, self._text, day):
+                return 1.0
+        soon = asks_more and day is not None and any(was_told_after(reading, day) for reading in date.readings)
+        return TOLD_AFTER if soon else 0.0
 
 
 class Sought:
@@ -143,6 +161,7 @@ class Sought:
         self._telling = [s.telling and count <= few for s, count in zip(self._sought, counts, strict=True)]
         self._names, self._terms, self._counts = question.names, question.terms, tuple(found)
         self._acronyms = question.acronyms
+        self._asks_more = any(term.text not in question.dates for term in question.terms)
 
     def _join(self, phrases: Sequence[Phrase]) -> None:
         """Let words that are quoted together weigh as much as they do anyway, and apart only a share of it."""
@@ -205,12 +224,12 @@ class Sought:
             return Held(0.0, False)
         total, identified, terms = 0.0, False, 0
         for place, (sought, weight, telling) in enumerate(zip(self._sought, self._weights, self._telling, strict=True)):
-            if sought.in_text(reading):
+            if sought.stands_in(reading):
                 total += weight * sought.worth(reading)
                 identified = identified or telling
                 terms |= 1 << place
-            elif sought.date is not None and reading.day is not None and agrees(sought.date, reading.day):
-                total += weight
+            elif sought.date is not None:
+                total += weight * reading.tells_of(sought.date, self._asks_more)
         return Held(min(1.0, total / self._whole), identified, terms)
 
     def said(self, reading: Reading) -> float:
@@ -232,7 +251,7 @@ class _SoughtTerm:
         "_hint", "_prefix", "_forms", "_is_one_word", "_stem",
     )  # fmt: skip
 
-    def __init__(self, term: Term, date: Date | None, stem: Stem) -> None:
+    def __init__(self, term: Term, date: Named | None, stem: Stem) -> None:
         self.text, self.date, self._stem = term.text, date, stem
         self.together: tuple[str, ...] = ()  # the term and one beside it in the question, as one word
         self.naming = term.naming if date is None else NONE
@@ -263,6 +282,11 @@ class _SoughtTerm:
     def reads(self, text: str) -> bool:
         """Tell whether a text holds the term."""
         return self.in_text(Reading(text, None))
+
+    def stands_in(self, reading: Reading) -> bool:
+        """Tell whether a row holds the term. A word of a date with its day is held with all of the date or not."""
+        apart = self.date is not None and not self.date.alone and self.date.names_a_day
+        return not apart and self.in_text(reading)
 
     def in_text(self, reading: Reading) -> bool:
         if self._pair is not None:
