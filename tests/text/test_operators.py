@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cpersona_daemon.text.operators import as_written, phrase, read
+from cpersona_daemon.text.operators import MOST, as_written, phrase, read
 
 QUOTED = [
     ('"mechanical engineer"', ("mechanical engineer",), True),
@@ -114,6 +114,12 @@ def test_commands_dashes_and_numbers_leave_out_nothing(text):
 def test_a_page_full_of_quotes_or_hyphens_is_a_page():
     assert read(" ".join(f'"word number{n}"' for n in range(40))).quoted == ()
     assert read("list " + " ".join(f"-item{chr(97 + n)}" for n in range(20))).without == ()
+
+
+@pytest.mark.parametrize("unit", ['"a ', "“ ", "« x ", '-"', "a -word ", "「", '" " ', "=-", "- "])
+def test_a_page_of_quotes_and_hyphens_is_bounded(unit):
+    typed = read(unit * (8000 // len(unit)))
+    assert len(typed.quoted) <= MOST and len(typed.without) <= MOST
 
 
 def test_a_phrase_is_asked_for_as_the_index_holds_its_words():

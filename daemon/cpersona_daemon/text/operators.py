@@ -21,7 +21,7 @@ MOST = 8  # quoted phrases and words left out: a pasted page has more, and means
 
 # A quote opens before and closes behind what is no letter or digit: 5" and O'Brien quote nothing.
 _QUOTED = re.compile(
-    r'(?<!\w)"(?!\s)([^"\n]+)(?<!\s)"(?!\w)|[“„‟]\s*([^“”„‟"\n]+?)\s*[”“]|«\s*([^«»\n]+?)\s*»|「([^「」\n]+)」'
+    r'(?<!\w)"(?!\s)([^"\n]{1,400})(?<!\s)"(?!\w)|[“„‟]([^“”„‟"\n]{1,400})[”“]|«([^«»\n]{1,400})»|「([^「」\n]{1,400})」'
 )
 _LEFT_OUT = re.compile(r"-([^\W\d_]{3,})[,;.?!]?")
 # What joins two words where a hyphen stands for half of one (Haupt -und Nebeneingang).
@@ -73,12 +73,13 @@ def _left_out(question: str, outside: str, quotations: list[tuple[Place, str]]) 
     """
     quoted_from = {begin: (end, phrase) for (begin, end), phrase in quotations}
     pieces = [(found.span(), found[0]) for found in re.finditer(r"\S+", outside)]
+    texts = [piece for _, piece in pieces]
     out: list[tuple[Place, str]] = []
     for at, ((begin, end), piece) in enumerate(pieces):
         word = _word_left_out(piece)
         if piece == "-" and begin + 1 in quoted_from:
             end, word = quoted_from[begin + 1]
-        elif _is_of_a_command(word, [piece for _, piece in pieces], at):
+        elif _is_of_a_command(word, texts, at):
             return []
         if word and question[:begin].strip():
             out.append(((begin, end), word))

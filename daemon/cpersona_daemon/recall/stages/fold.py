@@ -7,6 +7,7 @@ Contract: alike.folded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from ...model.kinds import MEMORY, Rid
 from ...storage import candidates as stored
@@ -14,7 +15,7 @@ from ...text.question import PAST
 from .. import evidence
 from ..run import Account, Run
 from ..scoring import folding
-from ..types import Candidate, Ranked
+from ..types import Candidate
 from .retrieve import retrieve
 from .weigh import weigh
 
@@ -25,22 +26,20 @@ DEEPER, DEEPEST = 8, 3_200  # by what factor the lists reach further each time, 
 
 def look_behind(run: Run, rows: list[Candidate]) -> list[Candidate]:
     """Ask the channels for more rows as long as most of what a full list holds is alike or left out."""
-    while run.depth < DEEPEST and any(_hides(run, ranked) for ranked in run.lists):
+    while run.depth < DEEPEST and _something_is_hidden(run):
         run.look_deeper(min(run.depth * DEEPER, DEEPEST))
         run.account = Account()
         rows = weigh(run, retrieve(run, []))
     return rows
 
 
-def _hides(run: Run, ranked: Ranked) -> bool:
-    """Tell whether a list may hide other rows: it is full, and less than half of it would be shown."""
-    if len(ranked.rids) < run.depth:
-        return False
-    shown = len(ranked.rids) - len(ranked.excluded)
-    if _folds(run):
-        alike = folding.groups(_texts(run, (rid for rid in ranked.rids if rid not in ranked.excluded)))
-        shown -= sum(len(group) - 1 for group in alike)
-    return shown * 2 < len(ranked.rids)
+def _something_is_hidden(run: Run) -> bool:
+    """Tell whether a list is full and less than half of it would be shown."""
+    full = [set(ranked.rids) - ranked.excluded for ranked in run.lists if len(ranked.rids) >= run.depth]
+    alike = folding.groups(_texts(run, dict.fromkeys(chain(*full)))) if full and _folds(run) else []
+    return any(
+        2 * (len(rids) - sum(max(0, len(rids.intersection(group)) - 1) for group in alike)) < run.depth for rids in full
+    )
 
 
 def fold(run: Run, rows: list[Candidate]) -> list[Candidate]:
