@@ -188,7 +188,9 @@ monday' (the latest before today), march, 'march 2024'.
     $ cpersona recall "fair" --as-of 2d
 
 --since and --until compare when a row was stored, both ends included: of a
-named week --since means the beginning and --until the end.
+named week --since means the beginning and --until the end. A question that
+names a time itself ("what did we decide last week", "in March") has rows that
+tell of it a few places further up; --explain says which.
 
 --as-of shows the rows of today that were stored by then. What a row said
 before it was changed, and a row that was deleted, are not kept: the answer

@@ -125,6 +125,13 @@ def _stages(stages: object) -> str | None:
 
 
 # What the account says in a sentence of its own, in this order -> the sentence, None where there is nothing to say.
+def _time(asked: object) -> str | None:
+    if not isinstance(asked, dict):
+        return None
+    when = f" ({asked['since']} to {asked.get('until')})" if "since" in asked else ""
+    return f"time: rows that tell of {asked.get('asked')!r}{when} are lifted over others, a few places at most"
+
+
 _SENTENCES = {
     "thresholds": _gate,
     "unfamiliarity": _raised,
@@ -132,6 +139,7 @@ _SENTENCES = {
     "without": _texts_of("left out"),
     "not_held": _texts_of("quoted, and held by no row"),
     "absent": _absent,
+    "time": _time,
     "channels": _lists,
     "stages": _stages,
 }
@@ -224,6 +232,8 @@ def _drawn(rank: str, row: dict) -> list[str]:
         f"{_SHORT.get(place.get('channel'), place.get('channel'))} {place.get('rank', 0) + 1}"
         for place in row.get("lists", ())
     )
+    if isinstance(moved := row.get("time"), dict):
+        found += f"; up {moved.get('places')} for {moved.get('asked')!r}"
     fate = str(row.get("fate"))
     numbers = [render.number(row.get(name)) for name in _NUMBERS]
     return [rank, str(row.get("ref")), _FATES.get(fate, fate), *numbers, found]

@@ -1,4 +1,4 @@
-"""Times that are named by words, in the machine's zone. Contract: time.typed."""
+"""Times that are named by words, in the machine's zone. Contract: time.typed, time.asked."""
 
 import time
 from datetime import datetime

@@ -59,10 +59,11 @@ def _unmet(run: Run) -> dict[str, Any]:
 
 
 def _wording(run: Run) -> dict[str, Any]:
-    """Return what quotes and hyphens said in the question, as far as they did."""
+    """Return what quotes, hyphens and the name of a time said in the question, as far as they did."""
     meant = run.question.meant
     said = {"quoted": meant.quoted, "without": meant.without, "not_held": run.account.not_held}
-    return {name: list(texts) for name, texts in said.items() if texts}
+    told: dict[str, Any] = {name: list(texts) for name, texts in said.items() if texts}
+    return told if run.account.time is None else told | {"time": run.account.time.told()}
 
 
 def _channel(ranked: Ranked, words: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -163,6 +164,8 @@ def _ordered(candidate: Candidate | None) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if candidate is not None and candidate.version is not None:
         out["version"] = candidate.version.told()
+    if candidate is not None and candidate.lifted is not None:
+        out["time"] = candidate.lifted.told()
     if candidate is not None and candidate.prior is not None:
         out["prior"] = candidate.prior
     return out

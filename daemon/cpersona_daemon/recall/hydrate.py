@@ -79,8 +79,8 @@ def _with_display_cosines(run: Run, rows: Sequence[Candidate]) -> Sequence[Candi
 
 
 def match_reason(candidate: Candidate, near: bool) -> dict[str, Any] | None:
-    """Return `{signal, score, cosine?, rrf?, rsf?, near?, coverage?, version?, prior?}`, None for a row that no branch
-    scored. ``near``: the question names an identifier that no row holds, and the row holds no other one of it.
+    """Return `{signal, score, cosine?, rrf?, rsf?, near?, coverage?, version?, time?, prior?}`, None for a row that no
+    branch scored. ``near``: the question names an identifier that no row holds, and the row holds no other one of it.
     """
     compared = candidate.signal()
     if compared is None:
@@ -94,6 +94,8 @@ def match_reason(candidate: Candidate, near: bool) -> dict[str, Any] | None:
         reason["coverage"] = candidate.coverage
     if candidate.version is not None:
         reason["version"] = candidate.version.told()
+    if candidate.lifted is not None:
+        reason["time"] = candidate.lifted.told()
     if candidate.prior is not None:
         reason["prior"] = round(candidate.prior, 4)
     return reason

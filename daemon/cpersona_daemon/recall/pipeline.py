@@ -33,6 +33,7 @@ from .stages.limit import limit
 from .stages.mark import backfill_cosines, mark_identified, mark_vectorless
 from .stages.quoted import as_stored, quoted_first
 from .stages.retrieve import list_recent, retrieve
+from .stages.times import order_times
 from .stages.versions import order_versions
 from .stages.weigh import weigh
 from .types import Candidate, Query, Result
@@ -55,6 +56,7 @@ PLANS: dict[str, tuple[Stage, ...]] = {
         gate,
         weigh_age,
         order_versions,
+        order_times,
         quoted_first,
         fold,
         limit,

@@ -19,6 +19,7 @@ from ..shared.settings import Settings
 from ..storage import candidates, memories, profiles
 from ..storage.candidates import Facts
 from ..text.question import Question
+from ..text.times import AskedTime
 from ..vectors.backend import VectorBackend
 from .scoring.fusion import Votes
 from .scoring.gate import UNGATED, Thresholds
@@ -31,9 +32,10 @@ class Account:
 
     ``words`` is what the full-text channels did by channel, only of a recall that is accounted for. ``votes`` are each
     row's shares of its fused score by list. ``weightless`` rows were found and had nothing to weigh. ``not_held`` is
-    what the question quotes, and nothing else asks, where no row holds it. ``considered`` is what was scored, before
-    any weight; then come the rows as the gate ``kept`` them and left them ``below``, what was ``cut``, what was
-    ``folded`` into which row, and what was ``ordered`` before and ``returned`` after the limit.
+    what the question quotes, and nothing else asks, where no row holds it. ``time`` is the time that it names, where
+    rows are lifted for that. ``considered`` is what was scored, before any weight; then come the rows as the gate
+    ``kept`` them and left them ``below``, what was ``cut``, what was ``folded`` into which row, and what was
+    ``ordered`` before and ``returned`` after the limit.
     """
 
     words: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class Account:
     votes: Votes = field(default_factory=Votes)
     weightless: frozenset[Rid] = frozenset()
     not_held: tuple[str, ...] = ()
+    time: AskedTime | None = None
     considered: Sequence[Candidate] = ()
     kept: Sequence[Candidate] = ()
     below: Sequence[Candidate] = ()

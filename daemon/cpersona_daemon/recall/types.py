@@ -142,15 +142,28 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class Lifted:
+    """A row tells of the time that the question names as ``asked``, and passed so many rows of other times."""
+
+    asked: str
+    places: int
+
+    def told(self) -> dict[str, Any]:
+        """Return it as answers and traces carry it."""
+        return {"asked": self.asked, "places": self.places}
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """One row on its way through fusion, penalty, gate, autocut and prior. Absent values are None.
 
     The first five are its value of each signal; ``confidence`` only where it orders the rows. ``coverage`` and
     ``scored`` belong to a blend: the share of the question that the row holds, and the parts of the score.
     ``identified``: it holds an identifier of the question that few rows hold. ``version``: it was lifted over another
-    row that says nearly the same. ``quoted``: it holds everything that the question quotes. ``folded`` rows say nearly
-    the same as this one, which stands for them. ``has_vector`` false: no vector list could have held the row.
-    ``shown_only``: the cosine was computed for display after everything was decided, so it is no signal.
+    row that says nearly the same, ``lifted``: over rows of another time than the question names. ``quoted``: it holds
+    everything that the question quotes. ``folded`` rows say nearly the same as this one, which stands for them.
+    ``has_vector`` false: no vector list could have held the row. ``shown_only``: the cosine was computed for display
+    after everything was decided, so it is no signal.
     """
 
     rid: Rid
@@ -167,6 +180,7 @@ class Candidate:
     identified: bool = False
     scored: Scored | None = None
     version: Moved | None = None
+    lifted: Lifted | None = None
     quoted: bool = False
     folded: tuple[Rid, ...] = ()
 

@@ -2,7 +2,7 @@
 
 A name means the same where it is typed as an option and where it stands in a question.
 
-Contract: time.typed.
+Contract: time.typed, time.asked.
 """
 
 from __future__ import annotations

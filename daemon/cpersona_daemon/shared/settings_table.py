@@ -285,6 +285,14 @@ TABLE = (
         by_mode={"blend": True},
     ),
     Setting(
+        "time_order",
+        "bool",
+        True,
+        RETRIEVAL,
+        "whether under blend a question that names a time (last week, in March) has memories that tell of it a few "
+        "places further up",
+    ),
+    Setting(
         "fold_alike",
         "bool",
         True,

@@ -74,6 +74,18 @@ def dates_of(text: str) -> dict[str, Named]:
     return found
 
 
+def named_first(text: str) -> tuple[str, tuple[Date, ...]] | None:
+    """Return the first date of a question, as it stands there, with what it may mean; None of one without."""
+    return next(
+        (
+            (match[0], _readings(match))
+            for match in _NAMED.finditer(text)
+            if match["m7"] and _readings(match) or any(True for _ in _terms_of(match, text))
+        ),
+        None,
+    )
+
+
 def _joined(*readings: Iterable[Date]) -> tuple[Date, ...]:
     return tuple(dict.fromkeys(reading for some in readings for reading in some))
 
