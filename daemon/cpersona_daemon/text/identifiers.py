@@ -116,8 +116,10 @@ def _humped_runs(text: str) -> list[str]:
 
 
 def _humps_of(run: str) -> list[str]:
+    if len(run) > _RUN_LENGTH or run.lower() in _ONE_WORD:
+        return []
     words = _HUMP.findall(run)
-    if len(run) > _RUN_LENGTH or len(run) < _HUMP_LENGTH * len(words) or run.lower() in _ONE_WORD or len(words) < 2:
+    if len(words) < 2 or len(run) < _HUMP_LENGTH * len(words):
         return []
     return [word.lower() for word in words]
 

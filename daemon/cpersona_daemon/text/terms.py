@@ -205,7 +205,7 @@ def _worded(piece: str, with_spellings: bool) -> list[Term]:
 
 
 def _spelled_out(piece: str, term: Term) -> Term:
-    named = naming(piece)
+    named = naming(piece[:IDENTIFIER_LENGTH])
     if len(piece) > IDENTIFIER_LENGTH:
         return replace(term, naming=named)
     return replace(term, others=spellings(piece), check=own_check(piece) if named else "", naming=named)
