@@ -146,6 +146,15 @@ def test_a_word_inside_camel_case_counts_less_than_one_by_itself_but_not_two_tha
     assert held(stem, "tenant quota", "call resolveTenantQuota first").coverage == 1.0
 
 
+@pytest.mark.parametrize("question", ["15.03.2024", "the 15th of March 2024"])
+def test_a_day_that_no_row_has_is_absent_where_nothing_else_is_asked(stem, question):
+    asked = Question(question)
+    sought = Sought(asked, stem, 9, (1,) * len(asked.terms))
+    other, same = (sought.held(Reading(text, None)).terms for text in ("since 2023-03-15, in March", "on 2024-03-15"))
+    absent = sought.unmet(9, other, lambda term, reads: False)
+    assert absent.bare and absent.absent == (question,) and not sought.unmet(9, same, lambda term, reads: False).bare
+
+
 def unmet(stem, question, *rows, size=None, counts=None):
     """What of a question none of some rows holds, each term counted in these rows unless ``counts`` says otherwise."""
     asked = Question(question)

@@ -63,7 +63,8 @@ class Unmet:
 
     ``name``: it names something that none holds; ``familiar``: it names someone whom many rows name, so that all of
     those are near to it; ``share``: where it does, the part of its weight that lies on words that none holds.
-    ``absent`` are the identifiers that none holds in any spelling; ``bare``: the question is little else than those.
+    ``absent`` are the identifiers that none holds in any spelling, or the day that is all that is asked for; ``bare``:
+    the question is little else than those.
     """
 
     name: bool = False
@@ -162,6 +163,9 @@ class Sought:
         self._names, self._terms, self._counts = question.names, question.terms, tuple(found)
         self._acronyms = question.acronyms
         self._asks_more = any(term.text not in question.dates for term in question.terms)
+        # The text of a question for a day alone.
+        days = any(date.names_a_day for date in question.dates.values())
+        self._day = question.text.strip() if days and not self._asks_more else ""
 
     def _join(self, phrases: Sequence[Phrase]) -> None:
         """Let words that are quoted together weigh as much as they do anyway, and apart only a share of it."""
@@ -184,6 +188,8 @@ class Sought:
             return Unmet()
         # Only the terms as written were counted; other names come after them.
         asked = len(self._counts)
+        if self._lacks_its_day(held & (1 << asked) - 1):
+            return Unmet(name=True, absent=(self._day,), bare=True)
         least = PERHAPS if asked == 1 else SURELY
         missing = [
             s
@@ -194,6 +200,10 @@ class Sought:
             absent = tuple(s.text for s in missing if s.naming >= least)
             return Unmet(name=True, absent=absent, bare=bool(absent) and asked - len(absent) <= WORDS_BESIDE)
         return self._familiar(rows, held, holds)
+
+    def _lacks_its_day(self, held: int) -> bool:
+        """Tell whether a day is all that is asked for, and no row has it."""
+        return bool(self._day) and not held
 
     def _familiar(self, rows: int, held: int, holds: Holds) -> Unmet:
         """Return how much of a question none holds, where it is about someone whom many of the rows name."""
@@ -228,8 +238,9 @@ class Sought:
                 total += weight * sought.worth(reading)
                 identified = identified or telling
                 terms |= 1 << place
-            elif sought.date is not None:
-                total += weight * reading.tells_of(sought.date, self._asks_more)
+            elif sought.date is not None and (share := reading.tells_of(sought.date, self._asks_more)):
+                total += weight * share
+                terms |= (share == 1.0) << place
         return Held(min(1.0, total / self._whole), identified, terms)
 
     def said(self, reading: Reading) -> float:
