@@ -236,7 +236,8 @@ def _drawn(rank: str, row: dict) -> list[str]:
         found += f"; up {moved.get('places')} for {moved.get('asked')!r}"
     fate = str(row.get("fate"))
     numbers = [render.number(row.get(name)) for name in _NUMBERS]
-    return [rank, str(row.get("ref")), _FATES.get(fate, fate), *numbers, found]
+    said = f"{_FATES.get(fate, fate)} (+{row['alike']} alike)" if "alike" in row else _FATES.get(fate, fate)
+    return [rank, str(row.get("ref")), said, *numbers, found]
 
 
 def _row_table(rows: list[dict]) -> list[list[str]]:

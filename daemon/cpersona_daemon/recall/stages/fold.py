@@ -14,32 +14,50 @@ from ...storage import candidates as stored
 from ...text.question import PAST
 from .. import evidence
 from ..run import Account, Run
-from ..scoring import folding
+from ..scoring import blend, folding
 from ..types import Candidate
 from .retrieve import retrieve
 from .weigh import weigh
 
 ALIKE = 0.65  # least cosine of two rows of the same words: other numbers and days are far apart to an embedder
 EQUAL = 0.05  # rows whose blend is so near to that of the best are as good, and the newest of them stands for all
-DEEPER, DEEPEST = 8, 3_200  # by what factor the lists reach further each time, and how far at most
+# By what factor the lists reach further, once, and how far at most: to weigh so many rows takes as long as a recall may.
+DEEPER, DEEPEST = 8, 800
+FAR_BEHIND = 0.25  # a row with less than this part of the best score is little worth showing
 
 
 def look_behind(run: Run, rows: list[Candidate]) -> list[Candidate]:
-    """Ask the channels for more rows as long as most of what a full list holds is alike or left out."""
-    while run.depth < DEEPEST and _something_is_hidden(run):
-        run.look_deeper(min(run.depth * DEEPER, DEEPEST))
-        run.account = Account()
-        rows = weigh(run, retrieve(run, []))
-    return rows
+    """Ask the channels for more rows where most of what a full list holds is alike or left out.
+
+    Not where the last of its alike rows is far behind the best one: what comes after it is further still.
+    """
+    if run.depth >= DEEPEST or not _something_is_hidden(run, rows):
+        return rows
+    run.look_deeper(min(run.depth * DEEPER, DEEPEST))
+    run.account = Account()
+    return weigh(run, retrieve(run, []))
 
 
-def _something_is_hidden(run: Run) -> bool:
-    """Tell whether a list is full and less than half of it would be shown."""
-    full = [set(ranked.rids) - ranked.excluded for ranked in run.lists if len(ranked.rids) >= run.depth]
-    alike = folding.groups(_texts(run, dict.fromkeys(chain(*full)))) if full and _folds(run) else []
-    return any(
-        2 * (len(rids) - sum(max(0, len(rids.intersection(group)) - 1) for group in alike)) < run.depth for rids in full
-    )
+def _something_is_hidden(run: Run, rows: Sequence[Candidate]) -> bool:
+    full = [ranked for ranked in run.lists if len(ranked.rids) >= run.depth]
+    if any(2 * len(ranked.excluded) > run.depth for ranked in full):
+        return True
+    near = _near(rows) if full and _folds(run) else set()
+    lists = [set(ranked.rids) for ranked in full if ranked.rids[-1] in near]
+    alike = folding.groups(_texts(run, dict.fromkeys(chain(*lists)))) if lists else []
+    return any(2 * _spared(rids, alike) > run.depth for rids in lists)
+
+
+def _near(rows: Sequence[Candidate]) -> set[Rid]:
+    """Return the rows that are not far behind the best one."""
+    best = (rows[0].blend or 0.0) if rows else 0.0
+    least = max(blend.GATE * blend.FOLLOWING, FAR_BEHIND * best)
+    return {c.rid for c in rows if (c.blend or 0.0) >= least}
+
+
+def _spared(rids: set[Rid], alike: Sequence[Sequence[Rid]]) -> int:
+    """Return how many fewer rows there are where each group is one."""
+    return sum(max(0, len(rids.intersection(group)) - 1) for group in alike)
 
 
 def fold(run: Run, rows: list[Candidate]) -> list[Candidate]:
@@ -104,7 +122,8 @@ class _Kinships:
             alike = [c for c in rows if self._belongs(c.rid, rows[0].rid)]
             if len(alike) >= folding.LEAST_ROWS:
                 out.append(alike)
-            rows = [c for c in rows if c not in alike]
+            taken = {c.rid for c in alike}
+            rows = [c for c in rows if c.rid not in taken]
         return out
 
     def _belongs(self, rid: Rid, best: Rid) -> bool:
