@@ -21,7 +21,7 @@ from .weigh import weigh
 
 ALIKE = 0.65  # least cosine of two rows of the same words: other numbers and days are far apart to an embedder
 EQUAL = 0.05  # rows whose blend is so near to that of the best are as good, and the newest of them stands for all
-# By what factor the lists reach further, once, and how far at most: to weigh so many rows takes as long as a recall may.
+# By what factor the lists reach further, once, and how far at most: to weigh more rows would take too long.
 DEEPER, DEEPEST = 8, 800
 FAR_BEHIND = 0.25  # a row with less than this part of the best score is little worth showing
 
