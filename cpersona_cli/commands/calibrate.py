@@ -69,7 +69,9 @@ def calibrate(
     """Measure the similarities in a store and set the agent's thresholds from them.
 
     Prints threshold and gates before and after, what was sampled, and how many canaries and recent recalls answer
-    otherwise. `threshold` moves the floor of the vector search; a gate is what a row's own signal must reach.
+    otherwise. `threshold` moves the floor of the vector search; a gate is what a row's own signal must reach. That of
+    the blend follows from the number of rows and from how well they answer questions about anything; it grows with the
+    store, and is measured again in the background when that has doubled.
     Needs 10 memories with vectors.
 
     Example:
@@ -102,6 +104,8 @@ def _show_calibration(out: Output, response: dict, all_agents: bool, dry_run: bo
     gates, old = response.get("gates") or {}, response.get("old_gates") or {}
     for signal in dict.fromkeys((*gates, *old)):
         out.record((f"gate {signal}", _before_after(old.get(signal), gates.get(signal))))
+    if "blend" in gates and response.get("rows"):
+        out.record(("measured with", f"{response['rows']} memories; the gate grows with the store from here"))
     canaries, recent = response.get("canaries") or {}, response.get("recent_recalls") or {}
     if canaries.get("total"):
         changed = f"{canaries.get('changed')} of {canaries['total']} changed"

@@ -52,6 +52,10 @@ def health(session: Session, fix: bool, deep: bool, check: list[str], of: str | 
     response, out = answer.response, session.out
     out.record(("status", response.get("status")))
     out.record(("memories", response.get("total_memories")))
+    gate = response.get("gate")
+    if isinstance(gate, dict):
+        measured = f", measured with {gate['measured_rows']}" if "measured_rows" in gate else ""
+        out.record(("gate", f"{gate.get('gate')} for {gate.get('rows')} memories ({gate.get('from')}{measured})"))
     issues = response.get("issues", ())
     render.table(
         out,

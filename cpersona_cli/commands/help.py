@@ -89,8 +89,12 @@ belong to the mode blend; in the others quotes and hyphens say nothing.
     "gate": (
         "why a recall may answer nothing",
         """
-In the mode blend the best row must reach a threshold, and others half of it;
-a row that holds a rare identifier of the question always passes, in whatever
+In the mode blend the best row must reach a threshold, and others half of it
+and a quarter of the best score (CPERSONA_TAIL_SHARE). The threshold is 0.11 for
+100 rows and grows with their logarithm, since the best of many unrelated rows
+is nearer than the best of few; how well your rows answer questions about
+anything moves it, measured in the background whenever the store has doubled. A
+row that holds a rare identifier of the question always passes, in whatever
 spelling (E-1103 is E1103). One that no row holds is answered with nothing where
 little else is asked, and in a longer question marks the rows as "(near)". Who
 names what no row holds must be met better, and so must one about a person
@@ -114,11 +118,12 @@ identifier; `cpersona exists TEXT` answers by words alone.
     "window": (
         "how far back vector search looks",
         """
-CPERSONA_MAX_MEMORIES (10,000) is no limit of storage. It is how many of the
-newest rows vector search considers; older rows are still found by their
-words. Raising it also removes a preference for the recent.
-CPERSONA_VECTOR_REACH adds older rows as a second list without moving the
-first.
+No window is a limit of storage: rows beyond it are still found by their words.
+In the mode blend vector search looks at the newest CPERSONA_VECTOR_REACH rows
+(250,000) and scores them alike. In the other modes it looks at the newest
+CPERSONA_MAX_MEMORIES (10,000); raising that also removes a preference for the
+recent, and CPERSONA_VECTOR_REACH adds older rows as a second list without
+moving the first.
 
     $ cpersona recall "anything" --set vector_reach=20000
     $ cpersona config show

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 NEXT = 5  # rows below the returned ones that a terminal shows
-_FIRST = ("mode", "limit", "depth", "window", "reach", "vector_floor", "pool")
+_FIRST = ("mode", "limit", "depth", "window", "reach", "vector_floor", "pool", "size")
 _SHORT = {
     "vector_near": "near",
     "vector_far": "far",
@@ -24,12 +24,13 @@ _SHORT = {
     "episode_fts": "episode words",
     "memory_keyword": "substring",
 }
-_FATES = {"gate": "below gate", "gate_fallback": "fallback", "limit": "over limit"}
+_FATES = {"gate": "below gate", "gate_fallback": "fallback", "tail": "far below best", "limit": "over limit"}
 _CUT = (
     ("excluded", "excluded by their text"),
     ("below_gate", "below the gate"),
     ("autocut", "behind the largest gap"),
     ("folded", "alike to another"),
+    ("tail", "too far below the best"),
     ("over_limit", "beyond the limit"),
 )
 _DRAWN = (
@@ -99,10 +100,10 @@ def _gate(thresholds: object) -> str | None:
     return "gate: " + "  ".join(told)
 
 
-def _raised(factor: object) -> str | None:
-    if factor is None:
+def _raised(by: object) -> str | None:
+    if by is None:
         return None
-    return f"the gate of the blend is raised {_short(factor)}-fold: no row holds a name or some words of the question"
+    return f"the gate of the blend is raised by {_short(by)}: no row holds a name or some words of the question"
 
 
 def _absent(identifiers: object) -> str | None:
@@ -172,6 +173,7 @@ def _verdict(verdict: dict) -> str:
         "weighing": "it did not count as a match",
         "autocut": "it was cut",
         "folded": "it was folded",
+        "tail": "it passed and was left out",
         "scope": "it was not looked at",
     }
     return words.get(stage, "it passed, but not into the answer" if stage == "limit" else stage) + (

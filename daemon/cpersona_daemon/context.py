@@ -72,6 +72,7 @@ class Calibration(Protocol):
     path: str
     turn: asyncio.Lock
     exists: bool
+    tried: dict[str, int]
     problem: str | None
 
     @property
@@ -82,6 +83,8 @@ class Calibration(Protocol):
     def gate(self, agent_id: str, mode: str, signal: str, model: str) -> float | None: ...
 
     def beta(self, agent_id: str) -> float: ...
+
+    def rows(self, agent_id: str) -> int: ...
 
     def precision(self, agent_id: str) -> str | None: ...
 

@@ -328,6 +328,7 @@ def test_the_handlers_take_null_for_absent_and_answer_the_contracts_keys(in_stor
             "old_threshold",
             "new_threshold",
             "gates",
+            "rows",
             "proxy_source",
             "old_gates",
             "canaries",

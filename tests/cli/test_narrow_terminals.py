@@ -13,9 +13,11 @@ import pytest
 
 from cpersona_cli.terminal.output import folded
 
+# Each with words of its own: rows that differ by a number alone are shown as one.
+THINGS = "gates locks owners tags rules checks hooks names signs dates costs risks moods ends".split()
 NOTES = [
-    f"note {number} about the deploy branch and its many gates, long enough to need more than one line"
-    for number in range(14)
+    f"note {number} about the deploy branch: {thing} that {other} need, long enough for more than one line"
+    for number, (thing, other) in enumerate(zip(THINGS, THINGS[::-1], strict=True))
 ]
 NUMBER = re.compile(r"\d+\.\d{4}")
 

@@ -1,6 +1,6 @@
 """The builtin embedder as it is installed: loaded once for this module, because loading takes two seconds.
 
-Contract: embedding.builtin, embedding.identity.
+Contract: embedding.builtin, embedding.identity, embedding.sense.
 """
 
 from __future__ import annotations
@@ -88,13 +88,20 @@ def test_the_same_thought_in_another_language_is_nearer_than_another_thought(emb
     assert german @ english > german @ other + 0.1
 
 
-def test_the_vectors_of_the_questions_about_anything_are_those_that_the_model_gives_them(embedder):
-    kept = embedder.declared.questions
-    assert len(set(kept.texts)) == len(kept.vectors) == 64 and kept.mean == pytest.approx(
-        kept.vectors.mean(axis=0), abs=1e-6
-    )
+@pytest.mark.parametrize(("name", "count"), [("questions", 64), ("keywords", 80)])
+def test_the_vectors_of_texts_about_anything_are_those_that_the_model_gives_them(embedder, name, count):
+    kept = getattr(embedder.declared, name)
+    assert len(set(kept.texts)) == len(kept.vectors) == count
     # Another processor may round the int8 model a little otherwise.
     assert (embedder.embed(list(kept.texts)).vectors * kept.vectors).sum(axis=1).min() > 0.99
+
+
+def test_a_word_that_neither_vocabulary_knows_means_nothing(embedder):
+    known = "zebra, graphql kubernetes, GPU, lasagne, Rückgabe, 数据库, normalize_whitespace, OPS-9999"
+    for text in (known, *known.split(", ")):
+        assert embedder.sense(text.replace(",", "").lower().split()) == 1.0, text
+    assert embedder.sense("asdfghjkl zzz xx qwxzv e7c30f91 1427".split()) == 0.0
+    assert embedder.sense(["asdfghjkl", "report", "1427"]) == 0.5 and embedder.sense([]) == 1.0
 
 
 def test_a_text_has_the_same_vector_alone_and_in_any_company(embedder):

@@ -16,7 +16,7 @@ import pytest
 from store_kit import Store, opened_store
 
 from cpersona_daemon.embedding.http import HttpEmbedder
-from cpersona_daemon.embedding.values import Declared, Part, Questions
+from cpersona_daemon.embedding.values import Declared, Part, Probes
 
 ASKED = kit.VARIANTS + kit.WHY_NOT
 SHOWN = 5
@@ -33,7 +33,7 @@ def declared() -> Declared:
         cosine_ceil=0.8,
         background=0.3,
         part=Part(kit.WORD_WIDTH, kit.WORD_WIDTH + kit.SIGN_WIDTH, kit.SIGN_SHARE),
-        questions=Questions(_SMALL_TALK, vectors, vectors.astype(np.float64).mean(axis=0)),
+        questions=Probes(_SMALL_TALK, vectors),
     )
 
 
@@ -119,6 +119,7 @@ def test_there_are_rows_of_every_fate(recorded):
         "returned",
         "gate",
         "autocut",
+        "tail",
         "limit",
         "gate_fallback",
     }
@@ -141,10 +142,10 @@ def test_there_are_rows_asked_after_that_every_stage_dropped(recorded):
     assert {a["stage"] for a in asked} == {
         "scope",
         "exclusion",
-        "weighing",
         "limit",
         "retrieval",
         "gate",
+        "tail",
         "autocut",
         "returned",
     }

@@ -115,7 +115,7 @@ class House:
             vectors=self.vectors,
             now=START,
             depth=depth,
-            scans=scans_of(settings, depth, far=True),
+            scans=scans_of(settings, depth),
             declared=declared,
             measured=gates or ({} if measured is None else {"blend": measured}),
             beta=BETAS[precision],
@@ -381,10 +381,10 @@ def test_the_parts_of_a_traced_recall_add_up_and_every_candidate_is_accounted_fo
     house.fill(80)
     house.add(*((f"heliotrope {n} stands here", near(0.08 * n)) for n in range(9)), minute=1.0)
     trace = house.recall("heliotrope harbour 3", trace=True, limit=3).trace
-    assert trace["mode"] == "blend" and trace["thresholds"]["blend"]["from"] == "shipped"
+    assert trace["mode"] == "blend" and trace["thresholds"]["blend"]["from"] == "store size"
     for row in trace["rows"]:
         assert row["fused"] == pytest.approx(max(0.0, row["similarity"] + row["words"]) + row["neighbours"])
-        assert row["fate"] in ("returned", "limit", "gate") and row["passes"] == (
+        assert row["fate"] in ("returned", "limit", "gate", "tail") and row["passes"] == (
             row["score"] >= row["threshold"] or row.get("identifier", False)
         )
     assert sum(row["fate"] == "returned" for row in trace["rows"]) == 3
@@ -437,7 +437,21 @@ def test_of_two_versions_the_question_chooses_where_that_is_asked_for(house):
 def test_the_same_store_and_question_give_the_same_answer(house):
     house.fill(100)
     answers = [
-        [(row.ref, row.match_reason) for row in house.recall("harbour lantern of row 5", QUESTION, limit=50).rows]
+        [
+            (row.ref, row.match_reason)
+            for row in house.recall("where is the harbour lantern of row 5?", QUESTION, limit=50).rows
+        ]
         for _ in range(3)
     ]
     assert answers[0] == answers[1] == answers[2] and answers[0]
+
+
+def test_a_measurement_moves_the_gate_of_a_sentence_and_not_that_of_keywords(house):
+    house.fill(100)
+
+    def gate(text):
+        return house.recall(text, -QUESTION, measured=0.5, trace=True).trace["thresholds"]["blend"]["value"]
+
+    assert gate("ketchup bottle") == pytest.approx(0.11)
+    assert gate("bottle of ketchup") == pytest.approx((0.11 + gate("where is the ketchup kept?")) / 2)
+    assert gate("where is the ketchup kept?") == pytest.approx(0.5)

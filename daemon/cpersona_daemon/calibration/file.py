@@ -42,6 +42,7 @@ class CalibrationFile:
         self._forgotten: Counter[str] = Counter()
         self.turn = asyncio.Lock()  # one measurement at a time
         self.exists = False
+        self.tried: dict[str, int] = {}  # with how many rows an agent was last measured unasked
         self._current = self._load()
 
     @property
@@ -59,6 +60,9 @@ class CalibrationFile:
 
     def beta(self, agent_id: str) -> float:
         return self._current.beta(agent_id)
+
+    def rows(self, agent_id: str) -> int:
+        return self._current.rows(agent_id)
 
     def precision(self, agent_id: str) -> str | None:
         """Return the name of an agent's precision, None when none was set."""

@@ -13,7 +13,7 @@ from ..model.identity import same_model
 from ..shared.settings import Settings
 
 FORMAT = "cpersona-calibration/1"
-SCORING_VERSION = "2"
+SCORING_VERSION = "3"
 EVERY_AGENT = ""
 BALANCED = "balanced"
 BETAS = {"strict": 2.0, BALANCED: 1.0, "lenient": 0.5}
@@ -73,6 +73,10 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def beta(self, agent_id: str) -> float:
         """Return how much the agent's precision weighs noise kept out against matches let in; 1.0 unless set."""
         return self.betas.get(agent_id, BETAS[BALANCED])
+
+    def rows(self, agent_id: str) -> int:
+        """Return how many memories an agent had when it was measured, 0 where that is not known."""
+        return self.counts.get(agent_id, 0)
 
     def for_model(self, model: str, dimension: int, version: str) -> Measured:
         """Return what of this still holds for a model: everything, or the betas alone when model, dimension or scoring

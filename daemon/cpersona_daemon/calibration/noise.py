@@ -1,7 +1,8 @@
 """How well questions match what hardly answers them: the noise of a store, and the gate of the blend above it.
 
-Asked are questions about anything, which come with the embedder: hardly a store answers them, and the upper quartile of
-what their best rows score says how near an answer the rest of this store comes. An embedder that brings none is asked
+How large a store is says beforehand what its best unrelated row scores; the measurement moves the gate from there.
+Asked are questions about anything, which come with the embedder: hardly a store answers them, and the median of what
+their best rows score says how near an answer the rest of this store comes. An embedder that brings none is asked
 the opening words of some memories; what counts is the best row that is unrelated, neither the memory itself nor one
 within half an hour of it. A store holds good answers to some of its own openings too, so that the lower quartile speaks
 of noise where the median would speak of them.
@@ -16,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..context import Context
-from ..embedding.values import Questions
+from ..embedding.values import Probes
 from ..errors import EmbeddingFailure
 from ..model.identity import Embedded
 from ..model.kinds import MEMORY, Rid
@@ -28,34 +29,36 @@ from ..storage.calibration import Sampled
 from .asking import ask, instants_of, near
 
 LEAST_QUERIES = 10
-# What the stores showed that the shipped gate was chosen on: with questions about anything, and with openings of
-# memories.
-USUAL, USUAL_OPENINGS = 0.11, 0.12
-# A measured embedder's gate follows the noise by a part of it, that of an unknown one altogether.
-FOLLOWS, FOLLOWS_OPENINGS = 0.25, 1.0
-# Silence about anything else says little of questions near to a store's own topics, so that it hardly lowers the gate.
-RANGE, RANGE_OPENINGS = (0.95, 1.3), (0.4, 2.0)
-PRIOR_ROWS = 20  # the shipped gate weighs like this many rows of the store
+# A gate stands so far above the median of what questions about anything meet, and is moved there by a part.
+ABOVE_NOISE, FOLLOWS = 0.10, 0.5
+# What openings of memories met in the stores that the shipped gate was chosen on, which had few rows.
+USUAL_OPENINGS = 0.12
+# Of the gate that the size alone asks for.
+RANGE, RANGE_OPENINGS = (0.6, 1.4), (0.4, 2.0)
+PRIOR_ROWS = 100  # the gate by size weighs like this many rows of the store
 
 
 def gate_from(noise: float | None, rows: int, asked: bool) -> float | None:
-    """Return the gate for a store of ``rows`` memories whose noise was measured; it moves from the shipped one without
+    """Return the gate for a store of ``rows`` memories whose noise was measured; it moves from the one by size without
     a jump.
 
     ``asked``: with questions about anything. None when nothing was measured.
     """
     if noise is None:
         return None
-    usual, follows, (low, high) = (
-        (USUAL, FOLLOWS, RANGE) if asked else (USUAL_OPENINGS, FOLLOWS_OPENINGS, RANGE_OPENINGS)
-    )
-    moved = min(max(1 + follows * (noise / usual - 1), low), high)
-    return round(blend.GATE * (1 + rows / (rows + PRIOR_ROWS) * (moved - 1)), 4)
+    by_size = blend.size_gate(rows)
+    if asked:
+        told, follows, (low, high) = noise + ABOVE_NOISE, FOLLOWS, RANGE
+    else:
+        # Of an embedder that nobody tried the scale is not known either: both say as much.
+        told, follows, (low, high) = (by_size * blend.GATE * noise / USUAL_OPENINGS) ** 0.5, 1.0, RANGE_OPENINGS
+    moved = min(max(by_size + follows * (told - by_size), low * by_size), high * by_size)
+    return round(by_size + rows / (rows + PRIOR_ROWS) * (moved - by_size), 4)
 
 
 def noise_of_questions(found: Sequence[Sequence[Candidate]]) -> float:
-    """Return the upper quartile of what each question's best row scored, 0 for a question that found none."""
-    return float(np.quantile([max((c.blend or 0.0 for c in rows), default=0.0) for rows in found], 0.75))
+    """Return the median of what each question's best row scored, 0 for a question that found none."""
+    return float(np.median([max((c.blend or 0.0 for c in rows), default=0.0) for rows in found]))
 
 
 def noise_of(best: Sequence[float]) -> float | None:
@@ -95,7 +98,7 @@ async def gate_of(
     return gate_from(await _openings(ctx, settings, agent, openings, model), rows, False)
 
 
-async def _asked(ctx: Context, settings: Settings, agent: str, questions: Questions, model: str) -> float:
+async def _asked(ctx: Context, settings: Settings, agent: str, questions: Probes, model: str) -> float:
     vectors = [Embedded(vector, model) for vector in questions.vectors]
     return noise_of_questions(await ask(ctx, settings, _queries(agent, questions.texts, vectors)))
 

@@ -91,6 +91,7 @@ async def _calibrate(
         "old_threshold": threshold_in_force(ctx, settings, agent),
         "new_threshold": value,
         "gates": gates,
+        "rows": drawn.rows,
     }
     if proxy is not None:
         answer["proxy_source"] = proxy

@@ -5,6 +5,7 @@ Contract: embedding.identity, gate.measured.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import EmbeddingFailure
@@ -35,6 +36,9 @@ class Embedder(Protocol):
 
     def expect(self, model: str, dimension: int) -> None:
         """Learn what the database's vectors are, so that an answer of another width can be refused."""
+
+    def sense(self, words: Sequence[str]) -> float:
+        """Return the share of some words that the vectors can know; 1 where nobody can tell."""
 
     def load(self) -> None:
         """Make ``embed`` ready. Raises EmbeddingFailure with what is missing and how to mend it."""

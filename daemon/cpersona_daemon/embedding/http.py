@@ -15,6 +15,7 @@ import math
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -84,6 +85,9 @@ class HttpEmbedder:
         """Refuse from now on answers of another width, unless they are certainly another model's."""
         with self._guard:
             self._known = (model, dimension)
+
+    def sense(self, words: Sequence[str]) -> float:
+        return 1.0
 
     def load(self) -> None:
         """There is nothing to load; the service is asked when there is something to embed."""

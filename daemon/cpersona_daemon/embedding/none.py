@@ -5,6 +5,8 @@ Contract: advisory.says.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..errors import EmbeddingFailure
 from ..model.identity import VectorModel
 from .turns import Piece, at_once
@@ -23,6 +25,9 @@ class NoneEmbedder:
 
     def expect(self, model: str, dimension: int) -> None:
         """Nothing is ever answered, so nothing is compared."""
+
+    def sense(self, words: Sequence[str]) -> float:
+        return 1.0
 
     def load(self) -> None:
         """There is nothing to load."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -107,6 +107,10 @@ class EmbeddingService:
     @property
     def declared(self) -> Declared | None:
         return self._embedder.declared
+
+    def sense(self, words: Sequence[str]) -> float:
+        """Return the share of a question's words that the embedder knows; 1 where nobody can tell."""
+        return self._embedder.sense(words)
 
     @property
     def slice_size(self) -> int:

@@ -5,7 +5,7 @@ Contract: embedding.identity, gate.measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..model.identity import Embedded
@@ -24,16 +24,18 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Questions:
-    """Questions about anything, which hardly a store answers: what an embedder's vectors of questions have in common
-    anyway.
+class Probes:
+    """Texts about anything, which hardly a store answers: what an embedder's vectors have in common anyway.
 
-    ``vectors`` is float32 of shape (texts, dimension), rows of unit length; ``mean`` is theirs, float64.
+    ``vectors`` is float32 of shape (texts, dimension), rows of unit length; ``exact`` holds the same as float64.
     """
 
     texts: tuple[str, ...]
     vectors: np.ndarray
-    mean: np.ndarray
+    exact: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "exact", self.vectors.astype("float64"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Declared:
 
     ``background`` is the mean cosine of texts that have nothing to do with each other. ``part`` is the part of the
     vectors that compares texts of different languages, None where the whole vector does. ``questions`` are
-    questions about anything, None where nobody embedded any.
+    questions about anything and ``keywords`` such words, None where nobody embedded any.
     """
 
     admission: float
@@ -51,7 +53,8 @@ class Declared:
     cosine_ceil: float
     background: float = 0.2
     part: Part | None = None
-    questions: Questions | None = None
+    questions: Probes | None = None
+    keywords: Probes | None = None
 
 
 class Advice(NamedTuple):

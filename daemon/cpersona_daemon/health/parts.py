@@ -9,7 +9,7 @@ import os
 
 from ..calibration.measured import scoring_version
 from ..embedding.advice import FAULT_AFTER
-from ..storage import backlog
+from ..storage import backlog, memories
 from ..storage import canaries as saved
 from .view import INFO, MOST_MESSAGES, WARN, Issue, View, issue
 
@@ -46,6 +46,33 @@ def calibration(view: View) -> list[Issue]:
                 " `cpersona calibrate` measures them again",
             )
         ]
+    return _outgrown(view) + _old(view)
+
+
+def _outgrown(view: View) -> list[Issue]:
+    """Return the agents that have twice the memories which they had when they were measured."""
+    book = view.ctx.calibration
+    agents = [view.agent_id] if view.agent_id else sorted(agent for agent in book.current.counts if agent)
+    grown = [
+        (agent, had, now)
+        for agent in agents
+        if (had := book.rows(agent)) and (now := memories.total(view.conn, agent)) >= 2 * had
+    ]
+    return [
+        issue(
+            INFO,
+            f"agent {agent} was calibrated with {had} memories and has {now}; its gate grows with them, and its next"
+            " recall measures it again",
+            agent_id=agent,
+            measured_rows=had,
+            rows=now,
+        )
+        for agent, had, now in grown[:MOST_MESSAGES]
+    ]
+
+
+def _old(view: View) -> list[Issue]:
+    book = view.ctx.calibration
     try:
         days = (view.ctx.clock.now() - os.stat(book.path).st_mtime) / 86_400
     except FileNotFoundError:

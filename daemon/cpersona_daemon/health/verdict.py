@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import apsw
 
+from ..calibration.in_force import gate_of_store
 from ..context import Context
 from ..errors import CorruptDatabase, CPersonaError, PermissionDenied, Refused, translate
 from ..storage import memories
@@ -70,7 +71,7 @@ async def check_health(
         "severity_summary": summary,
         "checks_run": run,
         "fixed": fixed,
-    }
+    } | _gate(ctx, agent_id, total)
 
 
 def _repair(issue: Issue) -> Repair | None:
@@ -93,6 +94,13 @@ async def _run_canaries(ctx: Context, agent_id: str) -> None:
         await canaries.run(ctx, ctx.settings, agent_id)
     except CPersonaError as error:
         log.warning("the canaries could not run: %s", error)  # what keeps them from it is another check's finding
+
+
+def _gate(ctx: Context, agent_id: str, total: int | None) -> dict:
+    """Return what the agent's blend asks of an answer, where one agent and that mode are looked at."""
+    if not agent_id or total is None or ctx.settings.recall_mode != "blend":
+        return {}
+    return {"gate": gate_of_store(ctx, ctx.settings, agent_id, total)}
 
 
 async def _looked(ctx: Context, agent_id: str, names: list[str], deep: bool) -> tuple[int | None, list[Issue]]:

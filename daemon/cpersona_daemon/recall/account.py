@@ -11,6 +11,7 @@ from typing import Any
 from ..model.kinds import Rid, ref_of
 from ..model.signals import FUSED, LISTED
 from .run import Account, Run
+from .scoring import blend
 from .types import Candidate, Ranked
 from .why_not import why_not
 
@@ -38,13 +39,13 @@ def draw(run: Run) -> dict[str, Any]:
             "excluded": len({rid for r in run.lists for rid in r.excluded}),
             "below_gate": sum(not c.is_profile and c.rid not in ordered for c in account.below),
             "autocut": len(account.cut),
-            **({"folded": len(account.folded)} if account.folded else {}),
             "over_limit": len(account.ordered) - len(account.returned),
             "returned": len(account.returned),
-        },
+        }
+        | _behind(account),
         "rows": entries,
     }
-    out |= _unmet(run) | _wording(run)
+    out |= _of_blend(run) | _unmet(run) | _wording(run)
     if account.keyword_fallback:
         out["keyword_fallback"] = account.keyword_fallback
     if run.query.why_not is not None:
@@ -52,9 +53,21 @@ def draw(run: Run) -> dict[str, Any]:
     return out
 
 
+def _behind(account: Account) -> dict[str, int]:
+    """Return how many rows of those that passed a blend left out, by why, where it did."""
+    counts = {"folded": len(account.folded), "tail": len(account.tail)}
+    return {why: count for why, count in counts.items() if count}
+
+
+def _of_blend(run: Run) -> dict[str, Any]:
+    """Return how many rows are in scope, which the gate of a blend hangs on."""
+    return {} if run.size is None else {"size": run.size}
+
+
 def _unmet(run: Run) -> dict[str, Any]:
     """Return what no row holds of the question, and how much better it must be met for that."""
-    out: dict[str, Any] = {"unfamiliarity": round(run.unfamiliarity, 4)} if run.unfamiliarity > 1 else {}
+    more = round(blend.GATE * (run.unfamiliarity - 1.0), 4)
+    out: dict[str, Any] = {"unfamiliarity": more} if more > 0 else {}
     return out | {"absent": list(run.absent)} if run.absent else out
 
 
@@ -104,7 +117,7 @@ def _folded(account: Account, shown: Candidate | None, rid: Rid) -> dict[str, An
 def _fates(account: Account) -> dict[Rid, str]:
     # What passed and is not among the ordered rows is the profile, where rescued rows came back in its stead.
     fates = {c.rid: "gate_fallback" for c in account.kept} | {c.rid: "gate" for c in account.below}
-    fates |= {c.rid: "autocut" for c in account.cut}
+    fates |= {c.rid: "autocut" for c in account.cut} | {c.rid: "tail" for c in account.tail}
     fates |= dict.fromkeys(account.folded, "folded")
     fates |= {c.rid: "limit" for c in account.ordered[len(account.returned) :]}
     return fates | {c.rid: "returned" for c in account.returned}

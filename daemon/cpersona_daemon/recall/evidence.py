@@ -54,5 +54,5 @@ def background(run: Run) -> Background | None:
     """
     if run.vector is None:
         return None
-    whole, window = Scope(run.query.scope.agent_id), run.settings.max_memories
+    whole, window = Scope(run.query.scope.agent_id), run.scans[0].stop
     return run.vectors.background(whole, window, len(run.vector.vector), run.vector.model)

@@ -33,10 +33,11 @@ from .stages.limit import limit
 from .stages.mark import backfill_cosines, mark_identified, mark_vectorless
 from .stages.quoted import as_stored, quoted_first
 from .stages.retrieve import list_recent, retrieve
+from .stages.tails import cut_tail
 from .stages.times import order_times
 from .stages.versions import order_versions
 from .stages.weigh import weigh
-from .types import Candidate, Query, Result
+from .types import BLEND, Candidate, Query, Result
 from .why_not import best_missed
 
 Stage = Callable[[Run, list[Candidate]], list[Candidate]]
@@ -54,6 +55,7 @@ PLANS: dict[str, tuple[Stage, ...]] = {
         penalise,
         seat_profile,
         gate,
+        cut_tail,
         weigh_age,
         order_versions,
         order_times,
@@ -88,7 +90,7 @@ def question_of(settings: Settings, query: Query) -> Question:
     """Return the question as its mode reads it: a blend knows the other spellings of an identifier, and what quotes
     and hyphens say. In the other modes the text is a contract.
     """
-    if settings.recall_mode != prepare.BLEND:
+    if settings.recall_mode != BLEND:
         return Question(query.text, query.also_lexical)
     return Question(query.text, query.also_lexical, with_spellings=True, meant=operators.read(query.text))
 
@@ -136,6 +138,7 @@ def answer(conn: apsw.Connection, make: Callable[[apsw.Connection], Run]) -> Res
         not_held=noted.not_held,
         gate_fallback=run.rescued,
         considered=len(noted.considered),
+        size=run.size or 0,
         gated=sum(not c.is_profile for c in noted.below),
     )
     result.rows, result.left_out = hydrate(run, final)

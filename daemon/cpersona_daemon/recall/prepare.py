@@ -20,16 +20,16 @@ from ..errors import EmbeddingFailure
 from ..model.identity import Embedded
 from ..model.signals import Signal
 from ..shared.settings import Settings
+from ..text.form import content_words
 from ..text.question import Question
 from .channels.vectors import scans_of
 from .run import Run
 from .scoring import blend
-from .types import Query, VectorQuery
+from .types import BLEND, CASCADE, Query, VectorQuery
 
 BACKLOG_WORTH_WAITING_FOR = 256
 # Below the default deadline, so that a hung backend ends in a lexical answer with an advisory and not in a time-out.
 QUERY_VECTOR_SECONDS = 20.0
-BLEND, CASCADE = "blend", "cascade"
 
 
 class Lack(NamedTuple):
@@ -70,6 +70,7 @@ def run_of(
     if query.limit > settings.recall_library_max_limit:
         query = replace(query, limit=settings.recall_library_max_limit)
     depth = depth_of(settings, query.limit)
+    sense = ctx.embedding.sense(content_words(term.text for term in question.terms)) if mode == BLEND else 1.0
     model = ctx.embedding.model.identity if made is None else made.model
     return partial(
         Run,
@@ -80,9 +81,11 @@ def run_of(
         vectors=ctx.vectors,
         now=ctx.clock.now(),
         depth=depth,
-        scans=scans_of(settings, depth, far=mode != CASCADE),
+        scans=scans_of(settings, depth),
+        sense=sense,
         declared=declared,
         measured=_measured(ctx, settings, query.scope.agent_id, model),
+        measured_rows=ctx.calibration.rows(query.scope.agent_id),
         beta=ctx.calibration.beta(query.scope.agent_id),
         cosine_scale=(
             _number(settings, "cosine_floor", None, declared.cosine_floor if declared else None),

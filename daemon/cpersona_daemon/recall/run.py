@@ -34,8 +34,8 @@ class Account:
     row's shares of its fused score by list. ``weightless`` rows were found and had nothing to weigh. ``not_held`` is
     what the question quotes, and nothing else asks, where no row holds it. ``time`` is the time that it names, where
     rows are lifted for that. ``considered`` is what was scored, before any weight; then come the rows as the gate
-    ``kept`` them and left them ``below``, what was ``cut``, what was ``folded`` into which row, and what was
-    ``ordered`` before and ``returned`` after the limit.
+    ``kept`` them and left them ``below``, what was ``cut`` or fell behind as a ``tail``, what was ``folded`` into which
+    row, and what was ``ordered`` before and ``returned`` after the limit.
     """
 
     words: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -49,6 +49,7 @@ class Account:
     below: Sequence[Candidate] = ()
     cut: Sequence[Candidate] = ()
     folded: dict[Rid, Rid] = field(default_factory=dict)
+    tail: Sequence[Candidate] = ()
     ordered: Sequence[Candidate] = ()
     returned: Sequence[Candidate] = ()
 
@@ -90,14 +91,16 @@ class Lookups:
 class Run:
     """One recall inside its read snapshot.
 
-    ``declared`` is what the embedder says of its cosines, ``measured`` the calibrated gate of each signal that has one,
+    ``sense`` is the share of the question's words that the embedder knows. ``declared`` is what it says of its cosines,
+    ``measured`` the calibrated gate of each signal that has one, found when the agent had ``measured_rows`` memories,
     ``beta`` the agent's precision, ``cosine_scale`` where a confidence begins and ends to count a cosine. ``depth`` is
     how many rows each channel hands over, ``scans`` are the vector channels. ``as_written`` holds the rows before the
     gate for the question without its other names, None where it has none.
 
-    From ``lists`` on stand the values that one stage leaves to others: what a blend read of the rows, by what
-    factor better (1 or more) the question must be met for what no row holds, which of its identifiers none holds, what
-    the gate compared with, and whether rows came back that it had refused.
+    From ``lists`` on stand the values that one stage leaves to others: what a blend read of the rows, how many rows are
+    in scope, None where nobody counted, by what factor better (1 or more) the question must be met for what no row
+    holds, which of its identifiers none holds, what the gate compared with, and whether rows came back that it had
+    refused.
     """
 
     conn: apsw.Connection
@@ -109,14 +112,17 @@ class Run:
     now: float
     depth: int
     scans: Sequence[Scan] = ()
+    sense: float = 1.0
     declared: Declared | None = None
     measured: Mapping[Signal, float] = field(default_factory=dict)
+    measured_rows: int = 0
     beta: float = 1.0
     cosine_scale: tuple[float, float] = (0.0, 1.0)
     as_written: Sequence[Candidate] | None = None
 
     lists: Sequence[Ranked] = ()
     read: dict[Rid, Read] = field(default_factory=dict)
+    size: int | None = None
     unfamiliarity: float = 1.0
     absent: tuple[str, ...] = ()
     limits: Thresholds = UNGATED
@@ -140,6 +146,7 @@ class Run:
             question=self.question.as_written(),
             lists=(),
             read={},
+            size=None,
             unfamiliarity=1.0,
             absent=(),
             account=Account(),

@@ -17,6 +17,7 @@ from ..text.question import Question
 if TYPE_CHECKING:
     import numpy as np  # a start answers what needs no vector before this is loaded
 
+BLEND, CASCADE = "blend", "cascade"  # the modes that are told from the others
 NEAR, PART, FAR, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = (
     "vector_near",
     "vector_part",
@@ -230,7 +231,8 @@ class Result:
 
     ``question`` is what was asked, as it was read. ``absent`` are the identifiers of it that no row holds. ``advice``
     is what the answer must say about vectors that were missing or a question that was none, ``failure`` why the
-    question had no vector: None where it had one, needed none or no embedder is configured. ``left_out`` names rows
+    question had no vector: None where it had one, needed none or no embedder is configured. ``size`` is how many rows
+    are in scope. ``left_out`` names rows
     that belong here and cannot be given out, ``not_held`` quoted words, all that was asked for, that no row holds.
     """
 
@@ -243,6 +245,7 @@ class Result:
     left_out: list[dict[str, Any]] = field(default_factory=list)
     considered: int = 0
     gated: int = 0
+    size: int = 0
     best_missed: dict[str, Any] | None = None
     not_held: tuple[str, ...] = ()
     trace: dict[str, Any] | None = None

@@ -14,7 +14,7 @@ from ..storage import candidates, lexical, records
 from . import evidence
 from .channels.vectors import looked_at
 from .run import Run
-from .types import EPISODE_FTS, MEMORY_FTS, NEAR, Candidate, Scan
+from .types import EPISODE_FTS, MEMORY_FTS, NEAR, Candidate
 
 _DEEP_LOOK = 10_000
 _NO_FLOOR = -1.0
@@ -90,6 +90,9 @@ def _fate_of(run: Run, rid: Rid, entry: Told) -> Told:
     if entry["fate"] == "folded":
         into = entry["folded_into"]
         return {"stage": "folded", "into": into, "text": f"it says nearly the same as {into}, which stands for it"}
+    if entry["fate"] == "tail":
+        text = f"it is below {run.settings.tail_share:g} of the best row's score"
+        return {"stage": "tail", "score": entry.get("score"), "text": text}
     return {"stage": "returned", "rank": rank}
 
 
@@ -146,7 +149,7 @@ def best_missed(run: Run) -> Told | None:
         return max(scored, key=lambda told: told["score"] / told["threshold"] if told["threshold"] else 0.0)
     if run.vector is None:
         return None
-    window = Scan(NEAR, 0, run.settings.max_memories, 1)
+    window = run.scans[0]._replace(cut=1)
     (hits,) = looked_at(run, [run.vector.vector], window, 1, _NO_FLOOR)
     # A row above the floor was a candidate; that it is none now means that exclude_contents took it out.
     if not hits or hits[0][1] >= run.vector.floor:

@@ -225,7 +225,14 @@ TABLE = (
         low=1,
     ),
     Setting(
-        "vector_reach", "int", 0, RETRIEVAL, "rows beyond the window, up to this position, form the far list", low=0
+        "vector_reach",
+        "int",
+        0,
+        RETRIEVAL,
+        "rows up to this position are compared: a blend scores them all alike, under rrf and rsf those beyond the "
+        "window form the far list",
+        low=0,
+        by_mode={"blend": 250_000},
     ),
     Setting(
         "vector_far_limit",
@@ -275,6 +282,16 @@ TABLE = (
     Setting("prior_age_rate", "float", 0.0, RETRIEVAL, "rate of the age weight per hour; 0 means off", low=0),
     Setting("prior_age_floor", "float", 0.3, RETRIEVAL, "least value of the age weight", low=0, high=1),
     Setting("prior_age_anchor", "choice", "newest", RETRIEVAL, "what age is measured from", choices=("newest", "now")),
+    Setting(
+        "tail_share",
+        "float",
+        0.25,
+        RETRIEVAL,
+        "what share of the best row's score under blend another row must reach; 0 lets every row follow that passes the"
+        " gate",
+        low=0.0,
+        high=1.0,
+    ),
     Setting(
         "version_order",
         "bool",

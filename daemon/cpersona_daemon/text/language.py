@@ -24,7 +24,7 @@ _OTHERS = {
         zum zur zu für auf bei beim nach über unter ohne gegen wegen seit noch schon auch nur sehr wenn dass weil
         aber gibt muss kann soll""",
     "French": """
-        le la les une des du de et sont était dans sur avec que qui quoi qu dont où quand pourquoi combien quel
+        le la les une des du de pour et sont était dans sur avec que qui quoi qu dont où quand pourquoi combien quel
         quelle quelles quels il ils elles nous vous je tu notre votre leur cette pas au chez ont avons avez avait
         fait faut peut doit""",
     "Spanish": """
@@ -47,9 +47,9 @@ _OTHERS = {
 }
 # Words of English phrases and titles too (Les Paul, con artist, Lake Como): two say as much as one of the others. Those
 # of names (Los Angeles, van der Rohe) say nothing by themselves.
-_SHARED_IN_PHRASES = frozenset("como con des et hangi les una uno".split())
-_OF_NAMES = frozenset("da de del der di du el la las le los van von".split())
-_FOREIGN = frozenset(word for words in _OTHERS.values() for word in words.split()) - ENGLISH - _OF_NAMES
+_SHARED_IN_PHRASES = frozenset("como con des et hangi les pour una uno".split())
+OF_NAMES = frozenset("da de del der di du el la las le los van von".split())
+FOREIGN = frozenset(word for words in _OTHERS.values() for word in words.split()) - ENGLISH - OF_NAMES
 # A word that is common in another language too says nothing for English.
 _SHARED = frozenset("a am an as d do had has he i in is it m me no not on or over s so t that to was we will".split())
 _PROOF = ENGLISH - _SHARED
@@ -65,7 +65,7 @@ def is_english(text: str) -> bool:
     if 2 * sum(ord(c) >= _FIRST_OTHER_LETTER for c in letters) > len(letters):
         return False
     words = [word.lower() for word in _WORDS.findall(text)]
-    foreign = sum(0.5 if word in _SHARED_IN_PHRASES else 1.0 for word in words if word in _FOREIGN)
+    foreign = sum(0.5 if word in _SHARED_IN_PHRASES else 1.0 for word in words if word in FOREIGN)
     if foreign:
-        foreign += 0.5 * sum(word in _OF_NAMES for word in words)
+        foreign += 0.5 * sum(word in OF_NAMES for word in words)
     return foreign < 1 or foreign <= sum(word in _PROOF for word in words)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from . import operators
 from .dates import Named, dates_of, spellings
+from .form import sentence_form
 from .identifiers import Spelling
 from .language import is_english
 from .operators import Typed
@@ -139,6 +140,11 @@ class Question:
     @cached_property
     def english(self) -> bool:
         return is_english(self.text)
+
+    @cached_property
+    def sentence(self) -> float:
+        """1 for a sentence, 0 for the keywords of a search box, between them for what may be either."""
+        return sentence_form(self.text)
 
     @cached_property
     def dates(self) -> dict[str, Named]:

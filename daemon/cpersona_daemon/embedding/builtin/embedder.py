@@ -15,6 +15,7 @@ import hashlib
 import io
 import os
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -23,8 +24,9 @@ from ...errors import EmbeddingFailure
 from ...model.identity import VectorModel
 from ..base import unit_rows
 from ..turns import Piece, Stop, Stopped, at_once
-from ..values import Declared, Embeddings, Part, Questions
+from ..values import Declared, Embeddings, Part, Probes
 from . import parts as model_parts
+from . import senses
 from .blas import OneThread
 from .parts import Parts
 from .windows import embed_windows
@@ -38,12 +40,11 @@ _ENCODER_WINDOW = 256  # it has no limit of its own; a bound keeps memory flat a
 _RECIPE = "windows-1"
 
 
-def _questions() -> Questions:
-    """Return the questions about anything with the vectors that this recipe gave them: to embed them takes a second."""
-    with open(os.path.join(model_parts.DATA, "questions.txt"), encoding="utf-8") as file:
+def _probes(name: str) -> Probes:
+    """Return texts about anything with the vectors that this recipe gave them: to embed them takes a second."""
+    with open(os.path.join(model_parts.DATA, f"{name}.txt"), encoding="utf-8") as file:
         texts = tuple(file.read().splitlines())
-    vectors = unit_rows(np.load(os.path.join(model_parts.DATA, "questions.npy")))  # kept as float16
-    return Questions(texts, vectors, vectors.mean(axis=0, dtype=np.float64))
+    return Probes(texts, unit_rows(np.load(os.path.join(model_parts.DATA, f"{name}.npy"))))  # kept as float16
 
 
 def _identity() -> str:
@@ -72,6 +73,10 @@ class _MiniLM:
         return embed_windows(
             ids, _MINILM_WINDOW - 2, lambda window: piece("window", lambda stop: self._window(window, stop))
         )
+
+    def pieces(self, word: str) -> int:
+        """Return of how many pieces the vocabulary makes a word."""
+        return len(self._tokenizer.ids(word))
 
     def _window(self, ids: list[int], stop: Stop | None = None) -> np.ndarray:
         tokens = np.array([[self._tokenizer.cls, *ids, self._tokenizer.sep]], dtype=np.int64)
@@ -115,6 +120,7 @@ class _Multilingual:
             self._one_thread = OneThread.of_this_process()
         except ImportError:
             raise model_parts.missing("threadpoolctl") from None
+        self._mark = self._tokenizer.encode("\u2581 ", add_bos=False, add_eos=False)[0]
         self._begin, self._end = self._tokenizer.encode("", add_bos=True, add_eos=True)[::2]
 
     def embed(self, text: str, piece: Piece = at_once) -> np.ndarray:
@@ -122,6 +128,11 @@ class _Multilingual:
         return embed_windows(
             ids, _ENCODER_WINDOW - 2, lambda window: piece("encoder window", lambda stop: self._window(window))
         )
+
+    def pieces(self, word: str) -> int:
+        """Return of how many pieces the vocabulary makes a word in its best case, beside the mark of its beginning."""
+        spellings = [self._tokenizer.encode(w, add_bos=False, add_eos=False) for w in (word, word.upper())]
+        return min(len(ids) - (ids[0] == self._mark) for ids in spellings)
 
     def _window(self, ids: list[int]) -> np.ndarray:
         with self._one_thread:
@@ -139,7 +150,8 @@ class BuiltinEmbedder:
         cosine_ceil=0.60,
         background=0.12,
         part=Part(_MINILM_WIDTH, _MINILM_WIDTH + _ENCODER_WIDTH, _ENCODER_WEIGHT),
-        questions=_questions(),
+        questions=_probes("questions"),
+        keywords=_probes("keywords"),
     )
     resident = True
     slice_size = 1
@@ -180,6 +192,13 @@ class BuiltinEmbedder:
         with self._guard:
             self._models = None
         _give_back()
+
+    def sense(self, words: Sequence[str]) -> float:
+        models = self._models
+        if models is None:
+            return 1.0
+        minilm, multilingual = models
+        return senses.share(words, (minilm.pieces, multilingual.pieces))
 
     def embed(self, texts: list[str], piece: Piece = at_once) -> Embeddings:
         models = self._models

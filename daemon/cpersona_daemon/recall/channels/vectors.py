@@ -13,14 +13,18 @@ from ...model.kinds import Rid
 from ...shared.settings import Settings
 from ...vectors.backend import QueryVectors, Window
 from ..run import Run
-from ..types import FAR, NEAR, PART, Ranked, Scan
+from ..types import BLEND, CASCADE, FAR, NEAR, PART, Ranked, Scan
 
 
-def scans_of(settings: Settings, depth: int, far: bool) -> tuple[Scan, ...]:
-    """Return the vector channels of a recall; ``far``: whether its mode looks beyond the window at all."""
+def scans_of(settings: Settings, depth: int) -> tuple[Scan, ...]:
+    """Return the vector channels of a recall: a cascade looks at the window alone, a blend at all that it reaches
+    alike.
+    """
     window, reach = settings.max_memories, settings.vector_reach
+    if settings.recall_mode == BLEND:
+        return (Scan(NEAR, 0, max(window, reach), depth),)
     near = Scan(NEAR, 0, window, depth)
-    if not far or reach <= window or settings.prior_far_weight <= 0:
+    if settings.recall_mode == CASCADE or reach <= window or settings.prior_far_weight <= 0:
         return (near,)
     cut = min(depth, settings.vector_far_limit) if settings.vector_far_limit > 0 else depth
     return near, Scan(FAR, window, reach, cut)

@@ -18,7 +18,7 @@ from . import blend
 SATURATION = 500
 PROFILE_POOL = 50
 UNSCORED_POOL = 100
-MEASURED, DECLARED, SHIPPED, BY_POOL = "measured", "declared", "shipped", "pool size"
+MEASURED, DECLARED, BY_SIZE, BY_POOL = "measured", "declared", "store size", "pool size"
 
 
 def heuristic_minimum(pool: int) -> float:
@@ -85,7 +85,7 @@ def thresholds(
             minimum, origin = admission, DECLARED
         value = signal.scaled(minimum, k)
         if signal is Signal.BLEND:
-            value, origin = blend_gate, SHIPPED
+            value, origin = blend_gate, BY_SIZE
         elif signal in measured:
             value = measured[signal]
         values[signal] = value * (0.5 if deep else 1.0)

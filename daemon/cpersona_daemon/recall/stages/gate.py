@@ -11,9 +11,10 @@ from ...storage import episodes, memories
 from ..run import Run
 from ..scoring import blend
 from ..scoring import gate as scoring
-from ..types import Candidate
+from ..types import BLEND, Candidate
 
 POOL_COUNTED = 500
+SIZE_COUNTED = 20_000  # rows of a part of the agent's store; to count more would take longer than the answer
 
 
 def seat_profile(run: Run, rows: list[Candidate]) -> list[Candidate]:
@@ -40,17 +41,35 @@ def gate(run: Run, rows: list[Candidate]) -> list[Candidate]:
 
 
 def _limits(run: Run) -> scoring.Thresholds:
-    scope = run.query.scope
-    pool = memories.count_in_scope(run.conn, scope, POOL_COUNTED)
+    pool = _counted(run, POOL_COUNTED)
+    if run.settings.recall_mode == BLEND and run.size is None:
+        run.size = pool if pool < POOL_COUNTED else _counted(run, SIZE_COUNTED)
     return scoring.thresholds(
-        pool + episodes.count_in_scope(run.conn, scope, POOL_COUNTED),
+        pool,
         k=run.settings.rrf_k,
         deep=run.query.deep,
         blank=run.question.blank,
         admission=None if run.declared is None else run.declared.admission,
         measured=run.measured,
-        blend_gate=blend.gate_of(run.measured.get(Signal.BLEND), run.beta, run.unfamiliarity),
+        blend_gate=blend.gate_of(_of_store(run), run.beta, run.unfamiliarity),
     )
+
+
+def _counted(run: Run, at_most: int) -> int:
+    """Return how many rows are in scope, counted up to so many of each kind."""
+    scope = run.query.scope
+    return memories.count_in_scope(run.conn, scope, at_most) + episodes.count_in_scope(run.conn, scope, at_most)
+
+
+def _of_store(run: Run) -> float:
+    """Return the gate of as many rows as are in scope: by their number, and for a sentence as the store was measured.
+
+    What sentences about anything meet says nothing of keywords.
+    """
+    by_size, measured = blend.size_gate(run.size or 0), run.measured.get(Signal.BLEND)
+    if measured is None:
+        return by_size
+    return by_size + run.question.sentence * (measured + blend.growth(run.measured_rows, run.size or 0) - by_size)
 
 
 def rescue(run: Run, rows: list[Candidate]) -> list[Candidate]:

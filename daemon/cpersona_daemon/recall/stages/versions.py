@@ -14,7 +14,7 @@ from ...model.kinds import Rid
 from ...text.question import NOW
 from .. import evidence
 from ..run import Run
-from ..scoring import blend
+from ..scoring import similarity
 from ..types import Candidate, Moved
 
 REACH = 3  # places
@@ -63,6 +63,6 @@ def _alike(run: Run, rows: Sequence[Candidate]) -> Callable[[Rid, Rid], bool]:
     do.
     """
     rids, vectors = evidence.vectors_of(run, [c.rid for c in rows if not c.is_profile])
-    above = blend.alike(vectors, evidence.background(run), run.declared)
+    above = similarity.alike(vectors, evidence.background(run), run.declared)
     place = {rid: i for i, rid in enumerate(rids)}
     return lambda one, other: one in place and other in place and bool(above[place[one], place[other]] >= ALIKE)

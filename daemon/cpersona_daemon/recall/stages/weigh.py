@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from ...model.kinds import MEMORY, Rid
+from ...model.scope import Scope
 from ...storage import candidates as stored
 from ...storage import existence
 from .. import evidence
 from ..exclusion import matcher
 from ..run import Run
-from ..scoring import blend
+from ..scoring import blend, similarity
 from ..scoring.coverage import Reading, share_of_words
 from ..types import KEYWORD, VECTOR_CHANNELS, Candidate, Read, Scored
 
@@ -39,6 +40,7 @@ class _Weighing:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._excluded, self._unwanted = matcher(run.query.exclude), evidence.unwanted(run)
+        self._form = similarity.Form(run.question.english, run.question.sentence, run.sense)
         self._sought = evidence.sought(run)
         self._background = evidence.background(run)
         self._scored: dict[Rid, Scored] = {}
@@ -54,6 +56,7 @@ class _Weighing:
         run = self._run
         by_words = {rid for ranked in run.lists if ranked.channel not in VECTOR_CHANNELS for rid in ranked.rids}
         self._score(dict.fromkeys(rid for ranked in run.lists for rid in ranked.rids if rid not in ranked.excluded))
+        run.size = self._size()
         self.unfamiliarity = self._unfamiliarity()
         lent = self._lent()
         if run.question.wording and not self._quoted:
@@ -79,6 +82,12 @@ class _Weighing:
             for score, _, rid, scored in found
         ]
 
+    def _size(self) -> int | None:
+        """Return how many rows are in scope where that is the agent's whole store, which is counted already."""
+        whole = self._run.query.scope == Scope(self._run.query.scope.agent_id)
+        counted = (self._sought.rows, self._background.rows if self._background is not None else 0)
+        return max(counted) or None if whole else None
+
     def _weightless(self, lent: Mapping[Rid, float], by_words: Set[Rid]) -> frozenset[Rid]:
         """Return the rows that score nothing, are lent nothing and were found by no word."""
         return frozenset(
@@ -103,10 +112,9 @@ class _Weighing:
                 self._quoted.add(rid)
             if rid in self._literal:
                 coverage = max(coverage, share_of_words(text, run.question.characters) ** PART_POWER)
-            cosine, similarity = meant.get(rid, (None, None))
-            self._scored[rid] = blend.scored(
-                cosine, similarity, coverage, held.identified or wording and run.question.wording
-            )
+            cosine, similar = meant.get(rid, (None, None))
+            named = held.identified or wording and run.question.wording
+            self._scored[rid] = blend.scored(cosine, similar, coverage, named, self._form.sentence)
             self._held |= held.terms
             run.read[rid] = Read(text, instant, held.terms)
 
@@ -134,8 +142,8 @@ class _Weighing:
         if run.vector is None:
             return {}
         found, rows = evidence.vectors_of(run, rids)
-        cosines, similarities = blend.similarities(
-            rows, run.vector.vector, self._background, run.declared, run.question.english
+        cosines, similarities = similarity.similarities(
+            rows, run.vector.vector, self._background, run.declared, self._form
         )
         return dict(zip(found, zip(cosines.tolist(), similarities.tolist(), strict=True), strict=True))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ...calibration import growth
 from ...errors import InvalidParams, ReadOnly, StorageFailure
 from ...model.kinds import MEMORY, parse_ref, ref_of
 from ...recall.conversation import merge
@@ -78,6 +79,7 @@ async def _recalled(call: Call, query: Query) -> Result:
     paused = call.ctx.pauses.is_paused(call.params.session_key)
     if not paused:
         call.ctx.recent.add(query, call.settings)
+        growth.noticed(call.ctx, query.scope.agent_id, result.size)
     if call.settings.confidence_enabled and not query.deep and not result.gate_fallback and not paused:
         ids = [row.candidate.rid[1] for row in result.rows if row.candidate.rid[0] == MEMORY]
         if ids:
