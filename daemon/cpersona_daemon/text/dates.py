@@ -161,11 +161,13 @@ def agrees(date: Date, day: Day) -> bool:
     return all(wanted is None or wanted == there for wanted, there in zip(date, day, strict=True))
 
 
-def was_told_after(named: Date, told: Day) -> bool:
-    """Tell whether a day is one of the few after the date, on which people tell of it."""
+def is_near(named: Date, told: Day) -> bool:
+    """Tell whether a day lies in the month of a date, or among the few days after it, on which people tell of it."""
     year, month, day = named
     if month is None or day is None:
         return False
+    if (year or told[0], month) == told[:2]:
+        return True
     try:
         passed = date(*told) - date(year or told[0], month, day)
     except ValueError:
@@ -178,27 +180,31 @@ def is_named(asked: Date, text: str, day: Day | None) -> bool:
 
     A day that is named without its year is the one near to ``day``, the row's own. Dates of a year alone are words.
     """
-    year, *rest = asked
-    if rest[0] is None:
+    year, month, of_month = asked
+    if month is None or str(of_month or "") not in text:
         return False
-    years = {None, year} if None not in rest and _is_near(year, day) else {year}
-    for match in islice(_finder(*rest).finditer(text), _PLACES):
-        around = text[max(0, match.start() - _AROUND) : match.end() + _AROUND]
-        for named in _NAMED.finditer(around):
-            for there, *others in _readings(named):
-                same = all(wanted is None or wanted == other for wanted, other in zip(rest, others, strict=True))
-                if same and (year is None or there in years):
-                    return True
-    return False
+    years = {None, year} if of_month is not None and _is_near(year, day) else {year}
+    return any(
+        there_month == month and of_month in (None, there_day) and (year is None or there in years)
+        for match in islice(_finder(month, of_month).finditer(text), _PLACES)
+        for named in _NAMED.finditer(text[max(0, match.start() - _AROUND) : match.end() + _AROUND])
+        for there, there_month, there_day in _readings(named)
+    )
 
 
 @lru_cache(64)
 def _finder(month: int, day: int | None) -> re.Pattern[str]:
-    """Return what every spelling of a date holds: a pattern that few texts match in few places."""
+    """Return what only spellings of the date hold, whatever the year: few texts match, and in few places."""
     if day is None:
         numbers = rf"(?<!\d)0?{month}(?=[-/.月월])|\d{{4}}{month:02d}\d\d|-{month:02d}\b"
         return re.compile(rf"{numbers}|\b{ABBREVIATED[month - 1]}", re.IGNORECASE)
-    return re.compile(rf"(?<!\d)0?{day}(?!\d)|{month:02d}{day:02d}(?!\d)")
+    names = "|".join(name for name, number in NUMBERS.items() if number == month)
+    return re.compile(
+        rf"(?<!\d)0?{day}(?:[-/.]0?{month}[-/.]|(?:st|nd|rd|th|\.|º|er)?(?:\s+(?:{_OF})|[-/])(?:{names}))"
+        rf"|(?<!\d)0?{month}(?:[-/]0?{day}[-/]|[-/.]0?{day}(?!\d)|[月월]\s?0?{day})"
+        rf"|{month:02d}{day:02d}(?!\d)|\b(?:{names})\.?\s+(?:the\s+)?0?{day}(?!\d)",
+        re.IGNORECASE,
+    )
 
 
 def _is_near(year: int | None, day: Day | None) -> bool:

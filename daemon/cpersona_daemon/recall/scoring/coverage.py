@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...text.dates import Day, Named, agrees, day_of, is_named, was_told_after
+from ...text.dates import Day, Named, agrees, day_of, is_named, is_near
 from ...text.folding import as_matched
 from ...text.identifiers import NONE, PERHAPS, SURELY, as_checked, humped
 from ...text.question import Phrase, Question
@@ -27,7 +27,7 @@ from ...text.terms import IDENTIFIER_LENGTH, Term, beside, quoted
 ELSEWHERE, ELSEWHERE_LEAST, ELSEWHERE_MOST = 4, 10, 2_500
 # An identifier that stands in more rows than either of these names no row in particular.
 TELLING_ROWS, TELLING_SHARE = 10, 0.01
-TOLD_AFTER = 0.5  # of a date's worth, what a row has that was written in the days after and may tell of it
+NEAR = 0.75  # of the worth of a date, what a row has that was written in its month or in the days after
 APART = 0.5  # what words that the question quotes together are worth where they do not stand so
 # A name in so many rows, as a share of the agent's, and no fewer than three, is that of one whom the store is about.
 FAMILIAR_SHARE, FAMILIAR_ROWS = 0.03, 3
@@ -116,7 +116,7 @@ class Reading:
 
     def tells_of(self, date: Named, asks_more: bool) -> float:
         """Return how much of a date the row has: all of it, if the row is of it or its text names it in whatever
-        spelling; a part, if it was written soon after and the question is for more than the date; else nothing.
+        spelling; a part, if it was written near to it and the question is for more than the date; else nothing.
         """
         if date not in self._of:
             self._of[date] = self._share_of(date, asks_more)
@@ -127,8 +127,8 @@ class Reading:
         for reading in date.readings:
             if day is not None and agrees(reading, day) or is_named(reading, self._text, day):
                 return 1.0
-        soon = asks_more and day is not None and any(was_told_after(reading, day) for reading in date.readings)
-        return TOLD_AFTER if soon else 0.0
+        near = asks_more and day is not None and any(is_near(reading, day) for reading in date.readings)
+        return NEAR if near else 0.0
 
 
 class Sought:
