@@ -35,7 +35,7 @@ ABOVE_NOISE, FOLLOWS = 0.10, 0.5
 USUAL_OPENINGS = 0.12
 # Of the gate that the size alone asks for.
 RANGE, RANGE_OPENINGS = (0.6, 1.4), (0.4, 2.0)
-PRIOR_ROWS = 100  # the gate by size weighs like this many rows of the store
+PRIOR_ROWS = 300  # the gate by size weighs like this many rows of the store
 
 
 def gate_from(noise: float | None, rows: int, asked: bool) -> float | None:

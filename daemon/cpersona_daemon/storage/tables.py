@@ -15,7 +15,7 @@ from ..model.scope import Scope
 from ..shared import fields
 from . import hidden
 from .damaged import Unreadable, rows
-from .scope import pool_sql
+from .scope import pool_sql, row_sql
 
 
 class _Numbered(Protocol):
@@ -115,7 +115,15 @@ def count_in_scope(conn: apsw.Connection, table: str, scope: Scope, at_most: int
     """Count the rows in the agent, project and channel scope, stopping at ``at_most``; stored at any time that is
     known of.
     """
-    condition, params = pool_sql(scope, table)
+    return _counted(conn, table, at_most, *pool_sql(scope, table))
+
+
+def count_seen(conn: apsw.Connection, table: str, scope: Scope, at_most: int) -> int:
+    """Count the rows of a scope but for its source, stopping at ``at_most``."""
+    return _counted(conn, table, at_most, *row_sql(scope, table))
+
+
+def _counted(conn: apsw.Connection, table: str, at_most: int, condition: str, params: list) -> int:
     n: Any
     ((n,),) = conn.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT ?)", (*params, at_most)

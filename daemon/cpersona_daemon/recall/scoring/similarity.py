@@ -41,7 +41,7 @@ class Shares(NamedTuple):
 
 
 UNPROBED = Shares(0.75, 0.75)
-SENTENCE = Shares(0.45, 0.5, 0.75, 1.0, 0.05)
+SENTENCE = Shares(0.45, 0.5, 0.75, 1.0, 0.04)
 KEYWORDS = Shares(0.2, 0.0, 1.4, 1.5, -0.005)
 
 

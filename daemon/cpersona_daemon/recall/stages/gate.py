@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...model.kinds import PROFILE
 from ...model.signals import Signal
-from ...storage import episodes, memories
+from ...storage import episodes, memories, tables
 from ..run import Run
 from ..scoring import blend
 from ..scoring import gate as scoring
@@ -41,11 +41,12 @@ def gate(run: Run, rows: list[Candidate]) -> list[Candidate]:
 
 
 def _limits(run: Run) -> scoring.Thresholds:
-    pool = _counted(run, POOL_COUNTED)
+    scope = run.query.scope
     if run.settings.recall_mode == BLEND and run.size is None:
-        run.size = pool if pool < POOL_COUNTED else _counted(run, SIZE_COUNTED)
+        run.size = sum(tables.count_seen(run.conn, kind.table, scope, SIZE_COUNTED) for kind in scope.kinds)
+    pool = memories.count_in_scope(run.conn, scope, POOL_COUNTED)
     return scoring.thresholds(
-        pool,
+        pool + episodes.count_in_scope(run.conn, scope, POOL_COUNTED),
         k=run.settings.rrf_k,
         deep=run.query.deep,
         blank=run.question.blank,
@@ -53,12 +54,6 @@ def _limits(run: Run) -> scoring.Thresholds:
         measured=run.measured,
         blend_gate=blend.gate_of(_of_store(run), run.beta, run.unfamiliarity),
     )
-
-
-def _counted(run: Run, at_most: int) -> int:
-    """Return how many rows are in scope, counted up to so many of each kind."""
-    scope = run.query.scope
-    return memories.count_in_scope(run.conn, scope, at_most) + episodes.count_in_scope(run.conn, scope, at_most)
 
 
 def _of_store(run: Run) -> float:
