@@ -105,7 +105,7 @@ class _Weighing:
         for rid, (text, instant) in readings.items():
             reading = Reading(text, instant)
             held = self._sought.held(reading)
-            if run.vector is None:
+            if run.vector is None or not run.sense:
                 self._said[rid] = self._sought.said(reading)
             coverage, wording = held.coverage, 0 < self._quotes == held.terms & self._quotes
             if wording:
