@@ -7,7 +7,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from cpersona_daemon.model.instants import parse_instant
-from cpersona_daemon.recall.scoring.coverage import ELSEWHERE_LEAST, ELSEWHERE_MOST, Reading, Sought, idf
+from cpersona_daemon.recall.scoring.coverage import ELSEWHERE_LEAST, ELSEWHERE_MOST, Sought, idf
+from cpersona_daemon.recall.scoring.reading import Reading
 from cpersona_daemon.storage import postings, schema, stemmer
 from cpersona_daemon.text.dates import Named, dates_of
 from cpersona_daemon.text.question import Question

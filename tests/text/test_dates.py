@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from cpersona_daemon.recall.scoring.coverage import Reading, Sought
+from cpersona_daemon.recall.scoring.coverage import Sought
+from cpersona_daemon.recall.scoring.reading import Reading
 from cpersona_daemon.text.dates import is_named, spellings
 from cpersona_daemon.text.question import Question
 

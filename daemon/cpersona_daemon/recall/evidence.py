@@ -14,7 +14,8 @@ from ..model.scope import Scope
 from ..storage import stemmer, word_counts
 from ..vectors.backend import Background
 from .run import Run
-from .scoring.coverage import Sought, holder
+from .scoring.coverage import Sought
+from .scoring.reading import holder
 
 
 def sought(run: Run) -> Sought:

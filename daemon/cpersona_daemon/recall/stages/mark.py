@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...storage import candidates
 from .. import evidence
 from ..run import Run
-from ..scoring.coverage import Reading
+from ..scoring.reading import Reading
 from ..types import Candidate
 
 WHOLE = 0.999  # the coverage of a row that holds the whole question, whatever rounding left of it

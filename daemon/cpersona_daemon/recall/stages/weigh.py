@@ -15,7 +15,8 @@ from .. import evidence
 from ..exclusion import matcher
 from ..run import Run
 from ..scoring import blend, similarity
-from ..scoring.coverage import Reading, share_of_words
+from ..scoring.coverage import share_of_words
+from ..scoring.reading import Reading
 from ..types import KEYWORD, VECTOR_CHANNELS, Candidate, Read, Scored
 
 # A part of a word says less than its share: postgresq says nearly all that postgresql does, art nothing of start.
