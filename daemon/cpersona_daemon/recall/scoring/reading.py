@@ -85,7 +85,7 @@ class SoughtTerm:
 
     __slots__ = (
         "text", "date", "together", "telling", "naming", "checks", "_check", "_others", "_first", "_pair",
-        "_hint", "_prefix", "_forms", "_is_one_word", "_stem",
+        "_hint", "_prefix", "_forms", "_is_one_word", "_is_of_a_day", "_stem",
     )  # fmt: skip
 
     def __init__(self, term: Term, date: Named | None, stem: Stem) -> None:
@@ -93,6 +93,7 @@ class SoughtTerm:
         self.together: tuple[str, ...] = ()  # the term and one beside it in the question, as one word
         self.naming = term.naming if date is None else NONE
         self.telling = date is None and _tells(term)
+        self._is_of_a_day = date is not None and not date.alone and date.names_a_day
         self.checks = bool(term.check or any(other.check for other in term.others))
         self._check = term.check and re.compile(term.check)
         self._pair = _run_of(term)
@@ -122,15 +123,14 @@ class SoughtTerm:
 
     def stands_in(self, reading: Reading) -> bool:
         """Tell whether a row holds the term. A word of a date with its day is held with all of the date or not."""
-        apart = self.date is not None and not self.date.alone and self.date.names_a_day
-        return not apart and self.in_text(reading)
+        return not self._is_of_a_day and self.in_text(reading)
 
     def in_text(self, reading: Reading) -> bool:
         if self._pair is not None:
             return self._pair in reading.words
         if self._as_written(reading) and (not self._check or self._check.search(reading.checked)):
             return True
-        return any(
+        return bool(self._others) and any(
             self._holds_one(reading, forms) and (not check or check.search(reading.checked))
             for check, forms in self._others
         )
