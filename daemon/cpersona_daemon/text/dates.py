@@ -14,7 +14,8 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 from itertools import islice
 
-from .months import ABBREVIATED, ELSEWHERE, MONTHS, NUMBERS
+from ..shared.periods import MONTHS
+from .months import ABBREVIATED, ELSEWHERE, NUMBERS
 
 Date = tuple[int | None, int | None, int | None]  # year, month, day; None where none is named
 Day = tuple[int, int, int]

@@ -5,7 +5,8 @@ Contract: dates.spelled.
 
 from __future__ import annotations
 
-MONTHS = "january february march april may june july august september october november december".split()
+from ..shared.periods import MONTHS
+
 ABBREVIATED = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 
 _LANGUAGES = (

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
+from ..shared.periods import DAYS
 from . import operators
 from .dates import Named, dates_of, spellings
 from .form import sentence_form
@@ -40,7 +41,7 @@ _EDGES = re.compile(r"^\W+|\W+$")
 _ENDING = re.compile(r"['’](?:s|ll|d|re|ve|m)$")
 _ACRONYM = re.compile(r"\b[A-Z]{2,5}s?\b")
 _DATES = 4  # of a question that are looked for in their other spellings
-_WEEKDAYS = frozenset("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
+_WEEKDAYS = frozenset(map(str.capitalize, DAYS))
 
 
 class Phrase(NamedTuple):

@@ -13,6 +13,9 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
+from ...shared.periods import DAYS, MONTHS
+from ...text.months import ABBREVIATED
+
 Key = TypeVar("Key", bound=Hashable)
 
 LEAST_ROWS = 4  # fewer that are alike stay apart
@@ -23,12 +26,7 @@ _EDGE, _LOOKED_AT = 16, 48  # characters at the beginning or end, of which texts
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _WORD = re.compile(r"[^\W_]+")
 _HASH = re.compile(r"\b(?=[a-f]*[0-9])[0-9a-f]{7,}\b")
-_DAYS = frozenset(
-    """
-    monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun january february march april
-    may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec am pm
-    """.split()
-)
+_DAYS = frozenset((*DAYS, *MONTHS, *ABBREVIATED, *"mon tue wed thu fri sat sun sept am pm".split()))
 
 
 def groups(texts: Mapping[Key, str]) -> list[list[Key]]:
