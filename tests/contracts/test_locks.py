@@ -70,3 +70,22 @@ def test_with_an_agent_given_locked_missing_and_foreign_rows_are_one_refusal(age
         answer = agent.own("delete_memory", memory_id=row)
         texts.add(answer["error"].replace(str(row), "N"))
     assert len(texts) == 1
+
+
+def test_a_project_given_binds_what_is_done_to_a_single_row_to_it_and_the_pool(reader):
+    """Contract: edit.within."""
+    mine, pool, elsewhere = (reader.own("store", content=f"in {p}", project_id=p)["id"] for p in ("p", "", "q"))
+    archived = {p: reader.own("archive_episode", summary=f"of {p}", project_id=p)["episode_id"] for p in ("p", "q")}
+    edits = (("lock_memory", {}), ("unlock_memory", {}), ("update_memory", {"content": "new"}), ("delete_memory", {}))
+    for method, more in edits:
+        params = {"project_id": "p", **more}
+        said = [reader.own(method, memory_id=row, **params)["error"] for row in (elsewhere, 2**40)]
+        assert said[0].replace(str(elsewhere), str(2**40)) == said[1] and "another project" in said[1]
+        assert reader.ask(method, memory_id=elsewhere, **params)["ok"] is False, "without an agent too"
+        assert reader.own(method, memory_id=mine, **params)["ok"] is True, method
+    assert reader.own("delete_episode", episode_id=archived["q"], project_id="p")["ok"] is False
+    assert reader.own("delete_episode", episode_id=archived["p"], project_id="p")["ok"] is True
+    assert reader.own("update_memory", memory_id=pool, content="changed", project_id="p")["ok"] is True
+    refs_of = [f"mem:{elsewhere}", f"ep:{archived['q']}", f"mem:{pool}"]
+    read = {p: reader.own("get_contents", refs=refs_of, project_id=p)["missing"] for p in ("p", "q", "", None)}
+    assert read == {"p": refs_of[:2], "q": [], "": refs_of[:2], None: []}

@@ -1,6 +1,6 @@
 """Changing, deleting, locking and unlocking one row.
 
-Contract: edit.update, locks.hold.
+Contract: edit.update, edit.within, locks.hold.
 """
 
 from __future__ import annotations
@@ -19,21 +19,33 @@ from .cleaning import check_text, fit, remarks, sanitise
 from .store import check_unlocked, held_by
 
 
-def _owned(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existing:
+def _within(project: str, agent: str, agent_id: str, project_id: str | None) -> bool:
+    """Tell whether a row of this project and agent is one of those that an edit is bound to: '' and None bind nothing.
+
+    As on every read, a project has the global pool's rows with it.
+    """
+    return (not agent_id or agent == agent_id) and (project_id is None or project in (project_id, ""))
+
+
+def _refused(why: str, ref: str, project_id: str | None) -> Refused:
+    return Refused(why.format(ref=ref) + ("" if project_id is None else ", or lies in another project"))
+
+
+def _owned(tx: Transaction, memory_id: int, agent_id: str, project_id: str | None) -> memories.Existing:
     row = memories.find(tx.conn, memory_id)
-    if row is None or (agent_id and row.agent_id != agent_id):
-        raise Refused(fields.NOT_OWNED.format(ref=MEMORY.ref(memory_id)))
+    if row is None or not _within(row.project_id, row.agent_id, agent_id, project_id):
+        raise _refused(fields.NOT_OWNED, MEMORY.ref(memory_id), project_id)
     return row
 
 
-def _editable(tx: Transaction, memory_id: int, agent_id: str) -> memories.Existing:
-    """Return a row that may change. With an agent given, missing, foreign and locked are one refusal that tells nothing
-    apart.
+def _editable(tx: Transaction, memory_id: int, agent_id: str, project_id: str | None) -> memories.Existing:
+    """Return a row that may change. With an agent or project given, missing, foreign and locked are one refusal that
+    tells nothing apart.
     """
     row = memories.find(tx.conn, memory_id)
-    if agent_id:
-        if row is None or row.agent_id != agent_id or row.locked:
-            raise Refused(fields.NOT_EDITABLE.format(ref=MEMORY.ref(memory_id)))
+    if agent_id or project_id is not None:
+        if row is None or row.locked or not _within(row.project_id, row.agent_id, agent_id, project_id):
+            raise _refused(fields.NOT_EDITABLE, MEMORY.ref(memory_id), project_id)
         return row
     if row is None:
         raise Refused(f"{MEMORY.ref(memory_id)} does not exist")
@@ -49,6 +61,7 @@ async def update(
     agent_id: str,
     key: Key | None,
     fail_if_cut: bool = False,
+    project_id: str | None = None,
 ) -> dict:
     """Give a row another text and another vector. Raises Refused for a blank text, a locked, missing or foreign row,
     or a text that another row of the bucket has. When embedding fails the old vector goes, it is never kept.
@@ -62,7 +75,7 @@ async def update(
     made = await ctx.embedding.try_now(memory_text(text))
 
     def job(tx: Transaction) -> dict:
-        row = _editable(tx, memory_id, agent_id)
+        row = _editable(tx, memory_id, agent_id, project_id)
         other = memories.find_in_bucket(tx.conn, row.agent_id, row.project_id, row.channel, known_by)
         if other is not None and other.id != memory_id:
             raise Refused(held_by(other))
@@ -76,24 +89,24 @@ async def update(
     return answer
 
 
-def delete_memory(tx: Transaction, memory_id: int, agent_id: str) -> dict:
+def delete_memory(tx: Transaction, memory_id: int, agent_id: str, project_id: str | None = None) -> dict:
     """Remove a row. Raises Refused for a locked, missing or foreign one."""
-    _editable(tx, memory_id, agent_id)
+    _editable(tx, memory_id, agent_id, project_id)
     memories.delete(tx, memory_id)
     return {"ok": True, "deleted_id": memory_id}
 
 
-def set_locked(tx: Transaction, memory_id: int, agent_id: str, locked: bool) -> dict:
+def set_locked(tx: Transaction, memory_id: int, agent_id: str, locked: bool, project_id: str | None = None) -> dict:
     """Lock or unlock a row; doing it again succeeds. Raises Refused for a missing or foreign one."""
-    _owned(tx, memory_id, agent_id)
+    _owned(tx, memory_id, agent_id, project_id)
     memories.set_locked(tx, memory_id, locked)
     return {"ok": True, ("locked_id" if locked else "unlocked_id"): memory_id}
 
 
-def delete_episode(tx: Transaction, episode_id: int, agent_id: str) -> dict:
+def delete_episode(tx: Transaction, episode_id: int, agent_id: str, project_id: str | None = None) -> dict:
     """Remove an episode. Raises Refused for a missing or foreign one."""
     owner = episodes.owner(tx.conn, episode_id)
-    if owner is None or (agent_id and owner != agent_id):
-        raise Refused(fields.NOT_OWNED.format(ref=EPISODE.ref(episode_id)))
+    if owner is None or not _within(owner[1], owner[0], agent_id, project_id):
+        raise _refused(fields.NOT_OWNED, EPISODE.ref(episode_id), project_id)
     episodes.delete(tx, episode_id)
     return {"ok": True, "deleted_id": episode_id}

@@ -5,7 +5,7 @@ Contract: scope.axes, recall.limit.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import apsw
 import msgspec
@@ -21,6 +21,29 @@ from .registry import Call
 MAX_QUERY_LENGTH = 8000
 # What a question waits for an embedder that loads and for rows just stored, unless it says no_wait.
 QUESTION_WAIT_SECONDS = 5.0
+
+
+# What a parameter that is taken as it comes is meant to be: told to whoever reads the schema, and not held against it.
+Text = Annotated[Any, msgspec.Meta(extra_json_schema={"type": "string"})]
+Whole = Annotated[Any, msgspec.Meta(extra_json_schema={"type": "integer"})]
+Map = Annotated[Any, msgspec.Meta(extra_json_schema={"type": "object"})]
+Maps = Annotated[Any, msgspec.Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})]
+# Of what is linked: store and declare_associations take the same.
+Associations = Annotated[
+    Any,
+    msgspec.Meta(
+        extra_json_schema={
+            "type": "object",
+            "properties": {
+                "entities": {"type": "array", "items": {"type": "object", "required": ["name"]}},
+                "relations": {
+                    "type": "array",
+                    "items": {"type": "object", "required": ["subject", "predicate", "object"]},
+                },
+            },
+        }
+    ),
+]
 
 
 class AgentParams(msgspec.Struct, forbid_unknown_fields=True):

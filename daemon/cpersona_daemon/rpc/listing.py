@@ -12,11 +12,12 @@ import msgspec
 
 from ..recall.display import left_out
 from ..storage.damaged import Unreadable
+from .common import Whole
 
 
 class ListParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str = ""
-    limit: Any = None
+    limit: Whole = None
     project_id: str | None = None
     channel: str | None = None
 

@@ -106,12 +106,11 @@ def delete(tx: Transaction, episode_id: int, noted: bool = True) -> None:
     tx.execute("DELETE FROM episodes WHERE id = ?", (episode_id,))
 
 
-def owner(conn: apsw.Connection, episode_id: int) -> str | None:
-    """Return the agent that an episode belongs to, or None when there is no such episode."""
-    row = conn.execute(
-        f"SELECT agent_id FROM episodes WHERE id = ? AND {hidden.seen('episodes')}", (episode_id,)
+def owner(conn: apsw.Connection, episode_id: int) -> tuple[str, str] | None:
+    """Return the agent and project that an episode belongs to, or None when there is no such episode."""
+    return conn.execute(
+        f"SELECT agent_id, project_id FROM episodes WHERE id = ? AND {hidden.seen('episodes')}", (episode_id,)
     ).fetchone()
-    return None if row is None else row[0]
 
 
 def _read(row: tuple | Unreadable) -> Episode | Unreadable:

@@ -5,8 +5,6 @@ Contract: associations.declare, associations.traverse, associations.reconstruct.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from ...associations import declare, listing, reconstruct, traverse
@@ -15,7 +13,7 @@ from ...errors import Refused
 from ...memory.cleaning import check_axes
 from ...storage.transaction import Transaction
 from .. import advisories
-from ..common import QUESTION_WAIT_SECONDS, bounded, check_question, scope_of, whole
+from ..common import QUESTION_WAIT_SECONDS, Associations, Map, Text, Whole, bounded, check_question, scope_of, whole
 from ..registry import Call, Handler
 
 LARGEST_ID = 2**63 - 1
@@ -23,9 +21,9 @@ LARGEST_ID = 2**63 - 1
 
 class DeclareParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str
-    associations: Any = None
-    anchor_ref: Any = None
-    retract: Any = None
+    associations: Associations = None
+    anchor_ref: Text = None
+    retract: Map = None
     project_id: str | None = None
     channel: str | None = None
     session_key: str = ""
@@ -35,16 +33,16 @@ class ListParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str
     project_id: str | None = None
     channel: str | None = None
-    limit: Any = None
-    after: Any = None
-    after_relation: Any = None
+    limit: Whole = None
+    after: Whole = None
+    after_relation: Whole = None
 
 
 class TraverseParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str
     entity: str
-    max_hops: Any = None
-    limit: Any = None
+    max_hops: Whole = None
+    limit: Whole = None
     project_id: str | None = None
     channel: str | None = None
     source_id: str | None = None
@@ -53,11 +51,11 @@ class TraverseParams(msgspec.Struct, forbid_unknown_fields=True):
 class ReconstructParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str
     query: str = ""
-    count: Any = None
-    top_k: Any = None
-    max_hops: Any = None
-    max_evidence: Any = None
-    budget: Any = None
+    count: Whole = None
+    top_k: Whole = None
+    max_hops: Whole = None
+    max_evidence: Whole = None
+    budget: Whole = None
     deep: bool = False
     project_id: str | None = None
     channel: str | None = None

@@ -1,15 +1,18 @@
 """Handler of get_contents: rows by their refs, whole.
 
-Contract: contents.refs.
+Contract: contents.refs, edit.within.
 """
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import apsw
 import msgspec
 
 from ...errors import InvalidParams
 from ...model.kinds import Rid, parse_ref
+from ...model.scope import Scope
 from ...recall.display import episode_row, left_out, memory_row
 from ...shared import fields
 from ...storage import records
@@ -17,15 +20,21 @@ from ...storage.damaged import Unreadable
 from ...storage.memories import Memory
 from ..registry import Call, Handler
 
+Refs = Annotated[
+    list, msgspec.Meta(extra_json_schema={"items": {"type": "string"}, "minItems": 1, "maxItems": fields.MAX_REFS})
+]
+
 
 class ContentsParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str = ""
-    refs: list = []
+    refs: Refs = []
+    project_id: str | None = None
 
 
 async def get_contents(call: Call) -> dict:
     """Resolve refs to whole rows: in the order asked, duplicates twice, what cannot be served in `missing` as sent.
 
+    With a project given, rows of other projects cannot.
     `left_out` says why, where a row is there and cannot be given out.
     """
     p = call.params
@@ -34,9 +43,10 @@ async def get_contents(call: Call) -> dict:
     if not 0 < len(p.refs) <= fields.MAX_REFS:
         raise InvalidParams(f"refs holds {len(p.refs)} entries; send 1 to {fields.MAX_REFS}")
     wanted = [(ref, parse_ref(ref)) for ref in p.refs]
+    scope = Scope(p.agent_id, p.project_id)
 
     def read(conn: apsw.Connection) -> tuple[dict[Rid, dict], list[dict]]:
-        found = records.by_rids(conn, sorted({rid for _, rid in wanted if rid}), agent_id=p.agent_id)
+        found = records.by_rids(conn, sorted({rid for _, rid in wanted if rid}), scope)
         rows: dict[Rid, dict] = {}
         without: list[dict] = []
         for rid, row in found.items():

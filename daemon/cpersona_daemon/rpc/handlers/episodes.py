@@ -5,14 +5,12 @@ Contract: edit.update, lists.newest.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from ...memory import archive, edit
 from ...model.kinds import EPISODE
 from ...storage import episodes
-from ..common import bounded
+from ..common import Maps, bounded
 from ..listing import ListParams, listed
 from ..registry import Call, Handler
 
@@ -20,7 +18,7 @@ from ..registry import Call, Handler
 class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str
     summary: str = ""
-    history: Any = None
+    history: Maps = None
     keywords: str | None = ""
     resolved: bool = False
     channel: str | None = ""
@@ -32,6 +30,7 @@ class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True):
 class EpisodeParams(msgspec.Struct, forbid_unknown_fields=True):
     episode_id: int
     agent_id: str = ""
+    project_id: str | None = None
     session_key: str = ""
 
 
@@ -79,7 +78,7 @@ async def list_episodes(call: Call) -> dict:
 
 async def delete_episode(call: Call) -> dict:
     p = call.params
-    return await call.ctx.db.write(lambda tx: edit.delete_episode(tx, p.episode_id, p.agent_id), call.key)
+    return await call.ctx.db.write(lambda tx: edit.delete_episode(tx, p.episode_id, p.agent_id, p.project_id), call.key)
 
 
 HANDLERS = {

@@ -5,7 +5,7 @@ Contract: store.answer, edit.update, lists.newest.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -17,27 +17,29 @@ from ...model.kinds import MEMORY
 from ...shared import methods
 from ...storage import memories
 from ...storage.json_columns import load_json, load_source
-from ..common import advise_of_history, bounded, scope_of
+from ..common import Map, Text, advise_of_history, bounded, scope_of
 from ..listing import ListParams, listed
 from ..registry import Call, Handler
+
+Source = Annotated[Any, msgspec.Meta(extra_json_schema={"type": ["object", "string"]})]
 
 
 class StoreParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str
-    content: Any = None
-    id: Any = ""
-    source: Any = None
-    timestamp: Any = ""
-    metadata: Any = None
-    channel: Any = ""
-    project_id: Any = ""
+    content: Text = None
+    id: Text = ""
+    source: Source = None
+    timestamp: Text = ""
+    metadata: Map = None
+    channel: Text = ""
+    project_id: Text = ""
     message: dict | None = None
     associations: dict | None = None
     lock: bool = False
     on_conflict: str = "skip"
     batch: str | None = None
     check_secrets: str | None = None
-    cut: Any = None
+    cut: Map = None
     fail_if_cut: bool = False
     session_key: str = ""
 
@@ -46,6 +48,7 @@ class UpdateParams(msgspec.Struct, forbid_unknown_fields=True):
     memory_id: int
     content: str
     agent_id: str = ""
+    project_id: str | None = None
     fail_if_cut: bool = False
     session_key: str = ""
 
@@ -53,6 +56,7 @@ class UpdateParams(msgspec.Struct, forbid_unknown_fields=True):
 class MemoryParams(msgspec.Struct, forbid_unknown_fields=True):
     memory_id: int
     agent_id: str = ""
+    project_id: str | None = None
     session_key: str = ""
 
 
@@ -114,22 +118,28 @@ def _text(value: Any) -> Any:
 
 async def update_memory(call: Call) -> dict:
     p = call.params
-    return await edit.update(call.ctx, call.settings, p.memory_id, p.content, p.agent_id, call.key, p.fail_if_cut)
+    return await edit.update(
+        call.ctx, call.settings, p.memory_id, p.content, p.agent_id, call.key, p.fail_if_cut, p.project_id
+    )
 
 
 async def delete_memory(call: Call) -> dict:
     p = call.params
-    return await call.ctx.db.write(lambda tx: edit.delete_memory(tx, p.memory_id, p.agent_id), call.key)
+    return await call.ctx.db.write(lambda tx: edit.delete_memory(tx, p.memory_id, p.agent_id, p.project_id), call.key)
 
 
 async def lock_memory(call: Call) -> dict:
     p = call.params
-    return await call.ctx.db.write(lambda tx: edit.set_locked(tx, p.memory_id, p.agent_id, True), call.key)
+    return await call.ctx.db.write(
+        lambda tx: edit.set_locked(tx, p.memory_id, p.agent_id, True, p.project_id), call.key
+    )
 
 
 async def unlock_memory(call: Call) -> dict:
     p = call.params
-    return await call.ctx.db.write(lambda tx: edit.set_locked(tx, p.memory_id, p.agent_id, False), call.key)
+    return await call.ctx.db.write(
+        lambda tx: edit.set_locked(tx, p.memory_id, p.agent_id, False, p.project_id), call.key
+    )
 
 
 async def list_memories(call: Call) -> dict:

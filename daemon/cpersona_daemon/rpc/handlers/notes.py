@@ -5,13 +5,12 @@ Contract: git.notes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from ...errors import InvalidParams, Refused
 from ...memory import notes as library
 from ...memory.draft import prepare
+from ..common import Map, Text
 from ..registry import Call, Handler
 
 MAX_NOTES = 1000
@@ -22,10 +21,10 @@ class NoteParams(msgspec.Struct, forbid_unknown_fields=True):
     """One note: store's parameters, an id that is not empty, and the ids of the notes whose place it takes."""
 
     id: str
-    content: Any
-    source: Any = None
+    content: Text
+    source: Map = None
     timestamp: str = ""
-    metadata: Any = None
+    metadata: Map = None
     replaces: list[str] = []
 
 

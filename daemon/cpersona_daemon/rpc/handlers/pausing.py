@@ -5,17 +5,16 @@ Contract: pause.answers.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from ...memory.cleaning import check_axes
+from ..common import Whole
 from ..pauses import DEFAULT_TTL_SECONDS
 from ..registry import Call, Handler
 
 
 class PauseParams(msgspec.Struct, forbid_unknown_fields=True):
-    ttl_seconds: Any = DEFAULT_TTL_SECONDS
+    ttl_seconds: Whole = DEFAULT_TTL_SECONDS
     session_key: str = ""
 
 

@@ -5,7 +5,7 @@ Contract: recall.limit, recall.order, preview.prefix, preview.budget.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -26,10 +26,16 @@ DEFAULT_LIMIT, MAX_LIMIT = 10, 100
 MAX_FOLDED_REFS = 20  # as many as get_contents takes
 
 
+Limit = Annotated[
+    Any,
+    msgspec.Meta(extra_json_schema={"type": "integer", "minimum": 0, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}),
+]
+
+
 class RecallParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     agent_id: str
     query: str = ""
-    limit: Any = None
+    limit: Limit = None
     project_id: str | None = None
     channel: str | None = None
     source_id: str | None = None
