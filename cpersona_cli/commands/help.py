@@ -179,6 +179,73 @@ aside. `cpersona export` and `import` carry one agent's rows as JSON lines
 between machines; what is there already is skipped.
 """,
     ),
+    "models": (
+        "stronger models: an embedding service, a reranker",
+        """
+The builtin model needs nothing. Another one is asked over HTTP when the
+settings name it, in the environment or (without CPERSONA_ and in lower case)
+in the config file; `cpersona doctor` tries it, `cpersona daemon restart`
+applies it, `cpersona reindex` has all rows embedded by it. Your texts go to
+the address that you name. What is the same for every embedding service:
+
+    CPERSONA_EMBEDDING_MODE=http
+
+Ollama:
+    ollama pull nomic-embed-text
+    CPERSONA_EMBEDDING_URL=http://127.0.0.1:11434/v1/embeddings
+    CPERSONA_EMBEDDING_MODEL=nomic-embed-text
+    CPERSONA_EMBEDDING_QUERY_PREFIX='search_query: '
+    CPERSONA_EMBEDDING_DOCUMENT_PREFIX='search_document: '
+
+llama.cpp, and its reranker:
+    llama-server --embeddings -c 8192 -b 8192 -ub 8192 --port 8081 \
+        -hf nomic-ai/nomic-embed-text-v1.5-GGUF
+    CPERSONA_EMBEDDING_URL=http://127.0.0.1:8081/v1/embeddings
+    CPERSONA_EMBEDDING_MODEL=nomic-embed-text-v1.5    (prefixes as above)
+    llama-server --reranking -c 8192 -b 8192 -ub 8192 --port 8082 \
+        -hf gpustack/bge-reranker-v2-m3-GGUF
+    CPERSONA_RERANK_URL=http://127.0.0.1:8082/v1/rerank
+
+vLLM, and its reranker:
+    vllm serve BAAI/bge-m3 --port 8000
+    CPERSONA_EMBEDDING_URL=http://127.0.0.1:8000/v1/embeddings
+    CPERSONA_EMBEDDING_MODEL=BAAI/bge-m3
+    vllm serve BAAI/bge-reranker-v2-m3 --port 8001
+    CPERSONA_RERANK_URL=http://127.0.0.1:8001/v1/rerank
+    CPERSONA_RERANK_MODEL=BAAI/bge-reranker-v2-m3
+
+LM Studio:
+    lms get nomic-embed-text-v1.5
+    lms server start
+    CPERSONA_EMBEDDING_URL=http://127.0.0.1:1234/v1/embeddings
+    CPERSONA_EMBEDDING_MODEL=text-embedding-nomic-embed-text-v1.5
+    (prefixes as for Ollama)
+
+text-embeddings-inference, and its reranker:
+    text-embeddings-router --model-id intfloat/multilingual-e5-small \
+        --auto-truncate --port 8080
+    CPERSONA_EMBEDDING_URL=http://127.0.0.1:8080/v1/embeddings
+    CPERSONA_EMBEDDING_MODEL=intfloat/multilingual-e5-small
+    CPERSONA_EMBEDDING_QUERY_PREFIX='query: '
+    CPERSONA_EMBEDDING_DOCUMENT_PREFIX='passage: '
+    text-embeddings-router --model-id BAAI/bge-reranker-base --port 8083
+    CPERSONA_RERANK_URL=http://127.0.0.1:8083/rerank
+
+An address that ends with a version and embeddings is asked as OpenAI's is,
+any other with {"texts": [...]}; CPERSONA_EMBEDDING_API=openai or native says
+it otherwise. Prefixes are what a model was trained with and mean nothing to
+the builtin one; in the config file they keep their last blank between quotes.
+A key stands in a file that only you can read (CPERSONA_EMBEDDING_API_KEY_FILE,
+CPERSONA_RERANK_API_KEY_FILE) or in the variable without _FILE.
+
+A reranker reads the question beside each of the best 20 rows, under blend
+alone, and moves their scores by 0.2 at most. A recall waits 2 s for it
+(CPERSONA_RERANK_TIMEOUT_SECS), then answers without it and says so. It works
+beside any embedder, the builtin one too.
+
+    $ cpersona config show embedding_url rerank_url
+""",
+    ),
     "time": (
         "how times are read and written",
         """
@@ -245,7 +312,9 @@ critical, 130 interrupted.
     common=("quiet",),
 )
 def help_(session: Session, words: list[str]) -> int | None:
-    """Explain one concept on a page: order, scores, gate, window, axes, dedup, backup, time, scripts; or one command.
+    """Explain one concept on a page: order, scores, gate, window, axes, dedup, backup, models, time, scripts.
+
+    Or explain one command.
 
     Example:
       cpersona help order

@@ -8,6 +8,8 @@ do.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from .output import Output, counted, one_line, to_json
 
 TYPE_CHECKING = False
@@ -47,6 +49,7 @@ _DRAWN = (
     "found as",
 )
 _NUMBERS = ("score", "threshold", "cosine", "coverage", "similarity", "words", "neighbours")
+_RERANKED = "reranked"  # shown where a reranker spoke
 _CHANNELS = {
     "vector_near": "by meaning",
     "vector_far": "by meaning, beyond the window",
@@ -110,6 +113,10 @@ def _absent(identifiers: object) -> str | None:
     return f"no row holds {', '.join(map(_short, identifiers))}" if isinstance(identifiers, list) else None
 
 
+def _reranked(rows: object) -> str | None:
+    return None if rows is None else f"a reranker spoke of the best {_short(rows)} rows, which moved their scores"
+
+
 def _texts_of(said: str) -> Callable[[object], str | None]:
     """Return the sentence of a list of texts that the question holds."""
     return lambda texts: f"{said}: {', '.join(map(to_json, texts))}" if isinstance(texts, list) else None
@@ -140,6 +147,7 @@ _SENTENCES = {
     "without": _texts_of("left out"),
     "not_held": _texts_of("quoted, and held by no row"),
     "absent": _absent,
+    "reranked": _reranked,
     "time": _time,
     "channels": _lists,
     "stages": _stages,
@@ -216,7 +224,8 @@ def _draw(out: Output, rows: list[dict], stages: dict) -> None:
     returned = [row for row in rows if row.get("fate") == "returned"]
     others = [row for row in rows if row.get("fate") != "returned"]
     ranked = [*((str(rank), row) for rank, row in enumerate(returned, 1)), *(("", row) for row in others[:NEXT])]
-    render.table(out, _DRAWN, [_drawn(rank, row) for rank, row in ranked], whole=True)
+    more = (_RERANKED,) if _RERANKED in dict.fromkeys(chain(*rows)) else ()
+    render.table(out, (*_DRAWN[:-1], *more, _DRAWN[-1]), [_drawn(rank, row, more) for rank, row in ranked], whole=True)
     if len(others) > NEXT:
         counts = ", ".join(f"{stages[name]} {said}" for name, said in _CUT if stages.get(name))
         left = len(others) - NEXT
@@ -226,8 +235,8 @@ def _draw(out: Output, rows: list[dict], stages: dict) -> None:
         )
 
 
-def _drawn(rank: str, row: dict) -> list[str]:
-    """Return the cells of one candidate."""
+def _drawn(rank: str, row: dict, more: tuple[str, ...]) -> list[str]:
+    """Return the cells of one candidate, with ``more`` numbers than every one has."""
     from . import render
 
     found = ", ".join(
@@ -237,7 +246,7 @@ def _drawn(rank: str, row: dict) -> list[str]:
     if isinstance(moved := row.get("time"), dict):
         found += f"; up {moved.get('places')} for {moved.get('asked')!r}"
     fate = str(row.get("fate"))
-    numbers = [render.number(row.get(name)) for name in _NUMBERS]
+    numbers = [render.number(row.get(name)) for name in (*_NUMBERS, *more)]
     said = f"{_FATES.get(fate, fate)} (+{row['alike']} alike)" if "alike" in row else _FATES.get(fate, fate)
     return [rank, str(row.get("ref")), said, *numbers, found]
 

@@ -92,6 +92,8 @@ def _store(response: dict) -> Facts:
         ("calibration", _calibration(response.get("calibration") or {})),
         ("canaries", f"{canaries.get('total')}, {canaries.get('lost')} lost" if canaries.get("total") else "none"),
     ]
+    if reranker := response.get("rerank"):
+        facts.append(("reranker", "; ".join(filter(None, (reranker.get("place"), reranker.get("problem"))))))
     if spool := told["spool"]:
         problem = f"; {spool['problem']}" if spool.get("problem") else ""
         facts.append(("queued", f"{spool.get('waiting')} waiting, {spool.get('failed')} refused{problem}"))

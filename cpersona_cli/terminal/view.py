@@ -29,6 +29,7 @@ SIGNALS = {
 COLUMNS = {
     "rank": "1 is the best row; it is printed last, nearest the prompt",
     "coverage": "the share of the question's words that the row holds, rare words counting more",
+    "rerank": "how well the row answers the question, says the reranker: 0 to 1",
     "prior": "what age took from the score",
 }
 

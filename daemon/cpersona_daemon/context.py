@@ -21,6 +21,7 @@ from .storage.database import Database
 if TYPE_CHECKING:  # numpy comes with them, and the way to the first answer is without
     from .embedding.backlog import BacklogWorker
     from .embedding.service import EmbeddingService
+    from .rerank.service import Reranker
     from .vectors.backend import VectorBackend
 
 log = logging.getLogger("cpersona.context")
@@ -181,6 +182,7 @@ class Context:
     vectors: VectorBackend = _LATER
     embedding: EmbeddingService = _LATER
     backlog: BacklogWorker = _LATER
+    reranker: Reranker | None = None  # where one is configured
     calibration: Calibration = _LATER
     recent: Recent = _LATER
     spool: Spool = _LATER

@@ -17,7 +17,8 @@
      ├─ CorruptDatabase    SQLite found damage
      ├─ NewerSchema        the database belongs to a later version
      ├─ SettingsConflict   settings contradict each other
-     └─ EmbeddingFailure   the embedding backend failed or answered nonsense
+     ├─ EmbeddingFailure   the embedding backend failed or answered nonsense
+     └─ RerankFailure      the reranker failed or answered nonsense; no answer fails for it
 
 Exit status, whether to retry and the hint stand in ``shared.fields.ERRORS`` under the same code, where
 the client reads them without importing this module. Foreign exceptions become ours in ``translate``
@@ -105,6 +106,10 @@ class SettingsConflict(CPersonaError):
 
 class EmbeddingFailure(CPersonaError):
     code = "embedding"
+
+
+class RerankFailure(CPersonaError):
+    code = "rerank"
 
 
 _SQLITE = (

@@ -9,14 +9,19 @@ import threading
 import numpy as np
 import pytest
 
-from cpersona_daemon.embedding.http import HttpEmbedder
+from cpersona_daemon.embedding.http import embedder_of
 from cpersona_daemon.errors import EmbeddingFailure, SettingsConflict
 from cpersona_daemon.model.identity import may_change_width
+from cpersona_daemon.shared.settings import load
+
+
+def embedder_at(url, timeout, **options):
+    return embedder_of(load({"HOME": "/nowhere"}, {"embedding_mode": "http", "embedding_url": url, **options}), timeout)
 
 
 @pytest.fixture
 def embedder(embed_service):
-    made = HttpEmbedder(embed_service.url, 20.0)
+    made = embedder_at(embed_service.url, 20.0)
     yield made
     made.unload()
 
@@ -171,7 +176,7 @@ def test_a_model_that_changes_in_the_middle_of_a_batch_is_refused(embedder, embe
 
 def test_a_service_that_does_not_answer_fails_at_the_timeout(embed_service):
     embed_service.gate.clear()
-    slow = HttpEmbedder(embed_service.url, 0.1)
+    slow = embedder_at(embed_service.url, 0.1)
     with pytest.raises(EmbeddingFailure, match="did not answer in time"):
         slow.embed(["a"])
 
@@ -201,7 +206,7 @@ def test_nobody_listening_is_a_failure_that_says_so():
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with pytest.raises(EmbeddingFailure, match=f"127.0.0.1:{port} refuses connections"):
-        HttpEmbedder(f"http://127.0.0.1:{port}/embed", 5.0).embed(["a"])
+        embedder_at(f"http://127.0.0.1:{port}/embed", 5.0).embed(["a"])
 
 
 def test_a_server_that_speaks_no_http_is_a_failure():
@@ -216,13 +221,13 @@ def test_a_server_that_speaks_no_http_is_a_failure():
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(EmbeddingFailure, match="no answer in HTTP"):
-            HttpEmbedder(f"http://127.0.0.1:{listener.getsockname()[1]}/", 20.0).embed(["a"])
+            embedder_at(f"http://127.0.0.1:{listener.getsockname()[1]}/", 20.0).embed(["a"])
         thread.join(20)
 
 
 def test_a_password_in_the_address_is_sent_and_never_shown(embed_service):
     url = embed_service.url.replace("http://", "http://me:s3cret@") + "?token=t0ken"
-    embedder = HttpEmbedder(url, 20.0)
+    embedder = embedder_at(url, 20.0)
     embed_service.say(b"", 500)
     with pytest.raises(EmbeddingFailure) as failure:
         embedder.embed(["a"])
@@ -233,4 +238,4 @@ def test_a_password_in_the_address_is_sent_and_never_shown(embed_service):
 @pytest.mark.parametrize("url", ["", "localhost:8400/embed", "ftp://host/", "http://", "http://host:port/"])
 def test_an_address_that_is_none_is_a_conflict_of_settings(url):
     with pytest.raises(SettingsConflict, match="CPERSONA_EMBEDDING_URL"):
-        HttpEmbedder(url, 5.0)
+        embedder_at(url, 5.0)

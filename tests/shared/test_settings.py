@@ -301,7 +301,13 @@ def test_no_whole_number_is_larger_than_what_is_worked_out_from_it_may_be(read, 
 
 
 def test_what_opens_something_is_marked_as_secret():
-    assert [s.name for s in TABLE if s.secret] == ["token", "embedding_url"]
+    assert [s.name for s in TABLE if s.secret] == [
+        "token",
+        "embedding_url",
+        "embedding_api_key",
+        "rerank_url",
+        "rerank_api_key",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What an embedder is, whoever does the work.
 
-Contract: embedding.identity, gate.measured.
+Contract: embedding.identity, embedding.prefixes, gate.measured.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..errors import EmbeddingFailure
 from ..model.identity import VectorModel
 from .turns import Piece, at_once
-from .values import Declared, Embeddings
+from .values import Declared, Embeddings, Prefixes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +22,7 @@ class Embedder(Protocol):
 
     ``resident`` says whether there is a model in memory that takes time to load. ``slice_size`` is the
     number of texts of one call that answers soon; ``query_threads`` how many queries may be under way.
+    ``prefixes`` are put before what is given to ``embed``, by whoever knows whether it is a question.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Embedder(Protocol):
     resident: bool
     slice_size: int
     query_threads: int
+    prefixes: Prefixes
 
     @property
     def model(self) -> VectorModel:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..errors import EmbeddingFailure
 from ..model.identity import VectorModel
 from .turns import Piece, at_once
-from .values import Declared, Embeddings
+from .values import Declared, Embeddings, Prefixes
 
 
 class NoneEmbedder:
@@ -21,6 +21,7 @@ class NoneEmbedder:
     resident = False
     slice_size = 1
     query_threads = 1
+    prefixes = Prefixes()
     model = VectorModel("", None)
 
     def expect(self, model: str, dimension: int) -> None:

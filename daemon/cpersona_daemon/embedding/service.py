@@ -3,7 +3,7 @@
 Queries have a lane of their own, and so have the rows that are being stored and those embedded in the background; who
 goes before whom is ``turns``' to say. State changes on the event loop only; threads do the work.
 
-Contract: embedding.waits, advisory.says, store.embeds.
+Contract: embedding.waits, embedding.prefixes, advisory.says, store.embeds.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def make_embedder(settings: Settings) -> Embedder:
 
         return BuiltinEmbedder()
     if settings.embedding_mode == "http":
-        from .http import HttpEmbedder
+        from .http import embedder_of
 
-        return HttpEmbedder(settings.embedding_url, settings.embedding_timeout_secs)
+        return embedder_of(settings)
     from .none import NoneEmbedder
 
     return NoneEmbedder()
@@ -191,6 +191,7 @@ class EmbeddingService:
         self._loading.touch()
         self._asked = self._loading.used
         self._counts["queries"] += 1
+        text = self._embedder.prefixes.query + text
         known = self._cache.get(text, self.model.identity)
         if known is not None:
             self._counts["cache_hits"] += 1
@@ -253,6 +254,8 @@ class EmbeddingService:
             raise EmbeddingFailure("no embedder is configured (CPERSONA_EMBEDDING_MODE=none)")
         self._loading.touch()
         await self._loading.ready(wait_seconds)
+        if prefix := self._embedder.prefixes.document:
+            texts = [prefix + text for text in texts]
         parts: list[Embeddings] = []
         start = 0
         while start < len(texts):

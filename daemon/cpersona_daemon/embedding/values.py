@@ -57,6 +57,13 @@ class Declared:
     keywords: Probes | None = None
 
 
+class Prefixes(NamedTuple):
+    """What a model wants before a question and before a document, as it was trained; '' for none."""
+
+    query: str = ""
+    document: str = ""
+
+
 class Advice(NamedTuple):
     """What an answer must say about vectors that it lacked; ``severity`` is hint or fault."""
 

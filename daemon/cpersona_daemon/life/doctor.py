@@ -16,19 +16,18 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from ..shared import files, header
 from ..shared.paths import MAX_SOCKET_PATH, Places, check_socket_directory, places
 from ..shared.settings import Settings, load
+from .findings import FAIL, OK, WARN, Finding
 
-OK, WARN, FAIL = "ok", "warn", "fail"
 PACKAGE = "cpersona-cli"
 LEAST_PYTHON, LEAST_SQLITE = (3, 11), (3, 43)
 LEAST_FREE_BYTES = 200 * 1024 * 1024
 LONGEST_SOCKET = 103  # what the narrowest system (macOS) takes
 REINSTALL = f"reinstall {PACKAGE}"
-
-Finding = tuple[str, str, str]  # level, what was found, what to do
 
 
 def python(settings: Settings, where: Places) -> Iterator[Finding]:
@@ -116,7 +115,9 @@ def model(settings: Settings, where: Places) -> Iterator[Finding]:
     if settings.embedding_mode == "none":
         yield OK, "no embedder is asked for; recall is by words alone", ""
     elif settings.embedding_mode == "http":
-        yield _service(settings)
+        from .service_checks import embedding_service
+
+        yield from embedding_service(settings, _vectors_of(where.db))
     else:
         from ..embedding.builtin import parts
         from ..errors import EmbeddingFailure
@@ -134,18 +135,11 @@ def model(settings: Settings, where: Places) -> Iterator[Finding]:
             yield OK, f"the builtin model's {len(sums)} files have the right checksums", ""
 
 
-def _service(settings: Settings) -> Finding:
-    from ..embedding.http import HttpEmbedder
-    from ..errors import EmbeddingFailure, SettingsConflict
+def reranker(settings: Settings, where: Places) -> Iterator[Finding]:
+    """The reranker that the settings name, if any, answers."""
+    from .service_checks import reranker
 
-    try:
-        # Asked as the daemon asks, which sends a user name and password and never shows them.
-        embedder = HttpEmbedder(settings.embedding_url, min(5.0, settings.embedding_timeout_secs))
-        embedder.embed(["doctor"])
-        embedder.unload()
-    except (EmbeddingFailure, SettingsConflict) as error:
-        return WARN, str(error), "start it, or correct CPERSONA_EMBEDDING_URL"
-    return OK, f"the embedding service at {embedder.place} answers", ""
+    yield from reranker(settings)
 
 
 def settings_(settings: Settings, where: Places) -> Iterator[Finding]:
@@ -292,7 +286,22 @@ def database(settings: Settings, where: Places) -> Iterator[Finding]:
 
 
 def _schema(path: str) -> int:
-    """Return the recorded schema, read without a lock and without the log, so that a look changes nothing; else 0."""
+    """Return the recorded schema, else 0."""
+    found: int = _read(path, "SELECT max(version) FROM schema_migrations") or 0
+    return found
+
+
+def _vectors_of(path: str) -> tuple[str, int] | None:
+    """Return the identity and the width of the database's vectors, None where none are known."""
+    model = _read(path, "SELECT value FROM meta WHERE key = 'embedding_model'")
+    width = _read(path, "SELECT value FROM meta WHERE key = 'embedding_dimension'")
+    return None if model is None or width is None else (model, width)
+
+
+def _read(path: str, statement: str) -> Any:
+    """Return one value of a database, read without a lock and without the log, so that a look changes nothing; None
+    where it cannot be read.
+    """
     from urllib.parse import quote
 
     import apsw
@@ -302,11 +311,11 @@ def _schema(path: str) -> int:
             f"file:{quote(path)}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         )
         try:
-            return conn.execute("SELECT max(version) FROM schema_migrations").get or 0
+            return conn.execute(statement).get
         finally:
             conn.close()
     except apsw.Error:
-        return 0
+        return None
 
 
 def clock(settings: Settings, where: Places) -> Iterator[Finding]:
@@ -351,6 +360,7 @@ CHECKS: dict[str, Callable[[Settings, Places], Iterator[Finding]]] = {
     "programs": programs,
     "sqlite": sqlite,
     "model": model,
+    "reranker": reranker,
     "settings": settings_,
     "directories": directories,
     "permissions": permissions,

@@ -41,23 +41,31 @@ async def open_early(
     ``through`` is told once the rest is open, or what kept it from that. Raises CPersonaError and leaves nothing open.
     """
     access, status = AccessList.load(settings.acl_file), Status(clock)
-    if settings.embedding_mode == "http":
-        from ..embedding import address
-
-        # One that is none keeps a daemon from starting; its embedder opens later.
-        address.checked(settings.embedding_url)
+    exposed = _services(settings)
     db = Database(places.db, clock)
     db.open()
     ctx = Context(
         settings=settings, places=places, clock=clock, db=db, access=access, pauses=Pauses(clock), status=status
     )
-    for warning in settings.warnings:
+    for warning in (*settings.warnings, *exposed):
         log.warning("%s", warning)
         status.warn(warning)
     ctx.spool = spool = Spool(ctx)
     ctx.opening = Opening(ctx, through)
     ctx.in_background(spool.run())
     return ctx
+
+
+def _services(settings: Settings) -> list[str]:
+    """Return what is wrong with the files that hold the keys of services. Raises SettingsConflict for an address that
+    is none, which keeps a daemon from starting; what asks a service opens later.
+    """
+    if settings.embedding_mode != "http" and not settings.rerank_url:
+        return []
+    from ..services import address
+
+    keys = [address.checked(settings, what)[1] for what in address.asked_for(settings)]
+    return [said for key in keys if (said := key.exposed()) is not None]
 
 
 async def close(ctx: Context) -> None:
@@ -71,6 +79,8 @@ async def close(ctx: Context) -> None:
         await ctx.backlog.stop()
     if ctx.embedding is not None:
         await ctx.embedding.close()
+    if ctx.reranker is not None:
+        ctx.reranker.close()
     ctx.db.close()
     if ctx.vectors is not None:
         ctx.vectors.close()
@@ -158,6 +168,10 @@ class Opening:
         ctx.calibration = CalibrationFile(ctx.places.calibration)
         ctx.embedding = EmbeddingService(ctx.settings, ctx.clock)
         ctx.backlog = BacklogWorker(ctx.db, ctx.embedding)
+        if ctx.settings.rerank_url:
+            from ..rerank.service import Reranker
+
+            ctx.reranker = Reranker(ctx.settings, ctx.clock)
         ctx.recent = RecentRecalls()
         ctx.embedding.start()
         ctx.backlog.start()

@@ -60,8 +60,9 @@ def _behind(account: Account) -> dict[str, int]:
 
 
 def _of_blend(run: Run) -> dict[str, Any]:
-    """Return how many rows are in scope, which the gate of a blend hangs on."""
-    return {} if run.size is None else {"size": run.size}
+    """Return how many rows are in scope, which the gate of a blend hangs on, and of how many a reranker spoke."""
+    out: dict[str, Any] = {} if run.size is None else {"size": run.size}
+    return out | {"reranked": len(run.reranked)} if run.reranked else out
 
 
 def _unmet(run: Run) -> dict[str, Any]:
@@ -159,6 +160,10 @@ def _scores(before: Candidate, candidate: Candidate) -> dict[str, Any]:
             "words": parts.words,
             "neighbours": parts.lent,
         }
+    if before.rerank is not None:
+        out["rerank"] = before.rerank
+    if before.scored is not None and before.scored.reranked:
+        out["reranked"] = before.scored.reranked
     if before.identified:
         out["identifier"] = True
     return out

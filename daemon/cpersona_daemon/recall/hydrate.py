@@ -79,8 +79,9 @@ def _with_display_cosines(run: Run, rows: Sequence[Candidate]) -> Sequence[Candi
 
 
 def match_reason(candidate: Candidate, near: bool) -> dict[str, Any] | None:
-    """Return `{signal, score, cosine?, rrf?, rsf?, near?, coverage?, version?, time?, prior?}`, None for a row that no
-    branch scored. ``near``: the question names an identifier that no row holds, and the row holds no other one of it.
+    """Return `{signal, score, cosine?, rrf?, rsf?, near?, coverage?, rerank?, version?, time?, prior?}`, None for a
+    row that no branch scored. ``near``: the question names an identifier that no row holds, and the row holds no other
+    one of it.
     """
     compared = candidate.signal()
     if compared is None:
@@ -92,6 +93,8 @@ def match_reason(candidate: Candidate, near: bool) -> dict[str, Any] | None:
         reason["near"] = True
     if candidate.coverage is not None:
         reason["coverage"] = candidate.coverage
+    if candidate.rerank is not None:
+        reason["rerank"] = round(candidate.rerank, 4)
     if candidate.version is not None:
         reason["version"] = candidate.version.told()
     if candidate.lifted is not None:

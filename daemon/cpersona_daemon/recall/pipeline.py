@@ -1,14 +1,15 @@
 """A recall from question to rows. ``PLANS`` says what is done in which order; one loop does it.
 
 The library returns whole rows, best first; reversing, previews and caps belong to ``rpc``. Everything that decides runs
-inside one read snapshot on a reader thread; embedding the question happens before it.
+inside one read snapshot on a reader thread; embedding the question happens before it. A reranker is asked between two:
+the first finds what it is asked about, the second begins anew with what it said.
 
-Contract: recall.stages, recall.order.
+Contract: recall.stages, recall.order, rerank.asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import apsw
@@ -16,10 +17,11 @@ import apsw
 from ..context import Context
 from ..embedding.turns import QUESTION
 from ..model.identity import Embedded
+from ..model.kinds import Rid
 from ..shared.settings import Settings
 from ..text import operators
 from ..text.question import Question
-from . import account, prepare
+from . import account, prepare, reranking
 from .advice import advice_of
 from .hydrate import hydrate
 from .run import Run
@@ -32,6 +34,7 @@ from .stages.gate import gate, rescue, seat_profile
 from .stages.limit import limit
 from .stages.mark import backfill_cosines, mark_identified, mark_vectorless
 from .stages.quoted import as_stored, quoted_first
+from .stages.rerank import rerank, texts_of
 from .stages.retrieve import list_recent, retrieve
 from .stages.tails import cut_tail
 from .stages.times import order_times
@@ -52,6 +55,7 @@ PLANS: dict[str, tuple[Stage, ...]] = {
         retrieve,
         weigh,
         look_behind,
+        rerank,
         penalise,
         seat_profile,
         gate,
@@ -105,11 +109,21 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     with ctx.embedding.turns.claim(QUESTION) as turn:
         if not question.blank and not question.wordless:
             made, lack = await prepare.embed_question(ctx, query, question, turn)
-        result = await ctx.db.read(answer, prepare.run_of(ctx, settings, query, question, made))
+        make = prepare.run_of(ctx, settings, query, question, made)
+        said = reranking.Reranked({})
+        if ctx.reranker is not None and rerank in PLANS[plan_of(settings, question)]:
+            texts = await ctx.db.read(_for_the_reranker, make)
+            turn.give_up()
+            said = await reranking.ask(ctx, question, texts)
+            turn.take()
+            make = _reranked(make, said.scores)
+        result = await ctx.db.read(answer, make)
     if lack is not None:
         if settings.degraded_advisory:
             result.advice.append(lack.advice)
         result.failure = lack.failure
+    if said.advice is not None and settings.degraded_advisory:
+        result.advice.append(said.advice)
     return result
 
 
@@ -157,6 +171,21 @@ def _walk(run: Run, stages: Sequence[Stage]) -> list[Candidate]:
     return rows
 
 
+def _reranked(
+    make: Callable[[apsw.Connection], Run], scores: Mapping[tuple[Rid, str], float]
+) -> Callable[[apsw.Connection], Run]:
+    return lambda conn: replace(make(conn), reranked=scores)
+
+
+def _for_the_reranker(conn: apsw.Connection, make: Callable[[apsw.Connection], Run]) -> dict[Rid, str]:
+    run = as_stored(make(conn))
+    return texts_of(run, _before(rerank, run))
+
+
 def _before_the_gate(run: Run) -> list[Candidate]:
+    return _before(gate, run)
+
+
+def _before(stage: Stage, run: Run) -> list[Candidate]:
     stages = PLANS[plan_of(run.settings, run.question)]
-    return _walk(run, stages[: stages.index(gate)])
+    return _walk(run, stages[: stages.index(stage)])

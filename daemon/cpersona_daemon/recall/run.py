@@ -95,7 +95,8 @@ class Run:
     ``measured`` the calibrated gate of each signal that has one, found when the agent had ``measured_rows`` memories,
     ``beta`` the agent's precision, ``cosine_scale`` where a confidence begins and ends to count a cosine. ``depth`` is
     how many rows each channel hands over, ``scans`` are the vector channels. ``as_written`` holds the rows before the
-    gate for the question without its other names, None where it has none.
+    gate for the question without its other names, None where it has none. ``reranked`` is what a reranker said of rows
+    and their texts.
 
     From ``lists`` on stand the values that one stage leaves to others: what a blend read of the rows, how many rows are
     in scope, None where nobody counted, by what factor better (1 or more) the question must be met for what no row
@@ -119,6 +120,7 @@ class Run:
     beta: float = 1.0
     cosine_scale: tuple[float, float] = (0.0, 1.0)
     as_written: Sequence[Candidate] | None = None
+    reranked: Mapping[tuple[Rid, str], float] = field(default_factory=dict)
 
     lists: Sequence[Ranked] = ()
     read: dict[Rid, Read] = field(default_factory=dict)

@@ -103,7 +103,7 @@ class Read(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Scored:
     """The parts of a blend's score; they add up to it unless that would be below 0. ``cosine`` is None without a
-    vector.
+    vector; ``reranked`` is what a reranker added or took.
     """
 
     cosine: float | None
@@ -112,6 +112,7 @@ class Scored:
     words: float
     lent: float = 0.0
     identified: bool = False
+    reranked: float = 0.0
 
     @property
     def own(self) -> float:
@@ -124,7 +125,7 @@ class Scored:
 
     @property
     def score(self) -> float:
-        return self.own + self.lent
+        return max(0.0, self.own + self.lent + self.reranked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +163,9 @@ class Candidate:
     ``scored`` belong to a blend: the share of the question that the row holds, and the parts of the score.
     ``identified``: it holds an identifier of the question that few rows hold. ``version``: it was lifted over another
     row that says nearly the same, ``lifted``: over rows of another time than the question names. ``quoted``: it holds
-    everything that the question quotes. ``folded`` rows say nearly the same as this one, which stands for them.
-    ``has_vector`` false: no vector list could have held the row. ``shown_only``: the cosine was computed for display
-    after everything was decided, so it is no signal.
+    everything that the question quotes. ``rerank``: what a reranker said of it, 0 to 1. ``folded`` rows say nearly the
+    same as this one, which stands for them. ``has_vector`` false: no vector list could have held the row.
+    ``shown_only``: the cosine was computed for display after everything was decided, so it is no signal.
     """
 
     rid: Rid
@@ -183,6 +184,7 @@ class Candidate:
     version: Moved | None = None
     lifted: Lifted | None = None
     quoted: bool = False
+    rerank: float | None = None
     folded: tuple[Rid, ...] = ()
 
     @property

@@ -1,6 +1,21 @@
-"""An address without what it may hold of secrets. Standard library only: the client reads this module too."""
+"""What an address says by itself, and what may be shown of it. Standard library only: the client reads this module
+too.
+"""
 
 MASK = "***"
+
+
+def speaks_openai(api: str, url: str) -> bool:
+    """Tell whether an embedding service is asked as OpenAI's is: so says ``api``, or under auto a path that ends with a
+    version and embeddings, such as /v1/embeddings.
+
+    A path without a version does not say it: services of this project's own shape have stood there.
+    """
+    if api != "auto":
+        return api == "openai"
+    path = url.partition("?")[0].partition("#")[0].rstrip("/")
+    version = path.removesuffix("/embeddings").rpartition("/")[2]
+    return path.endswith("/embeddings") and version[:1] == "v" and version[1:2].isdigit()
 
 
 def masked_address(address: str) -> str:

@@ -61,6 +61,7 @@ ERRORS = {
     "newer_schema": (EXIT_UNREACHABLE, False, "upgrade cpersona, or point CPERSONA_DB_PATH at another database"),
     "settings": (EXIT_UNREACHABLE, False, "run `cpersona config show` and correct the value"),
     "embedding": (EXIT_FAILED, True, "check the embedding backend with `cpersona daemon status`"),
+    "rerank": (EXIT_FAILED, True, "check the reranker with `cpersona doctor`"),
     "unreachable": (EXIT_UNREACHABLE, True, "run `cpersona daemon start` and read what it says"),
     "no_database": (
         EXIT_UNREACHABLE,

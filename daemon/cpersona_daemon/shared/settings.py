@@ -34,12 +34,13 @@ class BadValue(ValueError):
 def parse(setting: Setting, raw: "Any") -> "Any":
     """Return the value that ``raw`` (text, or a value from a config file or request) stands for.
 
-    Values are trimmed and case-folded, empty means the default. Raises BadValue.
+    Values are trimmed, but for verbatim ones, and case-folded; empty means the default. Raises BadValue.
     """
     if isinstance(raw, bool):
         text = "true" if raw else "false"
     elif isinstance(raw, (int, float, str)):
-        text = str(raw).strip()
+        text = str(raw)
+        text = text if setting.kind == "verbatim" else text.strip()
     else:
         raise BadValue(f"{setting.variable} takes {setting.range_text}, not {type(raw).__name__}")
     if text == "":
@@ -106,6 +107,7 @@ def _within(setting: Setting, value: float) -> float:
 
 _PARSERS: "dict[str, Callable[[Setting, str], Any]]" = {
     "text": _text,
+    "verbatim": _text,
     "path": _text,
     "address": _text,
     "bool": _bool,
@@ -187,8 +189,7 @@ class Settings:
             for s in _EXPECTED
             if self._values[s.name] not in s.choices
         ]
-        if self.embedding_mode == "http" and not self.embedding_url:
-            out.append("CPERSONA_EMBEDDING_MODE=http needs CPERSONA_EMBEDDING_URL")
+        out += self._conflicts_of_services()
         for name in ("reconstruct_default_count", "reconstruct_forced_count"):
             if self._values[name] > self.reconstruct_max_count:
                 most = self.reconstruct_max_count
@@ -201,6 +202,24 @@ class Settings:
             )
         if self.decay_floor > self.decay_ceil:
             out.append(f"CPERSONA_DECAY_FLOOR={self.decay_floor:g} is above CPERSONA_DECAY_CEIL={self.decay_ceil:g}")
+        return out
+
+    def _conflicts_of_services(self) -> list[str]:
+        out = []
+        if self.embedding_mode == "http" and not self.embedding_url:
+            out.append("CPERSONA_EMBEDDING_MODE=http needs CPERSONA_EMBEDDING_URL")
+        elif self.embedding_mode == "http" and not self.embedding_model:
+            from .addresses import speaks_openai  # few have such a service
+
+            if speaks_openai(self.embedding_api, self.embedding_url):
+                out.append(
+                    "a service that is asked as OpenAI's is (CPERSONA_EMBEDDING_API, CPERSONA_EMBEDDING_URL) needs"
+                    " CPERSONA_EMBEDDING_MODEL"
+                )
+        for name in ("embedding_api_key", "rerank_api_key"):
+            if self._values[name] and self._values[name + "_file"]:
+                variable = BY_NAME[name].variable
+                out.append(f"{variable} and {variable}_FILE are both set; remove one of them")
         return out
 
     def digest(self) -> str:

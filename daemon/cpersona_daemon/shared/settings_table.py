@@ -17,7 +17,8 @@ RETRIEVAL = "retrieval"  # may travel with one request as an override
 
 
 class Setting:
-    """One row of the table. ``kind`` is bool, int, float, text, path, address or choice; ranges are inclusive.
+    """One row of the table. ``kind`` is bool, int, float, text, verbatim (a text whose blanks count), path, address or
+    choice; ranges are inclusive.
 
     ``expected`` is for a choice of which more are to come: why there is no other yet. Such a value keeps a daemon from
     starting, where any other malformed one gives way to the default.
@@ -78,7 +79,7 @@ class Setting:
             if self.low is not None and self.high is not None:
                 return f"{noun} from {self.low:g} to {self.high:g}"
             return noun if self.low is None else f"{noun}, at least {self.low:g}"
-        return {"text": "text", "address": "an address"}.get(self.kind, "a path")
+        return {"text": "text", "verbatim": "text", "address": "an address"}.get(self.kind, "a path")
 
     def default_in(self, mode: str) -> "Value":
         """Return the default under a recall mode."""
@@ -176,6 +177,77 @@ TABLE = (
     Setting("embedding_url", "address", "", DAEMON, "address of the http embedding service", secret=True),
     Setting(
         "embedding_timeout_secs", "float", 30.0, DAEMON, "seconds that the http embedding service may take", low=0.1
+    ),
+    Setting(
+        "embedding_api",
+        "choice",
+        "auto",
+        DAEMON,
+        "how the http embedding service is asked; auto means openai for an address that ends with a version and "
+        "embeddings (/v1/embeddings), else native",
+        choices=("auto", "native", "openai"),
+    ),
+    Setting(
+        "embedding_model",
+        "text",
+        "",
+        DAEMON,
+        "the model that the http embedding service is asked for, and what its vectors are known by where it names none",
+    ),
+    Setting(
+        "embedding_api_key", "text", "", DAEMON, "key of the http embedding service, sent as a bearer", secret=True
+    ),
+    Setting(
+        "embedding_api_key_file",
+        "path",
+        "",
+        DAEMON,
+        "file with the key of the http embedding service, and nothing else",
+    ),
+    Setting(
+        "embedding_query_prefix",
+        "verbatim",
+        "",
+        DAEMON,
+        "what an http embedding model wants before a question, blanks and all; the builtin one wants nothing",
+    ),
+    Setting(
+        "embedding_document_prefix",
+        "verbatim",
+        "",
+        DAEMON,
+        "what an http embedding model wants before a memory, blanks and all; with another one its vectors are others",
+    ),
+    # Reranking
+    Setting(
+        "rerank_url",
+        "address",
+        "",
+        DAEMON,
+        "address of a service that reads the question beside each of the best 20 rows under blend; empty means none",
+        secret=True,
+    ),
+    Setting(
+        "rerank_api",
+        "choice",
+        "auto",
+        DAEMON,
+        "how the reranker is asked: cohere (documents, top_n), tei (texts), auto tries them in this order",
+        choices=("auto", "cohere", "tei"),
+    ),
+    Setting(
+        "rerank_model", "text", "", DAEMON, "the model that the reranker is asked for; empty leaves it to the service"
+    ),
+    Setting("rerank_api_key", "text", "", DAEMON, "key of the reranker, sent as a bearer", secret=True),
+    Setting("rerank_api_key_file", "path", "", DAEMON, "file with the key of the reranker, and nothing else"),
+    Setting(
+        "rerank_timeout_secs",
+        "float",
+        2.0,
+        DAEMON,
+        "seconds that the reranker may take; without its answer in time a recall answers as without a reranker",
+        low=0.05,
+        high=60,
     ),
     # Writing
     Setting(

@@ -24,7 +24,7 @@ from ...errors import EmbeddingFailure
 from ...model.identity import VectorModel
 from ..base import unit_rows
 from ..turns import Piece, Stop, Stopped, at_once
-from ..values import Declared, Embeddings, Part, Probes
+from ..values import Declared, Embeddings, Part, Prefixes, Probes
 from . import parts as model_parts
 from . import senses
 from .blas import OneThread
@@ -156,6 +156,7 @@ class BuiltinEmbedder:
     resident = True
     slice_size = 1
     query_threads = 1
+    prefixes = Prefixes()
     identity = _identity()
     dimension = _MINILM_WIDTH + _ENCODER_WIDTH
     model = VectorModel(identity, dimension)

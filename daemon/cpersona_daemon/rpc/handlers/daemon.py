@@ -42,6 +42,7 @@ async def daemon_status(call: Call) -> dict:
         "rows": await ctx.db.read(_counts),
         "vectors": ctx.vectors.status(),
         "embedding": ctx.embedding.status(),
+        **({} if ctx.reranker is None else {"rerank": ctx.reranker.status()}),
         "backlog": await ctx.backlog.status(),
         "spool": ctx.spool.status(),
         "calibration": ctx.calibration.summary(),

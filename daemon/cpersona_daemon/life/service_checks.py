@@ -1,0 +1,100 @@
+"""Whether the services that the settings name answer: each is asked one tiny question, as the daemon asks it.
+
+Contract: health.doctor, embedding.openai, rerank.asks, services.keys.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from ..errors import EmbeddingFailure, RerankFailure, SettingsConflict
+from ..model.identity import may_change_width, same_model
+from ..services.address import EMBEDDING, RERANK, key_of, variable_of
+from ..shared.settings import Settings
+from .findings import OK, WARN, Finding
+
+PATIENCE_SECONDS = 5.0  # longer than a reranker has: how slow it is can be said then
+_LINES = "`cpersona help models` has the lines for usual servers"
+_HERE = ("localhost", "127.0.0.1", "::1")
+_QUESTION, _ANSWER, _OTHER = "which animal barks?", "A dog is an animal that barks.", "The invoice is due in March."
+
+
+def embedding_service(settings: Settings, known: tuple[str, int] | None) -> Iterator[Finding]:
+    """The embedding service answers, with vectors that the database's can be compared with.
+
+    ``known`` is the identity and the width of the database's vectors, None without any.
+    """
+    from ..embedding.http import embedder_of
+
+    yield from _key(settings, EMBEDDING)
+    try:
+        embedder = embedder_of(settings, min(PATIENCE_SECONDS, settings.embedding_timeout_secs))
+        try:
+            embedder.embed([settings.embedding_document_prefix + "doctor"])
+        finally:
+            embedder.unload()
+    except (EmbeddingFailure, SettingsConflict) as error:
+        yield WARN, str(error), f"start it, or correct CPERSONA_EMBEDDING_URL; {_LINES}"
+        return
+    model, width = embedder.model
+    told = f"model {model}" if model else "a model that it does not name"
+    yield OK, f"the embedding service at {embedder.place} answers: {told}, {width} numbers", ""
+    if known is None:
+        return
+    if known[1] != width and not may_change_width(known[0], model):
+        yield (
+            WARN,
+            f"the database's vectors have {known[1]} numbers, so the service's are refused",
+            "set what the memories were embedded with, or another CPERSONA_EMBEDDING_MODEL and run `cpersona reindex`",
+        )
+    elif not same_model(known[0], model):
+        yield (
+            WARN,
+            f"the latest vectors of the database are of {known[0]}; rows of another model are found by words alone",
+            "`cpersona reindex` has them embedded anew",
+        )
+
+
+def reranker(settings: Settings) -> Iterator[Finding]:
+    """The reranker answers, in time, and knows an answer from another text."""
+    if not settings.rerank_url:
+        yield OK, "no reranker is asked for", ""
+        return
+    from ..rerank.service import Asker
+
+    yield from _key(settings, RERANK)
+    try:
+        asker, started = Asker(settings), time.monotonic()
+        try:
+            answer, other = asker.scores(_QUESTION, [_ANSWER, _OTHER], started + PATIENCE_SECONDS)
+        finally:
+            asker.close()
+    except (RerankFailure, SettingsConflict) as error:
+        yield WARN, str(error), f"start it, or correct CPERSONA_RERANK_URL; {_LINES}"
+        return
+    seconds, most = time.monotonic() - started, settings.rerank_timeout_secs
+    yield OK, f"the reranker at {asker.place} answers: two texts in {seconds:.2g} s", ""
+    if seconds > most:
+        yield (
+            WARN,
+            f"the reranker took {seconds:.2g} s for two texts, and a recall waits {most:g} s for twenty",
+            "give it a smaller model, or a recall more time with CPERSONA_RERANK_TIMEOUT_SECS",
+        )
+    if answer <= other:
+        yield (
+            WARN,
+            f"the reranker scores an answer ({answer:.3g}) no higher than a text about something else ({other:.3g})",
+            f"give it a model that is made for reranking; {_LINES}",
+        )
+
+
+def _key(settings: Settings, what: str) -> Iterator[Finding]:
+    key = key_of(settings, what)
+    if (said := key.exposed()) is not None:
+        problem, _, do = said.partition("; ")
+        yield WARN, problem, do
+    parts = urlsplit(getattr(settings, f"{what}_url"))
+    if key.given and parts.scheme == "http" and parts.hostname not in _HERE:
+        yield WARN, f"the key goes to {variable_of(what)} without encryption", "give it an https address"

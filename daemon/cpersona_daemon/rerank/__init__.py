@@ -1,0 +1,1 @@
+"""A service that reads a question beside each of a few rows, by choice."""
