@@ -108,6 +108,7 @@ def test_a_daemon_that_does_not_start_says_why_without_the_secret(environ, run_c
     assert done.returncode == 4 and "CPERSONA_EMBEDDING_URL" in done.stderr and tells_none(done.stdout, done.stderr)
     assert tells_none(Path(paths.places(load(environ), environ).log).read_text())
     assert tells_none(run_cli(["doctor"], env=environ | {"CPERSONA_EMBEDDING_URL": address}).stdout)
+    assert tells_none(run_cli(["doctor"], env=environ | {"CPERSONA_RERANK_URL": address}).stdout)
 
 
 def test_what_is_set_aside_from_the_spool_keeps_no_token(environ):

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from ..errors import EmbeddingFailure, RerankFailure, SettingsConflict
 from ..model.identity import may_change_width, same_model
-from ..services.address import EMBEDDING, RERANK, key_of, variable_of
+from ..services.address import EMBEDDING, RERANK, checked, variable_of
 from ..shared.settings import Settings
 from .findings import OK, WARN, Finding
 
@@ -28,8 +27,8 @@ def embedding_service(settings: Settings, known: tuple[str, int] | None) -> Iter
     """
     from ..embedding.http import embedder_of
 
-    yield from _key(settings, EMBEDDING)
     try:
+        yield from _key(settings, EMBEDDING)
         embedder = embedder_of(settings, min(PATIENCE_SECONDS, settings.embedding_timeout_secs))
         try:
             embedder.embed([settings.embedding_document_prefix + "doctor"])
@@ -64,8 +63,8 @@ def reranker(settings: Settings) -> Iterator[Finding]:
         return
     from ..rerank.service import Asker
 
-    yield from _key(settings, RERANK)
     try:
+        yield from _key(settings, RERANK)
         asker, started = Asker(settings), time.monotonic()
         try:
             answer, other = asker.scores(_QUESTION, [_ANSWER, _OTHER], started + PATIENCE_SECONDS)
@@ -91,10 +90,9 @@ def reranker(settings: Settings) -> Iterator[Finding]:
 
 
 def _key(settings: Settings, what: str) -> Iterator[Finding]:
-    key = key_of(settings, what)
+    parts, key = checked(settings, what)
     if (said := key.exposed()) is not None:
         problem, _, do = said.partition("; ")
         yield WARN, problem, do
-    parts = urlsplit(getattr(settings, f"{what}_url"))
     if key.given and parts.scheme == "http" and parts.hostname not in _HERE:
         yield WARN, f"the key goes to {variable_of(what)} without encryption", "give it an https address"

@@ -30,7 +30,7 @@ def checked(settings: Settings, what: str) -> tuple[SplitResult, Key]:
     """
     url, variable = getattr(settings, f"{what}_url"), variable_of(what)
     parts = _parts(url, variable, _EXAMPLES[what])
-    key = key_of(settings, what)
+    key = _key(settings, what)
     if key.given and parts.username is not None:
         raise SettingsConflict(
             f"{variable} has a user name and {key.variable} is set too; a request carries one of them: remove the other"
@@ -43,7 +43,7 @@ def variable_of(what: str) -> str:
     return f"CPERSONA_{what.upper()}_URL"
 
 
-def key_of(settings: Settings, what: str) -> Key:
+def _key(settings: Settings, what: str) -> Key:
     """Return the key of a service, from the environment or a file; one that is empty where none is given."""
     return Key(
         f"CPERSONA_{what.upper()}_API_KEY",
