@@ -2,14 +2,14 @@
 
 A commit hook runs this, so nothing heavy is imported and git is run without Python's subprocess.
 
-Contract: git.notes.
+Contract: git.notes, git.paths.
 """
 
 from __future__ import annotations
 
 import os
 
-from cpersona_daemon.shared import files
+from cpersona_daemon.shared import commit_notes, files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -250,7 +250,8 @@ def store_params(commit: dict, repository: Repository, settings: Settings, branc
         if room < 0:
             break
         metadata["paths"].append(path)
-    whole, end = commit["message"].strip(), f"\n\ncommit {id}"
+    files = commit_notes.files_line(commit["paths"], commit["paths_total"], settings.max_content_length)
+    whole, end = commit["message"].strip(), f"{files}{commit_notes.COMMIT}{id}"
     message = whole[: max(0, min(MAX_MESSAGE, settings.max_content_length - len(end)))]
     if len(message) < len(whole):
         metadata["message_length"] = len(whole)
@@ -282,11 +283,7 @@ def branch_of(repository: Repository, commit: dict) -> str:
 def cut_of(params: dict) -> dict[str, int] | None:
     """Return how much of a commit's message a note keeps, `{kept, of}` in characters; None for all of it."""
     whole = params["metadata"].get("message_length")
-    return (
-        None
-        if whole is None
-        else {"kept": params["content"].rindex("\n\ncommit ") if "\n\ncommit " in params["content"] else 0, "of": whole}
-    )
+    return None if whole is None else {"kept": len(commit_notes.parts(params["content"])[0]), "of": whole}
 
 
 def axes(settings: Settings) -> dict:

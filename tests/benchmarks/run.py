@@ -26,6 +26,7 @@ BENCHMARKS = {
     "calibrate": ([], ["--rows", "10000", "--turns", "3"], True),
     "start": ([], ["--rows", "10000", "--turns", "7"], True),
     "vectors": ([], ["--rows", "10000"], False),
+    "git": ([], ["--commits", "1000"], False),
 }
 
 

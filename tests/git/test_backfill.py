@@ -1,4 +1,4 @@
-"""History as memories. Contract: git.hooks."""
+"""History as memories. Contract: git.hooks, git.paths."""
 
 from __future__ import annotations
 
@@ -48,6 +48,18 @@ def test_history_is_noted_oldest_first_once(repo):
     assert len(merge["metadata"]["parents"]) == 2 and merge["metadata"]["paths"] == ["merged"]
     again = repo.cpersona("git", "backfill", "--json")
     assert json.loads(again.stdout) == {"ok": True, "commits": 301, "stored": 0, "skipped": 301, "rejected": 0}
+
+
+def test_a_commit_is_found_by_a_path_that_it_changed(repo):
+    target = repo.commit("Let a lease end where it should", "lib/leases/expiry.py")
+    repo.commit("Count leases anew", "lib/leases/count.py")
+    repo.commit("Say what expiry means", "docs/words.md")
+    repo.cpersona("git", "backfill")
+    for question in ("expiry.py", "leases/expiry.py", "lib/leases/expiry.py", "what was lib/leases/expiry.py about"):
+        best = json.loads(repo.cpersona("recall", question, "--json").stdout)["messages"][-1]
+        assert best["content"].endswith(target), question
+    # The word itself: what says it comes before what has it in a path.
+    assert "docs/words.md" in json.loads(repo.cpersona("recall", "expiry", "--json").stdout)["messages"][-1]["content"]
 
 
 def test_a_range_a_branch_and_a_batch(repo):

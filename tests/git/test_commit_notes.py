@@ -27,7 +27,7 @@ def test_a_commit_is_queued_without_a_daemon_and_kept_with_everything_that_names
     first, note = hooked.notes()
     root = hooked.ids()[0]
     assert note["msg_id"] == f"git:{root}:{id}" and note["agent_id"] == "default" and note["project_id"] == ""
-    assert note["content"] == f"Fix the race of two starts\n\ncommit {id}"
+    assert note["content"] == f"Fix the race of two starts\n\nfiles: src/start.py\n\ncommit {id}"
     source = note["source"]
     assert (source["type"], source["id"], source["repository"], source["branch"]) == (
         "Git",

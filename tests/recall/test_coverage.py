@@ -1,4 +1,4 @@
-"""What a row holds of a question, by the same reading as the full-text index. Contract: coverage.share."""
+"""What a row holds of a question, by the same reading as the full-text index. Contract: coverage.share, git.paths."""
 
 import apsw
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cpersona_daemon.model.instants import parse_instant
 from cpersona_daemon.recall.scoring.coverage import ELSEWHERE_LEAST, ELSEWHERE_MOST, Sought, idf
-from cpersona_daemon.recall.scoring.reading import Reading
+from cpersona_daemon.recall.scoring.reading import WITHIN_WORD, Reading
 from cpersona_daemon.storage import postings, schema, stemmer
 from cpersona_daemon.text.dates import Named, dates_of
 from cpersona_daemon.text.question import Question
@@ -273,3 +273,21 @@ def test_reading_a_text_agrees_with_asking_the_index(asked, stored, between):
             asked_for.written = LexicalQuery((term,))
             assert (Sought(asked_for, stem).held(Reading(text, None)).coverage > 0) == found, (piece, term, text)
     connection.close()
+
+
+NOTE = f"Keep the order of answers\n\nfiles: src/recall/stages/limit.py, tests/test_limit.py\n\ncommit {'ab' * 20}"
+
+
+@pytest.mark.parametrize("path", ["limit.py", "stages/limit.py", "src/recall/stages/limit.py", "test_limit.py"])
+def test_a_path_of_a_commit_counts_as_any_identifier_does(stem, path):
+    whole = held(stem, path, NOTE, rows=5000, found=(1,))
+    assert whole.coverage == 1.0 and whole.identified
+
+
+def test_a_word_that_only_a_path_of_a_commit_holds_counts_less(stem):
+    assert held(stem, "order", NOTE).coverage == 1.0
+    assert held(stem, "recall", NOTE).coverage == WITHIN_WORD
+    # Of two that say the word once, the paths of one make it no longer.
+    question = Sought(Question("order"), stem)
+    bare = NOTE.replace("\n\nfiles: src/recall/stages/limit.py, tests/test_limit.py", "")
+    assert question.said(Reading(NOTE, None)) == question.said(Reading(bare, None))

@@ -1,20 +1,18 @@
 """The text that stands for a row when it is embedded.
 
-Contract: episode.archive, store.embeds.
+Contract: episode.archive, store.embeds, git.paths.
 """
 
-import re
-
-_COMMIT = re.compile(r"\n\ncommit (?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+from ..shared import commit_notes
 
 
 def memory_text(content: str) -> str:
-    """Return what is embedded for a memory: its content without the id that ends a commit's note.
+    """Return what is embedded for a memory: its content without the paths and the id that end a commit's note.
 
-    The id is there for the words to find. As a string of pieces without meaning it would take a short note's
-    cosine with a paraphrase down by a fifth.
+    They are there for the words to find. As strings of pieces without meaning they would take a short note's
+    cosine with a paraphrase down by a fifth. A note without a message is embedded as it is.
     """
-    return _COMMIT.sub("", content)
+    return commit_notes.parts(content)[0] or content
 
 
 def episode_text(summary: str, keywords: str) -> str:

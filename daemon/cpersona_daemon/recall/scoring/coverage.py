@@ -183,7 +183,7 @@ class Sought:
         """Return how much a row says the words of the question, for its length: what chooses between rows that hold the
         same ones.
         """
-        damped = _REPEATED * (0.25 + 0.75 * len(reading.words) / _USUAL_LENGTH)
+        damped = _REPEATED * (0.25 + 0.75 * len(reading.told) / _USUAL_LENGTH)
         return sum(
             weight * (n := sought.times(reading)) / (n + damped)
             for sought, weight in zip(self._sought, self._weights, strict=True)

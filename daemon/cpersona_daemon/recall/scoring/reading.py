@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from ...shared import commit_notes
 from ...text.dates import Day, Named, agrees, day_of, is_named, is_near
 from ...text.identifiers import NONE, SURELY, as_checked, humped
 from ...text.spelling import RUN, normalise, spelled, words, written
 from ...text.terms import IDENTIFIER_LENGTH, Term, beside, quoted
 
 NEAR = 0.75  # of the worth of a date, what a row has that was written in its month or in the days after
-# A word inside another one in camel case (mongo in MongoEngine) is worth so much of one that stands by itself.
+# A word inside another one in camel case (mongo in MongoEngine) is worth so much of one that stands by itself, and
+# so is one in the paths that a commit's note lists.
 WITHIN_WORD = 0.7
 
 Stem = Callable[[str], Sequence[str]]
@@ -28,14 +30,23 @@ class Reading:
     made when first needed.
     """
 
-    __slots__ = ("words", "_text", "_whole", "_instant", "_humped", "_checked", "_of")
+    __slots__ = ("words", "_text", "_told", "_whole", "_instant", "_humped", "_checked", "_of")
 
     def __init__(self, text: str, instant: float | None) -> None:
         self.words, self._text, self._instant = words(text), text, instant
+        self._told: str | None = None
         self._whole: str | None = None
         self._humped: str | None = None
         self._checked: str | None = None
         self._of: dict[Named, float] = {}
+
+    @property
+    def told(self) -> str:
+        """Its words without those of the paths that a commit's note lists: ``words`` itself where it lists none."""
+        if self._told is None:
+            message, files, end = commit_notes.parts(self._text)
+            self._told = words(message + end) if files else self.words
+        return self._told
 
     @property
     def whole(self) -> str:
@@ -136,12 +147,14 @@ class SoughtTerm:
         )
 
     def worth(self, reading: Reading) -> float:
-        """Return how much of the term a row holds that holds it: less where it is a part of a longer word, and the
-        words beside it in the question are not.
+        """Return how much of the term a row holds that holds it: less where it is a part of a longer word, or of the
+        path of a file alone, and the words beside it in the question are not.
         """
-        if not self._is_one_word or self.naming or not self._first or self._first not in reading.humped:
+        if not self._is_one_word or self.naming or not self._first:
             return 1.0
-        whole = any(self._stands_in(reading.words, *form) for form in self._forms)
+        if reading.told is reading.words and self._first not in reading.humped:
+            return 1.0
+        whole = any(self._stands_in(reading.told, *form) for form in self._forms)
         return 1.0 if whole or any(words in reading.humped for words in self.together) else WITHIN_WORD
 
     def _as_written(self, reading: Reading) -> bool:
@@ -188,7 +201,11 @@ class SoughtTerm:
         """Return how often a row holds the beginning of the term, which is about how often it holds the term."""
         if not (sought := self._pair or (self._forms and self._forms[0][0])):
             return 0
-        return reading.words.count(sought) or (reading.whole.count(sought) if self._first in reading.humped else 0)
+        return (
+            reading.told.count(sought)
+            or reading.words.count(sought)
+            or (reading.whole.count(sought) if self._first in reading.humped else 0)
+        )
 
     def _stands_in(self, text: str, first: str, stems: tuple[str, ...]) -> bool:
         """Tell whether words with these stems follow each other in a text. The beginning of the first is sought by
