@@ -39,6 +39,7 @@ _cpersona_valued() {
     " import") [[ " --to-agent --batch --session --db " == *" $2 "* ]] ;;
     " list") [[ " -n --limit --since --until --as-of --fields --format --max-chars --agent --project --channel --db " == *" $2 "* ]] ;;
     " lock") [[ " --session --agent --db " == *" $2 "* ]] ;;
+    " mcp") [[ " --tools --session --agent --project --db " == *" $2 "* ]] ;;
     " merge") [[ " --session --db " == *" $2 "* ]] ;;
     " pause") [[ " --for --session --db " == *" $2 "* ]] ;;
     " precision clear") [[ " --session --agent --db " == *" $2 "* ]] ;;
@@ -73,16 +74,17 @@ _cpersona() {
     if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi
     case "${words[i]}" in -*) continue ;; esac
     case "$at ${words[i]}" in
-      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config path"|" config show"|" context"|" daemon"|" daemon logs"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" delete"|" doctor"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git install"|" git note"|" git status"|" git uninstall"|" health"|" help"|" import"|" list"|" lock"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
+      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config path"|" config show"|" context"|" daemon"|" daemon logs"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" delete"|" doctor"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git install"|" git note"|" git status"|" git uninstall"|" health"|" help"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
     esac
   done
   case "$at:$before" in
     " calibrate:--method") COMPREPLY=($(compgen -W "separation percentile zscore" -- "$word")); return ;;
+    " mcp:--tools") COMPREPLY=($(compgen -W "usual all" -- "$word")); return ;;
     " store:--on-conflict") COMPREPLY=($(compgen -W "skip update fail" -- "$word")); return ;;
     " store:--check-secrets") COMPREPLY=($(compgen -W "warn refuse" -- "$word")); return ;;
   esac
   case "$at" in
-    "") known="store update delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon config call git help --db --agent --project --channel --session --json -q --quiet --help --version -V" ;;
+    "") known="store update delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon config call mcp git help --db --agent --project --channel --session --json -q --quiet --help --version -V" ;;
     " associate") known="declare retract list --help" ;;
     " associate declare") known="--entity --alias --relation --anchor --session --agent --project --channel --json -q --quiet --db --help" ;;
     " associate list") known="--agent --project --channel --json -q --quiet --db --help" ;;
@@ -128,6 +130,7 @@ _cpersona() {
     " import") known="--dry-run --to-agent --batch --fail-if-cut --session --json -q --quiet --db --help" ;;
     " list") known="-n --limit --since --until --as-of --all-agents --fields --format -0 --null --max-chars --agent --project --channel --json -q --quiet --db --help" ;;
     " lock") known="--session --agent --json -q --quiet --db --help" ;;
+    " mcp") known="--tools --read-only --print-config --session --agent --project -q --quiet --db --help" ;;
     " merge") known="--move --dry-run --session --json -q --quiet --db --help" ;;
     " pause") known="--for --status --session --json -q --quiet --db --help" ;;
     " precision") known="get set clear --help" ;;

@@ -64,8 +64,9 @@ GROUPS = (
             ("daemon", "start, stop, status"),
             ("config", "values and origins"),
             ("call", "any method, raw JSON"),
+            ("mcp", "tools for agents (MCP)"),
             ("git", "notes of commits"),
-            ("help", "the concepts, a page each"),
+            ("help", "concepts, a page each"),
         ),
     ),
 )

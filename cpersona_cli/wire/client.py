@@ -44,16 +44,21 @@ def connect(
     environ: "Mapping[str, str] | None" = None,
     start: bool = True,
     create: bool = True,
+    again: bool = False,
+    wait: "Wait | None" = None,
 ) -> "Connection":
     """Return a Connection to the daemon of the database that the settings name, starting it if there is none.
 
     With ``start`` false a missing daemon raises CallFailed("unreachable"), with ``create`` false a missing database
-    CallFailed("no_database"). Every other failure is a
-    CallFailed too: a daemon that is alive but silent is "timed_out".
+    CallFailed("no_database"). Every other failure is a CallFailed too: a daemon that is alive but silent is
+    "timed_out".
+
+    ``again``: this process was connected before. It says no differences twice, and as it may be older by now than what
+    is installed, it leaves a daemon of another version in its place. ``wait``: who waits otherwise, from the hello on.
     """
     environ = os.environ if environ is None else environ
     settings = load(environ) if settings is None else settings
-    return Connection(settings, places(settings, environ), environ, start, create)
+    return Connection(settings, places(settings, environ), environ, start, create, again, wait)
 
 
 class Connection:
@@ -65,15 +70,23 @@ class Connection:
     """
 
     def __init__(
-        self, settings: "Settings", where: "Places", environ: "Mapping[str, str]", start: bool, create: bool = True
+        self,
+        settings: "Settings",
+        where: "Places",
+        environ: "Mapping[str, str]",
+        start: bool,
+        create: bool = True,
+        again: bool = False,
+        wait: "Wait | None" = None,
     ) -> None:
         self.settings, self.places, self._environ, self._start, self._create = settings, where, environ, start, create
-        self.wait: Wait | None = None  # who waits for answers otherwise: see ``interrupts``
+        self.wait = wait  # who waits for answers otherwise: see ``interrupts``
         self._stream: Stream | None = None
         self._heard = 0.0  # when the daemon last said anything
         self._ids = 0
         self._pending: dict[int, _Pending] = {}  # id -> _Pending, in the order they were sent
-        self._named = False  # settings that differ are named once
+        self._lasting = again
+        self._named = again  # settings that differ are named once
         self._overrides: dict[str, object] = {}
         self._failure: CallFailed | None = None  # the CallFailed that ended this connection for good
         self.hello: dict = {}
@@ -206,18 +219,17 @@ class Connection:
                     raise CallFailed("unreachable", "the daemon leaves as soon as it is spoken to") from None
                 time.sleep(POLL_SECONDS)
                 continue
-            if self._same_version() or replaced or not start or not self._replace():
+            if self._same_version() or replaced or self._lasting or not start or not self._replace():
                 break
             replaced = True
         if self._failure is not None:
             raise self._failure
         if self.hello["protocol"] != fields.PROTOCOL and start:
             self._drop()
-            raise CallFailed(
-                "protocol",
-                f"the daemon speaks protocol {self.hello['protocol']}, this client {fields.PROTOCOL}, and it is at "
-                "work",
-            )
+            spoken = f"the daemon speaks protocol {self.hello['protocol']}, this client {fields.PROTOCOL}"
+            if self._lasting:
+                raise CallFailed("protocol", spoken, "start this program anew, another cpersona is installed")
+            raise CallFailed("protocol", f"{spoken}, and it is at work")
         self._compare_settings()
 
     def _reached(self, start: bool, deadline: float) -> "Socket":
@@ -247,7 +259,7 @@ class Connection:
             ),
             fields.HELLO_SECONDS,
         )
-        hello = self._read(time.monotonic() + fields.HELLO_SECONDS)
+        hello = self._read(time.monotonic() + fields.HELLO_SECONDS, self.wait)
         if "response" in hello:
             code = hello.get("code") or "protocol"
             if code == "shutting_down":

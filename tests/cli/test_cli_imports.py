@@ -21,10 +21,16 @@ OF_THE_DAEMON = {
     "cpersona_daemon.shared.fields",
     "cpersona_daemon.shared.methods",
     "cpersona_daemon.shared.peer",
+    "cpersona_daemon.shared.params",
 }
 # What a start and the spool look at before they make anything; no command beside a running daemon loads it.
 WITHOUT_DAEMON = {"cpersona_daemon.shared.header", "cpersona_daemon.shared.files", "cpersona_daemon.shared.holders"}
-FOREIGN = {"msgpack": {"fast/codec.py"}, "typer": {"declare/app.py"}, "rich": {"terminal/render.py", "commands/get.py"}}
+FOREIGN = {
+    "msgpack": {"fast/codec.py"},
+    "typer": {"declare/app.py"},
+    "rich": {"terminal/render.py", "commands/get.py"},
+    **dict.fromkeys(("anyio", "mcp", "mcp_types"), {"mcp/server.py"}),
+}
 
 
 def files():

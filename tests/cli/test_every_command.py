@@ -267,6 +267,7 @@ CASES = {
         {1: "@. git uninstall"},
         asks=False,
     ),
+    "mcp": Case(("mcp --print-config", "# Claude (.*\n)*"), None, {2: "mcp --tools some"}, asks=False),
     "help": Case(("help gate", "gate: (.*\n)*"), None, {}, asks=False),
 }
 # Commands whose tests need more than one line, and where those stand.

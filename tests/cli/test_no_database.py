@@ -65,6 +65,7 @@ APART = {
     "git uninstall",
     "git status",
     "help",
+    "mcp",
 }
 
 

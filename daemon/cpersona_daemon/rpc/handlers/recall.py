@@ -26,10 +26,7 @@ DEFAULT_LIMIT, MAX_LIMIT = 10, 100
 MAX_FOLDED_REFS = 20  # as many as get_contents takes
 
 
-Limit = Annotated[
-    Any,
-    msgspec.Meta(extra_json_schema={"type": "integer", "minimum": 0, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}),
-]
+Limit = Annotated[Any, msgspec.Meta(extra_json_schema={"type": "integer", "minimum": 0, "maximum": MAX_LIMIT})]
 
 
 class RecallParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
