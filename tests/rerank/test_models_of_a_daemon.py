@@ -250,3 +250,34 @@ def test_the_daemons_status_tells_of_the_reranker(asked, environ):
     told = asked.call("daemon_status", {})[0]["rerank"]
     assert told["place"].startswith("127.0.0.1") and told["problem"] is None and told["queries"] > 3
     assert "reranker" in runner(environ)(["daemon", "status"]).stdout
+
+
+def test_another_document_prefix_is_another_model_whose_rows_are_embedded_anew(home, embeds):
+    key = Path(home["HOME"]) / "key"
+    key.write_text(KEY)
+    key.chmod(0o644)
+    one = home | {
+        "CPERSONA_EMBEDDING_MODE": "http",
+        "CPERSONA_EMBEDDING_URL": embeds.embeddings,
+        "CPERSONA_EMBEDDING_MODEL": MODEL,
+        "CPERSONA_EMBEDDING_API_KEY_FILE": str(key),
+        "CPERSONA_EMBEDDING_QUERY_PREFIX": "ask: ",
+    }
+    with client.connect(load(one), one) as daemon:
+        for n in range(12):
+            text = f"a note about {n} red kites over the hill number {n * n}"
+            assert daemon.call("store", {"agent_id": "a", "content": text})[0]["embedded"]
+        assert [said for said in daemon.call("daemon_status", {})[0]["warnings"] if "others can use" in str(said)]
+        embeds.asked.clear()
+        assert daemon.call("calibrate_threshold", {"agent_id": "a"})[0]["ok"]
+        assert {text[:5] for _, body in embeds.asked for text in body["input"]} == {"ask: "}
+    runner(one)(["daemon", "stop"])
+    two = one | {"CPERSONA_EMBEDDING_DOCUMENT_PREFIX": DOCUMENTS}
+    with client.connect(load(two), two) as daemon:
+        before = daemon.call("recall", {"agent_id": "a", "query": "red kites"})[0]
+        assert "cosine" not in json.dumps(before["messages"])
+        assert "12 rows have no vector that this question can be compared with" in before["advisory"]["reason"]
+        assert daemon.call("reindex", {})[0]["listed_for_embedding"] == 12
+        after = daemon.call("recall", {"agent_id": "a", "query": "red kites"})[0]
+        assert "cosine" in json.dumps(after["messages"]) and "advisory" not in after
+    assert_none_is_mislabelled(two)

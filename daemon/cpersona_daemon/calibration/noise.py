@@ -126,6 +126,6 @@ async def _embedded(ctx: Context, texts: list[str], rows: Sequence[Sampled], mod
     if not ctx.embedding.enabled:
         return [None] * len(texts)
     try:
-        return (await ctx.embedding.embed_documents(texts)).each()
+        return (await ctx.embedding.embed_documents(texts, as_questions=True)).each()
     except EmbeddingFailure:
         return [Embedded(row.vector, model) for row in rows]

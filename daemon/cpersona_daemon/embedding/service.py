@@ -243,19 +243,18 @@ class EmbeddingService:
         return self._storing * self._storing_seconds > CROWDED_SECONDS
 
     async def embed_documents(
-        self, texts: list[str], wait_seconds: float = 0.0, background: bool = False
+        self, texts: list[str], wait_seconds: float = 0.0, background: bool = False, as_questions: bool = False
     ) -> Embeddings:
         """Return one unit row a text, float32 of shape (len(texts), dimension), with the model that made them.
 
-        In the ``background`` everybody else goes first. Raises EmbeddingFailure, also while loading and where the
-        service changes its model between two requests of one call.
+        In the ``background`` everybody else goes first; ``as_questions`` they get the prefix of questions. Raises
+        EmbeddingFailure, also while loading and where the service changes its model between two requests of one call.
         """
         if not self.enabled:
             raise EmbeddingFailure("no embedder is configured (CPERSONA_EMBEDDING_MODE=none)")
         self._loading.touch()
         await self._loading.ready(wait_seconds)
-        if prefix := self._embedder.prefixes.document:
-            texts = [prefix + text for text in texts]
+        texts = self._embedder.prefixes.before(texts, as_questions)
         parts: list[Embeddings] = []
         start = 0
         while start < len(texts):

@@ -63,6 +63,11 @@ class Prefixes(NamedTuple):
     query: str = ""
     document: str = ""
 
+    def before(self, texts: list[str], as_questions: bool) -> list[str]:
+        """Return texts with what is wanted before each."""
+        prefix = self.query if as_questions else self.document
+        return [prefix + text for text in texts] if prefix else texts
+
 
 class Advice(NamedTuple):
     """What an answer must say about vectors that it lacked; ``severity`` is hint or fault."""
