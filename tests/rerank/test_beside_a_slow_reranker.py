@@ -54,4 +54,4 @@ def test_it_is_asked_about_the_best_twenty_rows_once_and_reads_the_beginning_of_
     answer, _ = store.call("recall", {"agent_id": "a", "query": "green kite", "limit": 5})
     ((_, body),) = server.asked
     assert len(body["documents"]) == body["top_n"] == 20 and max(map(len, body["documents"])) == 2_000
-    assert len(answer["messages"]) == 5
+    assert answer["messages"][-1]["ref"] == "mem:31"
