@@ -101,7 +101,7 @@ def _rewrite(repository: commits.Repository, rebase: str | None, mapped: list[li
         return
     settings, root, branch = settings_of(repository), repository.root(), repository.branch(rebase)
     notes = []
-    for commit in repository.commits("--stdin", input="".join(f"{new}\n" for new in replaces).encode()):
+    for commit in repository.named(replaces):
         params = commits.store_params(commit, repository, settings, branch)
         _say_cut(params)
         notes.append(

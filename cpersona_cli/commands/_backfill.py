@@ -1,4 +1,4 @@
-"""`git backfill`: the commits of history as stores on their way, several at once.
+"""`git backfill`: the commits of history that have no note yet, a hundred in a request, several requests at once.
 
 Contract: git.notes.
 """
@@ -20,20 +20,23 @@ if TYPE_CHECKING:
 
     from ..session import Session
 
-IN_FLIGHT = 64
+# Together the notes of a request are one commit of the database; more would hold up other writers.
+TOGETHER, IN_FLIGHT = 100, 4
+ASKED_TOGETHER = 10_000
 
 
 class Backfill:
-    """Stores on their way, at most ``IN_FLIGHT`` at once, and what became of them."""
+    """Notes on their way, at most ``IN_FLIGHT`` requests at once, and what became of them."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, batch: str | None) -> None:
         from ..terminal import render
 
-        self._session, self.total = session, 0
+        self._session, self._batch, self.total = session, batch, 0
         self.counts = {"stored": 0, "skipped": 0, "rejected": 0}
         self.cut = self.paused = 0
         self.status = fields.EXIT_OK
-        self._waiting: dict[int, tuple[str, bool]] = {}
+        self._ready: list[dict] = []
+        self._waiting: dict[int, list[dict]] = {}
         self._shown = render.waiting(sys.stderr.isatty() and not session.out.quiet)
 
     def __enter__(self) -> Backfill:
@@ -46,8 +49,8 @@ class Backfill:
 
     @property
     def waiting(self) -> int:
-        """How many stores have no answer yet."""
-        return len(self._waiting)
+        """How many notes have no answer yet."""
+        return sum(map(len, self._waiting.values()))
 
     def tell(self, stage: str) -> None:
         """Say on a terminal what is being done before there is anything to count."""
@@ -59,10 +62,38 @@ class Backfill:
         self.tell("starting the daemon")
         self._connection = self._session.connection
 
-    def add(self, commit: str, params: dict) -> None:
+    def missing(self, ids: list[str], project: str | None) -> set[str]:
+        """Return those of the notes' ids for which there is something to do; the others are skipped."""
+        found: set[str] = set()
+        for at in range(0, len(ids), ASKED_TOGETHER):
+            asked = {"agent_id": self._session.agent, "ids": ids[at : at + ASKED_TOGETHER]}
+            answer = self._session.call("missing_notes", asked if project is None else asked | {"project_id": project})
+            if answer.status:
+                raise exits.Stop(
+                    "cpersona " + failure_line("git backfill", answer.response, answer.code), answer.status
+                )
+            found.update(answer.response["missing"], answer.response["outdated"])
+        self.counts["skipped"] += len(ids) - len(found)
+        return found
+
+    def add(self, params: dict) -> None:
+        """Have a note stored, given as store's parameters; several go together."""
+        self._ready.append(params)
+        if len(self._ready) == TOGETHER:
+            self._send()
+
+    def _send(self) -> None:
         while len(self._waiting) >= IN_FLIGHT:
             self._receive()
-        self._waiting[self._connection.send("store", params)] = commit, commits.cut_of(params) is not None
+        if not (notes := self._ready):
+            return
+        self._ready = []
+        asked = {name: notes[0][name] for name in ("agent_id", "channel", "project_id") if name in notes[0]}
+        if self._batch is not None:
+            asked["batch"] = self._batch
+        asked["notes"] = [{name: value for name, value in note.items() if name not in asked} for note in notes]
+        request = self._connection.send("replace_notes", self._session.signed("replace_notes", asked))
+        self._waiting[request] = notes
 
     def settle(self, interrupts: Interrupts) -> bool:
         """Take in the answers that come within the grace of a run that ends early; false where some did not come."""
@@ -81,6 +112,7 @@ class Backfill:
         return {**self.counts, **{name: count for name, count in (("cut", self.cut), ("paused", self.paused)) if count}}
 
     def finish(self) -> None:
+        self._send()
         while self._waiting:
             self._receive()
         self.close()
@@ -98,40 +130,59 @@ class Backfill:
 
     def _receive(self) -> None:
         request, response, code = self._connection.receive()
-        (commit, cut), failed = self._waiting.pop(request), exits.status_of(response, code)
+        notes = self._waiting.pop(request)
+        failed = exits.status_of(response, code)
         if failed and code is not None and fields.ERRORS[code][1]:
-            raise exits.Stop("git backfill: " + failure_line(commit[:12], response, code), failed)
+            raise exits.Stop("git backfill: " + failure_line(_commit(notes[0]), response, code), failed)
         if failed:
-            self.status = self.status or failed
-            self._session.out.warn("cpersona " + failure_line(f"git backfill {commit[:12]}", response, code))
-        result = "rejected" if failed else response.get("result", "stored")
-        self.counts[result] = self.counts.get(result, 0) + 1
-        self.cut += not failed and (cut or "cut" in response)
-        self.paused += response.get("persisted") is False
+            self._refused(f"{_commit(notes[0])} and what was sent with it", response, code, failed)
+        persisted = response.get("persisted") is not False
+        self.paused += 0 if persisted else len(notes)
+        one = {"result": "rejected" if failed else "skipped"}
+        for note, outcome in zip(
+            notes, [one] * len(notes) if failed or not persisted else response["notes"], strict=True
+        ):
+            self._count(note, outcome)
         if self._shown is not None:
             self._shown({"done": sum(self.counts.values()), "total": self.total, "stage": "commits"})
 
+    def _count(self, note: dict, outcome: dict) -> None:
+        result = outcome["result"]
+        if result == "rejected" and "reason" in outcome:
+            self._refused(_commit(note), outcome, None, fields.EXIT_FAILED)
+        self.counts[result] = self.counts.get(result, 0) + 1
+        self.cut += result != "rejected" and (commits.cut_of(note) is not None or "cut" in outcome)
+
+    def _refused(self, what: str, response: dict, code: str | None, status: int) -> None:
+        self.status = self.status or status
+        self._session.out.warn("cpersona " + failure_line(f"git backfill {what}", response, code))
+
+
+def _commit(note: dict) -> str:
+    return note["metadata"]["commit"][:12]
+
 
 def note_history(
-    session: Session,
-    repository: commits.Repository,
-    settings: Settings,
-    asked: list[str],
-    batch: str | None,
-    run: Backfill,
+    session: Session, repository: commits.Repository, settings: Settings, asked: list[str], run: Backfill
 ) -> None:
-    """Send a store for every commit that git names, oldest first; one that ends early says what was done until then."""
+    """Have every commit that git names noted, oldest first, but for those that are noted already; a run that ends early
+    says what was done until then.
+    """
     with Interrupts() as interrupts:
-        interrupts.attend(session.connection)
         repository.git.wait = interrupts.for_input
-        run.tell("reading history")  # git walks all of it before it shows the oldest
+        run.tell("reading history")
+        listed = repository.listed(*asked)
+        run.total = len(listed)
+        run.begin()
+        interrupts.attend(session.connection)
+        root = repository.root() if listed else ""
         try:
-            for commit in repository.commits("--reverse", *asked, "--", traverse=True):
+            found = run.missing([commits.message_id(root, commit) for commit in listed], settings.project)
+            due = [commit for commit in listed if commits.message_id(root, commit) in found]
+            for commit in repository.named(due):
                 interrupts.check()
-                params = commits.store_params(commit, repository, settings, commits.branch_of(repository, commit))
-                if batch is not None:
-                    params["batch"] = batch
-                run.add(commit["commit"], session.signed("store", params))
+                commit["reached_by"] = listed[commit["commit"]]
+                run.add(commits.store_params(commit, repository, settings, commits.branch_of(repository, commit)))
             run.finish()
         except BrokenPipeError:
             raise

@@ -250,7 +250,10 @@ def backfill(session: Session, range: str | None, all: bool, batch: str | None) 
     """Note the commits of history, oldest first. What is noted already is skipped, so it may be stopped and run again.
 
     Ends with totals; progress is shown on a terminal. A message is kept up to its first 15,000 characters; how many
-    messages were longer is counted as cut.
+    messages were longer is counted as cut. Vectors follow in the background.
+
+    A note lists the first of the paths that its commit changed, and is found by them. Notes of a version that did not
+    list them get theirs now, counted as updated; those that were edited or are locked stay as they are.
 
     Example:
       cpersona git backfill
@@ -265,11 +268,8 @@ def backfill(session: Session, range: str | None, all: bool, batch: str | None) 
         raise exits.Usage(f"{range!r} is no range of commits; give a branch or A..B")
     from ._backfill import Backfill, note_history
 
-    with Backfill(session) as run:
-        run.tell("reading history")
-        run.total = int(repository.git.line("rev-list", "--count", *asked, "--"))
-        run.begin()
-        note_history(session, repository, settings, asked, batch, run)
+    with Backfill(session, batch) as run:
+        note_history(session, repository, settings, asked, run)
     counts = run.counted()
     if session.out.as_json:
         session.out.json({"ok": not run.counts["rejected"], "commits": run.total, **counts})

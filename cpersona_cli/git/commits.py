@@ -13,7 +13,7 @@ from cpersona_daemon.shared import commit_notes, files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from cpersona_daemon.shared.settings import Settings
 
@@ -178,14 +178,27 @@ class Repository:
                 return ""
         return text.removeprefix("refs/heads/") if text.startswith("refs/heads/") else ""
 
-    def commits(self, *arguments: str, input: bytes = b"", traverse: bool = False) -> Iterator[dict]:
-        """Yield commits as maps (``_FIELDS``, `commit`, `paths`, `paths_total`). Raises GitFailed.
+    def listed(self, *revisions: str) -> dict[str, str]:
+        """Return the ids of the commits that revisions lead to, oldest first, and by which of them each was reached.
 
-        ``traverse`` walks history; without it the arguments name single commits. A merge shows what it changed against
-        its first parent.
+        Raises GitFailed.
+        """
+        lines = self.git.line(
+            "log", "--reverse", "--no-color", "--no-show-signature", "--format=%H %S", *revisions, "--"
+        )
+        return dict(line.split(" ", 1) for line in lines.split("\n") if line)
+
+    def named(self, ids: Collection[str]) -> Iterator[dict]:
+        """Yield the commits with these ids in their order, as ``commits`` does; git is not asked for none."""
+        if ids:
+            yield from self.commits("--stdin", input="".join(f"{id}\n" for id in ids).encode())
+
+    def commits(self, *arguments: str, input: bytes = b"") -> Iterator[dict]:
+        """Yield single commits as maps (``_FIELDS``, `commit`, `paths`, `paths_total`). Raises GitFailed.
+
+        A merge shows what it changed against its first parent.
         """
         mark = os.urandom(8).hex()  # no text of a commit can hold it, so what begins with it is a commit
-        merges = ("--diff-merges=first-parent",) if traverse else ("-m", "--first-parent", "--no-walk=unsorted")
         output = self.git.output(
             "log",
             "-z",
@@ -195,7 +208,9 @@ class Repository:
             "--no-show-signature",
             "--encoding=UTF-8",
             "--no-ext-diff",
-            *merges,
+            "-m",
+            "--first-parent",
+            "--no-walk=unsorted",
             f"--format={mark}{_FORMAT}",
             *arguments,
             input=input,

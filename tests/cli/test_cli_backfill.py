@@ -18,7 +18,7 @@ def test_a_history_that_takes_long_to_be_read_is_said_to_be_read(on_terminal, ho
     )
     slow = tmp_path / "bin"
     slow.mkdir()
-    (slow / "git").write_text(f'#!/bin/sh\ncase "$1" in rev-list) sleep 0.6;; esac\nexec {shutil.which("git")} "$@"\n')
+    (slow / "git").write_text(f'#!/bin/sh\ncase "$1" in log) sleep 0.6;; esac\nexec {shutil.which("git")} "$@"\n')
     (slow / "git").chmod(0o755)
     out, status = on_terminal(
         ["git", "backfill"], GIT_DIR=str(tmp_path / ".git"), PATH=f"{slow}{os.pathsep}{home['PATH']}"

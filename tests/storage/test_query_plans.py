@@ -26,6 +26,7 @@ from cpersona_daemon.storage import (
     idempotency,
     lexical,
     memories,
+    note_ids,
     postings,
     profiles,
     schema,
@@ -252,6 +253,12 @@ def test_the_dedup_probe_reads_one_row_with_an_id_and_without(store, project, ch
                 and probe.steps <= 800
             ), n
             assert probe.uses("INDEX memories_msg_id") == bool(msg_id)
+
+
+def test_notes_that_are_missing_are_one_step_each(store):
+    ids = ["id77", "never", "id78"]
+    looked = bounded(store, lambda tx: note_ids.missing_and_outdated(tx.conn, "kit", "a", ids))
+    assert looked.uses("memories_msg_id (agent_id=? AND msg_id=? AND project_id=?)") and looked.steps <= 1_000
 
 
 def test_an_id_that_many_projects_have_is_still_one_step(store):

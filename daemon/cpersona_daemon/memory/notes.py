@@ -1,7 +1,7 @@
 """Notes that follow something outside, such as commits: where that is rewritten, the old note goes and the new one
 comes.
 
-Contract: git.notes, locks.hold.
+Contract: git.notes, git.paths, locks.hold.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..context import Context
+from ..model.cuts import content_key
 from ..model.kinds import MEMORY
-from ..storage import backlog, memories
+from ..shared import commit_notes
+from ..storage import backlog, batches, memories
 from ..storage.idempotency import Key
 from ..storage.transaction import Transaction
 from .draft import Draft
@@ -28,12 +30,14 @@ class Note:
     reason: str = ""
 
 
-async def replace(ctx: Context, agent_id: str, project_id: str, notes: list[Note], key: Key | None) -> dict:
+async def replace(
+    ctx: Context, agent_id: str, project_id: str, notes: list[Note], key: Key | None, batch: str = ""
+) -> dict:
     """Store each note as `store` would and delete what it replaces, all in one transaction; return replace_notes'
     answer.
 
-    A locked note stays beside the new one. What a refused note was to replace stays too. Vectors come from the
-    background.
+    A locked note stays beside the new one. What a refused note was to replace stays too. One that is there without the
+    paths that it lists today gets them. Vectors come from the background; ``batch`` names the run of new rows.
     """
     coming = {note.msg_id for note in notes}
 
@@ -50,7 +54,7 @@ async def replace(ctx: Context, agent_id: str, project_id: str, notes: list[Note
                 elif row is not None:
                     memories.delete(tx, row.id)
                     deleted += 1
-            outcomes.append({"note": note.msg_id, **_put(tx, note.draft, ctx.embedding.enabled)})
+            outcomes.append({"note": note.msg_id, **_put(tx, note.draft, batch, ctx.embedding.enabled)})
         answer = {"ok": True, "deleted": deleted, "notes": outcomes}
         if kept:
             answer["kept_locked"] = kept
@@ -61,11 +65,27 @@ async def replace(ctx: Context, agent_id: str, project_id: str, notes: list[Note
     return answer
 
 
-def _put(tx: Transaction, draft: Draft, later: bool) -> dict:
+def _put(tx: Transaction, draft: Draft, batch: str, later: bool) -> dict:
     new = draft.memory
     found, reason = memories.find_duplicate(tx.conn, new.agent_id, new.project_id, new.channel, new.msg_id, draft.key)
-    if found is not None:
-        return {"result": "skipped", "reason": reason, "id": found.id}
-    memory_id = memories.insert(tx, new)
-    backlog.attach_or_enqueue(tx, MEMORY, memory_id, None, later)
-    return {"result": "stored", "id": memory_id, **draft.remarks()}
+    if found is None:
+        memory_id = memories.insert(tx, new)
+        backlog.attach_or_enqueue(tx, MEMORY, memory_id, None, later)
+        if batch:
+            batches.label(tx, MEMORY, memory_id, batch)
+        return {"result": "stored", "id": memory_id, **draft.remarks()}
+    if _lacks_paths_alone(tx, found, draft):
+        memories.replace_content(tx, found.id, new.content, keeps_vector=True)
+        return {"result": "updated", "id": found.id}
+    return {"result": "skipped", "reason": reason, "id": found.id}
+
+
+def _lacks_paths_alone(tx: Transaction, found: memories.Existing, draft: Draft) -> bool:
+    """Tell whether a row may get a note's text, which is the row's own but for the line of paths: what is embedded of
+    it stays the same. A row that somebody edited says something else.
+    """
+    message, files, end = commit_notes.parts(draft.memory.content)
+    if not files or found.locked or found.content_key != content_key((message + end).lstrip()):
+        return False
+    place = (found.agent_id, found.project_id, found.channel)
+    return memories.find_in_bucket(tx.conn, *place, draft.key) is None

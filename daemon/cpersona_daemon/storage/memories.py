@@ -242,9 +242,11 @@ def _make_way(tx: Transaction, new: NewMemory, key: bytes) -> None:
         delete(tx, memory_id)
 
 
-def replace_content(tx: Transaction, memory_id: int, content: str, whole: Whole | None = None) -> None:
+def replace_content(
+    tx: Transaction, memory_id: int, content: str, whole: Whole | None = None, keeps_vector: bool = False
+) -> None:
     """Give a row another text (``whole``: what it was before it was cut) with its postings, and take away the vector of
-    the old one.
+    the old one, unless what is embedded of both is the same.
     """
     key = content_key(content) if whole is None else whole.key
     if hidden.some(tx.conn, MEMORY.table):
@@ -259,7 +261,8 @@ def replace_content(tx: Transaction, memory_id: int, content: str, whole: Whole 
         (content, key, *_mark(content, whole), key, created_text(tx.now), memory_id),
     )
     postings.put_memory(tx.conn, memory_id, content)
-    drop_vector(tx, memory_id)
+    if not keeps_vector:
+        drop_vector(tx, memory_id)
 
 
 def drop_vector(tx: Transaction, memory_id: int) -> None:

@@ -1,4 +1,4 @@
-"""Handler of replace_notes: what a rewritten history does to its notes, in one request.
+"""Handlers of notes, many in one request: which of a history are missing, and what a rewritten one does to them.
 
 Contract: git.notes.
 """
@@ -9,12 +9,15 @@ import msgspec
 
 from ...errors import InvalidParams, Refused
 from ...memory import notes as library
+from ...memory import undo
 from ...memory.draft import prepare
+from ...storage import note_ids
 from ..common import Map, Text
 from ..registry import Call, Handler
 
 MAX_NOTES = 1000
 MAX_REPLACED = 10_000
+MAX_IDS = 10_000
 
 
 class NoteParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -33,7 +36,23 @@ class ReplaceParams(msgspec.Struct, forbid_unknown_fields=True):
     notes: list[NoteParams]
     channel: str | None = ""
     project_id: str | None = ""
+    batch: str | None = None
     session_key: str = ""
+
+
+class MissingParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+    ids: list[str]
+    project_id: str | None = ""
+
+
+async def missing_notes(call: Call) -> dict:
+    """Answer `{missing, outdated}`: the ids that no memory has, and those of notes that list no paths yet."""
+    p = call.params
+    if len(p.ids) > MAX_IDS:
+        raise InvalidParams(f"ids holds {len(p.ids)} entries; send {MAX_IDS} at most")
+    missing, outdated = await call.ctx.db.read(note_ids.missing_and_outdated, p.agent_id, p.project_id or "", p.ids)
+    return {"missing": missing, "outdated": outdated}
 
 
 async def replace_notes(call: Call) -> dict:
@@ -43,7 +62,12 @@ async def replace_notes(call: Call) -> dict:
     if sum(len(note.replaces) for note in p.notes) > MAX_REPLACED:
         raise InvalidParams(f"replaces names more than {MAX_REPLACED} notes in all; send them in parts")
     return await library.replace(
-        call.ctx, p.agent_id, p.project_id or "", [_note(call, note) for note in p.notes], call.key
+        call.ctx,
+        p.agent_id,
+        p.project_id or "",
+        [_note(call, note) for note in p.notes],
+        call.key,
+        undo.check_name(p.batch),
     )
 
 
@@ -70,4 +94,7 @@ def _note(call: Call, note: NoteParams) -> library.Note:
     return library.Note(draft, tuple(note.replaces), note.id)
 
 
-HANDLERS = {"replace_notes": Handler(ReplaceParams, replace_notes)}
+HANDLERS = {
+    "missing_notes": Handler(MissingParams, missing_notes),
+    "replace_notes": Handler(ReplaceParams, replace_notes),
+}
