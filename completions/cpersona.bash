@@ -32,6 +32,7 @@ _cpersona_valued() {
     " forget-agent") [[ " --session --db " == *" $2 "* ]] ;;
     " get") [[ " --fields --format --max-chars --agent --db " == *" $2 "* ]] ;;
     " git backfill") [[ " --batch --session --agent --project --db " == *" $2 "* ]] ;;
+    " git blame-note") [[ " -n --limit --fields --format --max-chars --agent --project --db " == *" $2 "* ]] ;;
     " git install") [[ " --agent --project --db " == *" $2 "* ]] ;;
     " git note") [[ " --session --agent --project --db " == *" $2 "* ]] ;;
     " git status") [[ " --agent --project --db " == *" $2 "* ]] ;;
@@ -74,7 +75,7 @@ _cpersona() {
     if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi
     case "${words[i]}" in -*) continue ;; esac
     case "$at ${words[i]}" in
-      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config path"|" config show"|" context"|" daemon"|" daemon logs"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" delete"|" doctor"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git install"|" git note"|" git status"|" git uninstall"|" health"|" help"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
+      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config path"|" config show"|" context"|" daemon"|" daemon logs"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" delete"|" doctor"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" health"|" help"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
     esac
   done
   case "$at:$before" in
@@ -119,8 +120,9 @@ _cpersona() {
     " export") known="--all-agents --embeddings --agent --json -q --quiet --db --help" ;;
     " forget-agent") known="--yes --session --json -q --quiet --db --help" ;;
     " get") known="--raw --fields --format -0 --null --max-chars --agent --json -q --quiet --db --help" ;;
-    " git") known="install uninstall status note backfill --help" ;;
+    " git") known="install uninstall status note backfill blame-note --help" ;;
     " git backfill") known="--all --batch --session --agent --project --json -q --quiet --db --help" ;;
+    " git blame-note") known="-n --limit --fields --format -0 --null --max-chars --agent --project --json -q --quiet --db --help" ;;
     " git install") known="--agent --project --json -q --quiet --db --help" ;;
     " git note") known="--queue --session --agent --project --json -q --quiet --db --help" ;;
     " git status") known="--agent --project --json -q --quiet --db --help" ;;

@@ -13,6 +13,7 @@ from .. import exits
 from ..git import commits
 from ..terminal.failure import failure_line
 from ..wire.interrupts import Interrupts
+from . import _notes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 # Together the notes of a request are one commit of the database; more would hold up other writers.
 TOGETHER, IN_FLIGHT = 100, 4
-ASKED_TOGETHER = 10_000
 
 
 class Backfill:
@@ -62,17 +62,11 @@ class Backfill:
         self.tell("starting the daemon")
         self._connection = self._session.connection
 
-    def missing(self, ids: list[str], project: str | None) -> set[str]:
+    def missing(self, ids: list[str], settings: Settings) -> set[str]:
         """Return those of the notes' ids for which there is something to do; the others are skipped."""
         found: set[str] = set()
-        for at in range(0, len(ids), ASKED_TOGETHER):
-            asked = {"agent_id": self._session.agent, "ids": ids[at : at + ASKED_TOGETHER]}
-            answer = self._session.call("missing_notes", asked if project is None else asked | {"project_id": project})
-            if answer.status:
-                raise exits.Stop(
-                    "cpersona " + failure_line("git backfill", answer.response, answer.code), answer.status
-                )
-            found.update(answer.response["missing"], answer.response["outdated"])
+        for answer in _notes.found(self._session, settings, ids):
+            found.update(answer["missing"], answer["outdated"])
         self.counts["skipped"] += len(ids) - len(found)
         return found
 
@@ -176,9 +170,9 @@ def note_history(
         run.begin()
         interrupts.attend(session.connection)
         root = repository.root() if listed else ""
+        found = run.missing([commits.message_id(root, commit) for commit in listed], settings)
+        due = [commit for commit in listed if commits.message_id(root, commit) in found]
         try:
-            found = run.missing([commits.message_id(root, commit) for commit in listed], settings.project)
-            due = [commit for commit in listed if commits.message_id(root, commit) in found]
             for commit in repository.named(due):
                 interrupts.check()
                 commit["reached_by"] = listed[commit["commit"]]

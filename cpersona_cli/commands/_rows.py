@@ -47,6 +47,17 @@ def field(row: dict, name: str) -> str:
     return str(row.get(_KEYS[name]) or "") if name in _KEYS else render.field(row, name)
 
 
+def fetched(session: "Session", refs: list[str]) -> "Answer":
+    """Return one answer for any number of refs, in requests of as many as one may name."""
+    first, *others = (refs[at : at + fields.MAX_REFS] for at in range(0, len(refs), fields.MAX_REFS))
+    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": first})
+    for some in others:
+        more = session.ask("get_contents", {"agent_id": session.agent, "refs": some}).response
+        for key in ("items", "missing", "count"):
+            answer.response[key] += more[key]
+    return answer
+
+
 def each(session: "Session", refs: list[str], done: str, methods: dict[str, tuple[str, str]]) -> int:
     """Send one request for each ref, say each outcome, and return the status of the first that failed."""
     parsed = [reading.ref(text) for text in refs]

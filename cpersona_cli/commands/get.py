@@ -10,13 +10,13 @@ from ..declare.spec import AGENT, command, option
 from ..terminal import cuts, reading, render
 from ..terminal.output import one_line, to_json, without_controls
 from ..terminal.shaping import Shape, shape_options
-from ._rows import REFS, field
+from ._rows import REFS, fetched, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..session import Answer, Session
+    from ..session import Session
     from ..terminal.output import Output
 
 _FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "length", "truncated")
@@ -43,7 +43,7 @@ def get(session: "Session", refs: list[str], raw: bool, **shaped: "Any") -> int:
     shape = Shape(_FIELDS, session.out.as_json, **shaped)
     if raw and (shape.chosen or session.out.as_json):
         raise exits.Usage("--raw prints the texts alone; leave --fields, --format and --json out")
-    answer = _fetched(session, [reading.canonical(text) for text in refs])
+    answer = fetched(session, [reading.canonical(text) for text in refs])
     out, missing = session.out, answer.response.get("missing", [])
     items = shape.within(out, answer.response, "items")
     if not session.show(answer):
@@ -56,17 +56,6 @@ def get(session: "Session", refs: list[str], raw: bool, **shaped: "Any") -> int:
         out.warn(f"cpersona get: no such row of agent {session.agent!r}: {named}; `cpersona list` shows what there is")
         return fields.EXIT_FAILED
     return answer.status
-
-
-def _fetched(session: "Session", refs: list[str]) -> "Answer":
-    """Return one answer for any number of refs, in requests of as many as one may name."""
-    first, *others = (refs[at : at + fields.MAX_REFS] for at in range(0, len(refs), fields.MAX_REFS))
-    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": first})
-    for some in others:
-        more = session.ask("get_contents", {"agent_id": session.agent, "refs": some}).response
-        for key in ("items", "missing", "count"):
-            answer.response[key] += more[key]
-    return answer
 
 
 def _print(out: "Output", items: list[dict], shape: "Shape", raw: bool) -> None:

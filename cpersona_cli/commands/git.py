@@ -1,6 +1,6 @@
 """`git`: keep a note of every commit, from a hook as it is made and from history.
 
-Contract: git.notes, git.hooks.
+Contract: git.notes, git.hooks, git.blame.
 """
 
 from __future__ import annotations
@@ -13,14 +13,20 @@ from .. import exits, githook
 from ..declare.spec import WRITES, argument, command, option
 from ..git import commits
 from ..terminal import cuts
+from ..terminal.output import counted
+from ..terminal.shaping import Shape, shape_options
+from ._rows import field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from cpersona_daemon.shared.settings import Settings
 
     from ..session import Session
 
 _COMMON = ("agent", "project", "json", "quiet", "db")
+_NOTE_FIELDS = ("commit", "timestamp", "age", "ref", "id", "source", "content", "length")
 
 
 @command("git install", common=_COMMON)
@@ -283,6 +289,80 @@ def backfill(session: Session, range: str | None, all: bool, batch: str | None) 
     return run.status
 
 
+@command(
+    "git blame-note",
+    argument("file", "A file, as its path from here, and a line of it.", metavar="FILE[:LINE]", values="files"),
+    option("-n --limit", "Notes at most.", kind="int", default=20, metavar="N", least=1),
+    *shape_options(_NOTE_FIELDS),
+    common=_COMMON,
+)
+def blame_note(session: Session, file: str, limit: int, **shaped: Any) -> int:
+    """Show the notes of the commits that touched a file, or a line of it, newest first.
+
+    Git names the commits, through renames of the file; a directory is all that is in it. A line is counted in the file
+    as it lies here, and its commits are those that wrote it and what stood in its place before. Exit 3 where none of
+    them has a note.
+
+    Columns: commit, its time, ref, note. `cpersona get REF` shows one whole.
+
+    Example:
+      cpersona git blame-note src/session.py
+      cpersona git blame-note src/session.py:42 -n 3
+      cpersona git blame-note src/session.py --format '{commit} {content}' -0
+    """
+    from ..git import touching
+    from . import _notes
+    from ._rows import fetched
+
+    shape = Shape(_NOTE_FIELDS, session.out.as_json, **shaped)
+    repository = commits.Repository.open()
+    path, line = touching.place_of(file)
+    touched, settings = touching.commits_of(repository, path, line), _settings(session, repository)
+    ids = {commits.message_id(repository.root(), commit): commit for commit in touched}
+    refs: dict[str, str] = {}
+    for answer in _notes.found(session, settings, list(ids), refs=True):
+        refs |= answer["refs"]
+    noted = [refs[id] for id in ids if id in refs]
+    notes = fetched(session, noted[:limit]).response["items"] if noted else []
+    told = {
+        "ok": True,
+        "file": path,
+        "line": line,
+        "order": "newest_first",
+        "commits": len(touched),
+        "without_note": [commit for id, commit in ids.items() if id not in refs],
+        "notes": [{**note, "commit": ids.get(note["id"], "")} for note in notes],
+    }
+    rows = shape.within(session.out, told, "notes")
+    if session.out.as_json:
+        session.out.json(told)
+    else:
+        shape.print(session.out, rows, _note_field, ("commit", "timestamp", "ref", "content"))
+    return _say_without_note(session, file, told, len(noted), limit)
+
+
+def _note_field(row: dict, name: str) -> str:
+    return row["commit"][:12] if name == "commit" else field(row, name)
+
+
+def _say_without_note(session: Session, file: str, told: dict, noted: int, limit: int) -> int:
+    """Say how many notes are not there or not shown, and return the exit status."""
+    touched = counted(told["commits"], "commits")
+    if not noted:
+        session.out.warn(
+            f"cpersona git blame-note: no note yet of the {touched} that touched {file}; `cpersona git backfill` notes "
+            "all of history"
+        )
+        return fields.EXIT_NOTHING
+    if noted > limit:
+        session.out.note(f"left out: {counted(noted - limit, 'older notes')}; -n {noted} shows all")
+    if told["without_note"]:
+        session.out.note(
+            f"no note yet: {len(told['without_note']):,} of the {touched}; `cpersona git backfill` notes all of history"
+        )
+    return fields.EXIT_OK
+
+
 def _settings(session: Session, repository: commits.Repository) -> Settings:
     """Return the settings of this command; what `git install` was told stands where no option does."""
     state, options = repository.state or {}, session.options
@@ -305,4 +385,4 @@ def _ref(response: dict) -> str:
     return f"mem:{number}" if isinstance(number, int) else response.get("queued", "")
 
 
-COMMANDS = (install, uninstall, status, note, backfill)
+COMMANDS = (install, uninstall, status, note, backfill, blame_note)

@@ -302,11 +302,13 @@ def cut_of(params: dict) -> dict[str, int] | None:
 
 
 def axes(settings: Settings) -> dict:
+    """Return the parameters of notes that are stored: whose memory they are, and the channel."""
+    return {**owner(settings), "channel": CHANNEL}
+
+
+def owner(settings: Settings) -> dict:
     """Return the parameters that say whose memory the notes are."""
-    params = {"agent_id": settings.agent, "channel": CHANNEL}
-    if settings.project is not None:
-        params["project_id"] = settings.project
-    return params
+    return {"agent_id": settings.agent} | ({} if settings.project is None else {"project_id": settings.project})
 
 
 def message_id(root: str, commit: str) -> str:

@@ -439,6 +439,7 @@ TABLE = (
 BY_NAME = {tool.name: tool for tool in TABLE}
 # Methods that no model should have, and why.
 NO_TOOLS = {
+    "find_notes": "which notes of a git history are there; `git backfill` and `git blame-note` ask it",
     "replace_notes": "what a rewritten git history does to its notes; hooks call it",
     "daemon_stop": "it ends the process under every other client",
 }

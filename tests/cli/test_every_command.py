@@ -261,6 +261,11 @@ CASES = {
         ("git backfill --json", "ok commits stored skipped"),
         {1: "git backfill no-such-range"},
     ),
+    "git blame-note": Case(
+        ("git blame-note file", "[0-9a-f]{12}\t[^\n]*\tmem:\\d+\tfirst[^\n]*\n"),
+        ("git blame-note file:1 --json", "ok file line commits notes without_note order"),
+        {1: "git blame-note no-such-file", 3: "@bare git blame-note file"},
+    ),
     "git uninstall": Case(
         ("git uninstall", "post-commit\tremoved\t[^\n]*\n(.*\n)*"),
         ("git uninstall --json", "ok hooks"),
@@ -353,7 +358,11 @@ def run(shared_daemon, module_home):
         for name in ("repo", "bare"):
             git = ["git", "-C", str(here / name), "-c", "user.name=A", "-c", "user.email=a@example.org"]
             subprocess.run(["git", "init", "-q", name], cwd=here, env=home, check=True)
-            subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], env=home, check=True)
+            (here / name / "file").write_text("a line\n")
+            subprocess.run([*git, "add", "file"], env=home, check=True)
+            subprocess.run([*git, "commit", "-q", "-m", "first"], env=home, check=True)
+            subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "second"], env=home, check=True)
+        assert run("git note HEAD~1").returncode == 0
     return run
 
 

@@ -6,6 +6,7 @@ Contract: commands.same, exit.status.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,7 @@ ASKS = {
     "canary run": "canary run",
     "canary remove": "canary remove 1",
     "resume": "resume",
+    "git blame-note": "git blame-note h.json",
 }
 # What does not ask the daemon, or only one that runs.
 APART = {
@@ -82,11 +84,17 @@ def run(module_home):
 
     with open(os.path.join(module_home["HOME"], "h.json"), "w") as handle:
         handle.write("[]")
+    if shutil.which("git"):
+        git = ["git", "-C", module_home["HOME"], "-c", "user.name=A", "-c", "user.email=a@example.org"]
+        for words in (["init", "-q"], ["add", "h.json"], ["commit", "-q", "-m", "first"]):
+            subprocess.run([*git, *words], env=module_home, check=True)
     return runner(module_home)
 
 
 @pytest.mark.parametrize("name", ASKS)
 def test_what_asks_of_a_database_that_is_not_there_says_so_and_makes_none(run, module_home, name):
+    if name.startswith("git ") and shutil.which("git") is None:
+        pytest.skip("git is not installed")
     done = run(ASKS[name].split())
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (4, "", 1), done
     assert (

@@ -12,7 +12,7 @@ def replaced(house, *notes, **more):
 
 
 def missing(house, *ids, **more):
-    return house.ask("missing_notes", **{"agent_id": "a", "ids": list(ids)} | more)
+    return house.ask("find_notes", **{"agent_id": "a", "ids": list(ids)} | more)
 
 
 def test_a_note_of_an_earlier_version_gets_its_paths_and_keeps_its_vector(house):

@@ -145,7 +145,7 @@ def calls(rows):
     )
     yield "list_associations", mine
     yield "get_contents", mine | {"refs": [ref, f"ep:{episode}"]}
-    yield "missing_notes", mine | {"ids": ["theirkey", "new"]}
+    yield "find_notes", mine | {"ids": ["theirkey", "new"]}
     yield "replace_notes", mine | {"content": "note", "id": "new", "replaces": ["theirkey"]}
     for method, name, number in (
         ("update_memory", "memory_id", memory),

@@ -257,7 +257,7 @@ def test_the_dedup_probe_reads_one_row_with_an_id_and_without(store, project, ch
 
 def test_notes_that_are_missing_are_one_step_each(store):
     ids = ["id77", "never", "id78"]
-    looked = bounded(store, lambda tx: note_ids.missing_and_outdated(tx.conn, "kit", "a", ids))
+    looked = bounded(store, lambda tx: note_ids.find(tx.conn, "kit", "a", ids))
     assert looked.uses("memories_msg_id (agent_id=? AND msg_id=? AND project_id=?)") and looked.steps <= 1_000
 
 

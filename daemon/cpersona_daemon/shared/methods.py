@@ -133,7 +133,7 @@ _TABLE = (
     ),
     Method("list_associations", READ, "associations"),
     Method("get_contents", READ, "contents", early=True, tuned=True),
-    Method("missing_notes", READ, "notes"),
+    Method("find_notes", READ, "notes"),
     Method("replace_notes", WRITE, "notes", paused={"ok": True, "deleted": 0, "notes": []}),
     Method("update_memory", WRITE, "memories", paused={"ok": True, "updated_id": None}, touched=("updated_id", "mem")),
     Method("delete_memory", WRITE, "memories", paused={"ok": True, "deleted_id": None}, touched=("deleted_id", "mem")),

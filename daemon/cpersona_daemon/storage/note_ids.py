@@ -7,29 +7,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import apsw
 
+from ..model.kinds import MEMORY
 from ..shared.commit_notes import FILES
 from .hidden import seen
 
 
-def missing_and_outdated(
-    conn: apsw.Connection, agent_id: str, project_id: str, ids: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Return those of the message ids that no memory has in the project or the global one, and those of unlocked
-    memories whose metadata name paths that their text does not list; both in the order asked.
+@dataclass(frozen=True, slots=True)
+class NoteIds:
+    """Message ids in the order asked: those that no memory has, those of unlocked memories whose metadata name paths
+    that their text does not list, and the refs of those that are there.
     """
-    missing, outdated = [], []
-    for msg_id, found, old in conn.execute(
-        "SELECT j.value, count(m.id), max(CASE WHEN m.locked OR instr(m.content, ?) THEN 0"
-        " WHEN json_valid(m.metadata) THEN coalesce(json_array_length(m.metadata, '$.paths'), 0) END)"
+
+    missing: list[str] = field(default_factory=list)
+    outdated: list[str] = field(default_factory=list)
+    refs: dict[str, str] = field(default_factory=dict)
+
+
+def find(conn: apsw.Connection, agent_id: str, project_id: str, ids: Sequence[str]) -> NoteIds:
+    """Look for memories with these message ids, in the project before the global one."""
+    found = NoteIds()
+    for msg_id, memory_id, old in conn.execute(
+        "SELECT j.value, m.id, CASE WHEN m.locked OR instr(m.content, ?) THEN 0"
+        " WHEN json_valid(m.metadata) THEN json_array_length(m.metadata, '$.paths') END"
         " FROM json_each(?) j LEFT JOIN memories m ON m.agent_id = ? AND m.msg_id = j.value AND m.msg_id <> ''"
-        f" AND m.project_id IN (?, '') AND {seen('memories', 'm.id')} GROUP BY j.id ORDER BY j.id",
+        f" AND m.project_id IN (?, '') AND {seen('memories', 'm.id')} ORDER BY j.id, m.project_id = ''",
         (FILES, json.dumps(ids), agent_id, project_id),
     ):
-        if not found:
-            missing.append(msg_id)
-        elif old:
-            outdated.append(msg_id)
-    return missing, outdated
+        if memory_id is None:
+            found.missing.append(msg_id)
+        elif msg_id not in found.refs:
+            found.refs[msg_id] = MEMORY.ref(memory_id)
+            if old:
+                found.outdated.append(msg_id)
+    return found

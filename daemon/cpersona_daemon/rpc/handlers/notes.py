@@ -40,19 +40,22 @@ class ReplaceParams(msgspec.Struct, forbid_unknown_fields=True):
     session_key: str = ""
 
 
-class MissingParams(msgspec.Struct, forbid_unknown_fields=True):
+class FindParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str
     ids: list[str]
     project_id: str | None = ""
+    refs: bool = False
 
 
-async def missing_notes(call: Call) -> dict:
-    """Answer `{missing, outdated}`: the ids that no memory has, and those of notes that list no paths yet."""
+async def find_notes(call: Call) -> dict:
+    """Answer `{missing, outdated, refs?}`: the ids that no memory has, those of notes that list no paths yet, and where
+    it is asked for, the ref of each that is there.
+    """
     p = call.params
     if len(p.ids) > MAX_IDS:
         raise InvalidParams(f"ids holds {len(p.ids)} entries; send {MAX_IDS} at most")
-    missing, outdated = await call.ctx.db.read(note_ids.missing_and_outdated, p.agent_id, p.project_id or "", p.ids)
-    return {"missing": missing, "outdated": outdated}
+    found = await call.ctx.db.read(note_ids.find, p.agent_id, p.project_id or "", p.ids)
+    return {"missing": found.missing, "outdated": found.outdated, **({"refs": found.refs} if p.refs else {})}
 
 
 async def replace_notes(call: Call) -> dict:
@@ -94,7 +97,4 @@ def _note(call: Call, note: NoteParams) -> library.Note:
     return library.Note(draft, tuple(note.replaces), note.id)
 
 
-HANDLERS = {
-    "missing_notes": Handler(MissingParams, missing_notes),
-    "replace_notes": Handler(ReplaceParams, replace_notes),
-}
+HANDLERS = {"find_notes": Handler(FindParams, find_notes), "replace_notes": Handler(ReplaceParams, replace_notes)}
