@@ -360,7 +360,7 @@ def run(shared_daemon, module_home):
             subprocess.run(["git", "init", "-q", name], cwd=here, env=home, check=True)
             (here / name / "file").write_text("a line\n")
             subprocess.run([*git, "add", "file"], env=home, check=True)
-            subprocess.run([*git, "commit", "-q", "-m", "first"], env=home, check=True)
+            subprocess.run([*git, "commit", "-q", "-m", f"first of {name}"], env=home, check=True)
             subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "second"], env=home, check=True)
         assert run("git note HEAD~1").returncode == 0
     return run
