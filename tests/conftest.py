@@ -15,6 +15,7 @@ import pytest
 from cli_kit import runner
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from nursery_kit import Nursery
 
 from cpersona_cli.wire import client, control
 from cpersona_daemon.shared.settings import load
@@ -26,10 +27,14 @@ hypothesis_settings.load_profile("busy")
 PASSED_ON = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 
 
+# The rooms of daemons that start, end, and are killed: there each is a Python that began by itself.
+START_THEMSELVES = {"life", "stress"}
+
+
 @contextmanager
-def clean_home() -> Iterator[dict[str, str]]:
+def clean_home(nursery: Nursery | None = None) -> Iterator[dict[str, str]]:
     """A clean environment whose every place lies in a fresh directory with a short path; its daemons end with the
-    block.
+    block, and are born by the nursery that is given.
     """
     # A socket's path may have about a hundred bytes, fewer than pytest's own directories take.
     root = Path(tempfile.mkdtemp(prefix="cp-", dir="/tmp")).resolve()
@@ -46,6 +51,8 @@ def clean_home() -> Iterator[dict[str, str]]:
         "CPERSONA_EMBEDDING_MODE": "none",
         "CPERSONA_CALIBRATE_ON_MODEL_CHANGE": "false",
     }
+    if nursery is not None:
+        environ |= nursery.births(environ)
     (root / "tmp").mkdir()
     try:
         yield environ
@@ -59,17 +66,32 @@ def clean_home() -> Iterator[dict[str, str]]:
             shutil.rmtree(root, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    """What bears the daemons of this test process."""
+    with tempfile.TemporaryDirectory(prefix="cp-", dir="/tmp") as directory:
+        nursery = Nursery(Path(directory))
+        yield nursery
+        nursery.close()
+
+
+@pytest.fixture(scope="module")
+def bearing(request: pytest.FixtureRequest, nursery: Nursery) -> Nursery | None:
+    """The nursery; none where a module's subject is how a daemon starts."""
+    return None if request.path.parent.name in START_THEMSELVES else nursery
+
+
 @pytest.fixture
-def home() -> Iterator[dict[str, str]]:
+def home(bearing: Nursery | None) -> Iterator[dict[str, str]]:
     """A clean environment, and the end of every daemon that the test started in it."""
-    with clean_home() as environ:
+    with clean_home(bearing) as environ:
         yield environ
 
 
 @pytest.fixture(scope="module")
-def module_home() -> Iterator[dict[str, str]]:
+def module_home(bearing: Nursery | None) -> Iterator[dict[str, str]]:
     """A clean environment for all tests of a module; daemons of several databases may run in it."""
-    with clean_home() as environ:
+    with clean_home(bearing) as environ:
         yield environ
 
 
