@@ -213,6 +213,16 @@ def test_doctor_tells_model_and_width_and_what_is_wrong_with_each(asked, environ
     os.chmod(environ["CPERSONA_EMBEDDING_API_KEY_FILE"], 0o600)
 
 
+def test_doctor_sees_a_key_in_a_config_file_that_others_can_read(home, ranks, run_cli):
+    config = Path(home["XDG_CONFIG_HOME"]) / "cpersona" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'rerank_url = "{ranks.rerank}"\nrerank_api_key = "{RERANK_KEY}"\n')
+    config.chmod(0o644)
+    said = found(run_cli)["reranker"]
+    assert "others can use" in said[0]["message"] and str(config) in said[0]["do"] and "answers" in said[1]["message"]
+    assert RERANK_KEY not in json.dumps(said)
+
+
 def found(run):
     checks = {}
     for finding in json.loads(run(["doctor", "--json"]).stdout)["checks"]:

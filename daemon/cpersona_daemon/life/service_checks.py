@@ -5,13 +5,15 @@ Contract: health.doctor, embedding.openai, rerank.asks, services.keys.
 
 from __future__ import annotations
 
+import os
+import stat
 import time
 from collections.abc import Iterator
 
 from ..errors import EmbeddingFailure, RerankFailure, SettingsConflict
 from ..model.identity import may_change_width, same_model
 from ..services.address import EMBEDDING, RERANK, checked, variable_of
-from ..shared.settings import Settings
+from ..shared.settings import CONFIG, Settings, config_path
 from .findings import OK, WARN, Finding
 
 PATIENCE_SECONDS = 5.0  # longer than a reranker has: how slow it is can be said then
@@ -94,5 +96,8 @@ def _key(settings: Settings, what: str) -> Iterator[Finding]:
     if (said := key.exposed()) is not None:
         problem, _, do = said.partition("; ")
         yield WARN, problem, do
+    config = config_path()
+    if settings.origin(f"{what}_api_key") == CONFIG and os.stat(config).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        yield WARN, f"others can use {config}, which holds a key", f"`chmod go= {config}`"
     if key.given and parts.scheme == "http" and parts.hostname not in _HERE:
         yield WARN, f"the key goes to {variable_of(what)} without encryption", "give it an https address"

@@ -213,8 +213,8 @@ class Settings:
 
             if speaks_openai(self.embedding_api, self.embedding_url):
                 out.append(
-                    "a service that is asked as OpenAI's is (CPERSONA_EMBEDDING_API, CPERSONA_EMBEDDING_URL) needs"
-                    " CPERSONA_EMBEDDING_MODEL"
+                    "an embedding service that is asked as OpenAI's is needs CPERSONA_EMBEDDING_MODEL; one of the other"
+                    " shape at such an address needs CPERSONA_EMBEDDING_API=native"
                 )
         for name in ("embedding_api_key", "rerank_api_key"):
             if self._values[name] and self._values[name + "_file"]:
