@@ -6,6 +6,7 @@ Contract: tools.bridge, tools.answers.
 from __future__ import annotations
 
 import json
+import signal
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,9 @@ matter later, one fact a memory. The last row of a recall is the best, and no ro
 
 def serve(tools: dict[str, Offer], bridge: Bridge) -> None:
     """Serve these tools to the client at standard input and output; return when it has closed them."""
+    # A thread that waits for the next line cannot be told to end; nothing is held here that Ctrl-C could spoil.
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     anyio.run(_serve, _server(tools, bridge))
 
 

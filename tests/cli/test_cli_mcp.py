@@ -404,6 +404,16 @@ def test_a_process_that_was_connected_before_leaves_a_daemon_of_another_version_
     assert "anew" in failure.value.hint and daemon_pid(module_home) == pid and capsys.readouterr().err == ""
 
 
+def test_an_interrupt_ends_the_server_at_once(module_home):
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    with subprocess.Popen(SERVER, env=module_home, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+        print(json.dumps(request), file=server.stdin, flush=True)
+        assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"] == "cpersona"
+        server.send_signal(signal.SIGINT)
+        assert server.wait(20) == -signal.SIGINT
+
+
 def test_without_the_sdk_the_command_says_how_to_get_it(module_home, tmp_path):
     (tmp_path / "mcp").mkdir()
     (tmp_path / "mcp" / "__init__.py").write_text("raise ModuleNotFoundError('no', name='mcp')")
