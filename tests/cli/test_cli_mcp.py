@@ -307,6 +307,18 @@ def test_a_server_that_only_reads_has_no_way_to_write(bridge):
     assert bridge(tools["check_health"], checks=["schema"]).response["status"] == "healthy"
 
 
+@pytest.mark.parametrize(
+    "place, create, said", [("none/t.db", False, "there is no database"), ("f/t.db", True, "cannot be opened")]
+)
+def test_without_a_store_a_call_fails_in_one_line_and_makes_none(module_home, place, create, said):
+    Path(module_home["HOME"], "f").touch()
+    place = Path(module_home["HOME"], place)
+    reader = Bridge(load(module_home | {"CPERSONA_DB_PATH": str(place)}), create)
+    outcome = reader.call(offered(Options())["recall"], {"agent_id": "a", "query": "x"}, lambda: None)
+    assert outcome.response is None and said in outcome.failure and "\n" not in outcome.failure, outcome
+    assert outcome.failure.startswith("recall: ") and not (place.exists() or place.parent.is_dir())
+
+
 def test_a_call_that_names_no_axis_is_asked_within_those_of_the_settings():
     meant = {"agent_id": "me", "project_id": "p", "channel": "c"}
     tools = offered(Options(meant=meant))
