@@ -179,7 +179,7 @@ def test_a_model_does_its_daily_work(model):
     row, ref = first["id"], f"mem:{first['id']}"
     assert model.ask("store", content="another text", id="k", **agent)["result"] == "skipped"
     model.ask("store", content="Deploys need a runbook", **agent)
-    found = model.ask("recall", query="deploy runbook", limit=2, source_id=None, **agent)["messages"]
+    found = model.ask("recall", query="deploy runbook", limit=2, full_content=None, **agent)["messages"]
     assert len(found) == 2 and found[0]["match_reason"]["score"] <= found[1]["match_reason"]["score"]
     (cut,) = [row for row in found if row["ref"] == ref]
     assert len(cut["content"]) == 500 and cut["content_truncated"] and cut["content_len"] == len(long.strip())
