@@ -34,11 +34,16 @@ def test_what_is_embedded_of_a_note_is_its_message():
     assert memory_text(f"commit {ID}") == f"commit {ID}"
 
 
+def test_a_commit_of_fifty_files_lists_most_of_them_and_one_of_many_fewer_in_proportion():
+    paths = [f"src/package_{n}/module_{n}.py" for n in range(400)]
+    assert [files_line(paths[:total], total, 16_000).count("/") // 2 for total in (20, 50, 100, 400)] == [20, 31, 15, 3]
+
+
 def test_a_commit_of_five_hundred_files_lists_those_that_fit_and_says_how_many_more():
     paths = [f"src/package_{n}/module_{n}.py" for n in range(500)]
     line = files_line(paths[:100], 500, 16_000)
     listed, _, more = line.removeprefix("\n\nfiles: ").rpartition(" and ")
-    assert len(line) <= commit_notes.FILES_LENGTH and listed.split(", ") == paths[: listed.count(",") + 1]
+    assert len(line) <= commit_notes.FILES_LENGTH / 10 and listed.split(", ") == paths[: listed.count(",") + 1]
     assert more == f"{500 - len(listed.split(', '))} more"
 
 

@@ -7,6 +7,9 @@ Contract: git.notes, git.paths.
 
 FILES, COMMIT = "\n\nfiles: ", "\n\ncommit "
 FILES_LENGTH = 900  # of the list, its mark included: some two dozen paths, less than most messages that say why
+# A commit of more files is about none of them in particular, and its list is shorter in proportion: a long one would
+# keep the note out of the few that its message is compared with.
+_MANY = 50
 _SHARE = 8  # of a text's whole room, where that is small
 _IDS = (40, 64)  # how long an id is
 _HEXADECIMAL = frozenset("0123456789abcdef")
@@ -17,7 +20,8 @@ def files_line(paths: "list[str]", total: int, room: int) -> str:
 
     ``room`` is how long a text may be at all.
     """
-    left, listed = min(FILES_LENGTH, room // _SHARE) - len(FILES) - len(_more(total)), []
+    length = min(FILES_LENGTH * _MANY // max(_MANY, total), room // _SHARE)
+    left, listed = length - len(FILES) - len(_more(total)), []
     for path in paths:
         left -= len(path) + 2
         if left < 0:
