@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from cli_kit import runner
-from conftest import clean_home
 
 from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
@@ -81,6 +80,5 @@ def test_a_daemon_under_other_limits_begins_by_itself(home):
     assert not started(home)
 
 
-def test_a_daemon_begins_by_itself_where_there_is_no_nursery():
-    with clean_home() as environ:
-        assert not started(environ)
+def test_a_daemon_begins_by_itself_where_no_nursery_answers(home):
+    assert not started(home | {"DAEMON_NURSERY": f"{home['HOME']}/nobody"})
