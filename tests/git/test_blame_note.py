@@ -60,6 +60,14 @@ def test_the_commits_of_a_file_and_of_a_line_are_shown_newest_first_through_rena
     plain = repo.cpersona("git", "blame-note", "src/it's.py", "-n", "1")
     assert plain.stdout.startswith(f"{moved[:12]}\t") and "\tMove it\\n\\nfiles: " in plain.stdout
     assert plain.stderr == "left out: 2 older notes; -n 3 shows all\n"
+    whole = repo.cpersona("git", "blame-note", "src/it's.py", "--format", "<{commit}>{content}", "-0").stdout.split(
+        "\0"
+    )
+    assert len(whole) == 4 and whole[0].startswith(f"<{moved[:12]}") and ">Move it\n\nfiles: " in whole[0]
+    columns = repo.cpersona("git", "blame-note", "src/it's.py", "--fields", "ref,commit").stdout.splitlines()
+    assert [row.split("\t")[1][:12] for row in columns] == [commit[:12] for commit in (moved, changed, begun)]
+    cut = repo.cpersona("git", "blame-note", "src/it's.py", "--max-chars", "4", "--format", "{content}")
+    assert cut.stdout == "Move\n" and "--max-chars left" in cut.stderr
 
     said = {
         "src/it's.py:1": "line 1 of src/it's.py is not committed yet",
