@@ -55,7 +55,9 @@ def health(session: Session, fix: bool, deep: bool, check: list[str], of: str | 
     gate = response.get("gate")
     if isinstance(gate, dict):
         measured = f", measured with {gate['measured_rows']}" if "measured_rows" in gate else ""
-        out.record(("gate", f"{gate.get('gate')} for {gate.get('rows')} memories ({gate.get('from')}{measured})"))
+        out.record(
+            ("gate", f"{gate.get('gate')} for {gate.get('rows')} memories and passages ({gate.get('from')}{measured})")
+        )
     issues = response.get("issues", ())
     render.table(
         out,

@@ -106,6 +106,8 @@ _FILES = (
         "The vector index of the memories, built anew from the database whenever it is missing, damaged or stale.",
     ),
     ("episode_vectors", "<db>.episodes.vec*", "The same of the episodes."),
+    ("memory_passages", "<db>.memories.passages.vec*", "The same of the passages of long memories."),
+    ("episode_passages", "<db>.episodes.passages.vec*", "The same of the passages of long episodes."),
     (
         "spool",
         "<db>.spool/",

@@ -12,7 +12,7 @@ from .output import Output, counted, to_json
 
 Facts = list[tuple[str, object]]
 
-_KINDS = {"mem": "memories", "ep": "episodes"}
+_KINDS = {"mem": "memories", "ep": "episodes", "mem+": "passages", "ep+": "passages of episodes"}
 
 
 def show(out: Output, response: dict) -> None:
@@ -88,7 +88,7 @@ def _store(response: dict) -> Facts:
     facts += [(f"index of {_KINDS.get(kind, kind)}", _index(status)) for kind, status in told["vectors"].items()]
     facts += [
         ("embedder", ", ".join(filter(None, embedding))),
-        ("to embed", told["backlog"].get("pending")),
+        ("to embed", _to_embed(told["backlog"])),
         ("calibration", _calibration(response.get("calibration") or {})),
         ("canaries", f"{canaries.get('total')}, {canaries.get('lost')} lost" if canaries.get("total") else "none"),
     ]
@@ -98,6 +98,11 @@ def _store(response: dict) -> Facts:
         problem = f"; {spool['problem']}" if spool.get("problem") else ""
         facts.append(("queued", f"{spool.get('waiting')} waiting, {spool.get('failed')} refused{problem}"))
     return facts
+
+
+def _to_embed(backlog: dict) -> str:
+    rows, long = backlog.get("pending"), backlog.get("passages_pending")
+    return f"{rows}, and the passages of {counted(long, 'rows')}" if long else str(rows)
 
 
 def _uptime(response: dict) -> str:

@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import apsw
 import numpy as np
@@ -30,6 +29,7 @@ from cpersona_daemon.model.changes import VectorPut
 from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
+from cpersona_daemon.shared.paths import Places
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.generations import Generation
 from cpersona_daemon.vectors.backend import QueryVectors, Window
@@ -92,12 +92,7 @@ def fill(path: str, vectors: np.ndarray) -> None:
 
 
 def opened(path: str) -> tuple[Database, WithFallback]:
-    db, store = (
-        Database(path, SystemClock()),
-        WithFallback(
-            LocalEngine(SimpleNamespace(memory_vectors=path + ".memories.vec", episode_vectors=path + ".episodes.vec"))
-        ),
-    )
+    db, store = (Database(path, SystemClock()), WithFallback(LocalEngine(Places(path, "", ""))))
     db.open()
     store.open(db)
     db.on_commit = store.apply

@@ -376,7 +376,7 @@ def test_rows_that_others_went_before_are_as_worth_waiting_for_as_ever(make_sett
             await until(lambda: worker._done)  # it was put off as long as it can be
             put_memories(db, [f"row {number}" for number in range(60)])
             worker.wake()
-            await until(lambda: worker._listed >= 60)
+            await until(lambda: sum(worker._listed) >= 60)
             assert worker.worth_waiting_for(256, 5.0)
 
     worked(make_settings, embed_service, db, test)

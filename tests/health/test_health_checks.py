@@ -299,6 +299,7 @@ def test_reindex_writes_every_posting_anew_and_counts(house):
         "vectors": {"memories": 1, "episodes": 0},
         "listed_for_embedding": 0,
         "waiting_for_embedding": 0,
+        "waiting_for_passages": 0,
     }
     assert house.progress[-1] == {"done": 3, "total": 3}
     assert (walnuts(house), walnuts(house, "episode")) == (2, 1)

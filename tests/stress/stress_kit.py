@@ -10,7 +10,6 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from types import SimpleNamespace
 
 import apsw
 import numpy as np
@@ -20,6 +19,7 @@ from cpersona_cli.wire import client
 from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.model.scope import Scope
+from cpersona_daemon.shared.paths import Places
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.vectors import plain
@@ -117,7 +117,7 @@ def pending(connection: client.Connection) -> int:
 
 def assert_index_equals_plain_scan(database: str, questions: int = 20) -> int:
     """Open the index of a stopped daemon and ask it and the plain scan the same; return how many rows it holds."""
-    places = SimpleNamespace(memory_vectors=database + ".memories.vec", episode_vectors=database + ".episodes.vec")
+    places = Places(database, "", "")
     store = LocalEngine(places, SystemClock())
     db = Database(database, SystemClock())
     db.open()

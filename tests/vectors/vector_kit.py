@@ -3,7 +3,6 @@
 import hashlib
 import os
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from cpersona_daemon.model.changes import VectorDrop, VectorPut
 from cpersona_daemon.model.clock import SystemClock
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
+from cpersona_daemon.shared.paths import Places
 from cpersona_daemon.storage.database import Database
 from cpersona_daemon.storage.generations import Generation
 from cpersona_daemon.storage.vectors import reader
@@ -53,9 +53,7 @@ class House:
 
     def __init__(self, directory, background=False):
         self.path = str(directory / "d.db")
-        self.places = SimpleNamespace(
-            memory_vectors=self.path + ".memories.vec", episode_vectors=self.path + ".episodes.vec"
-        )
+        self.places = Places(self.path, "", "")
         self.rows: dict[tuple[str, int], Row] = {}
         self.serial = 0
         self.start(background)

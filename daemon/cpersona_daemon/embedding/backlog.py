@@ -2,15 +2,16 @@
 
 A store is acknowledged at once; the rows it leaves in embedding_backlog are embedded here in batches,
 outside any transaction, and attached only when the text is still what was embedded. A restart goes on
-where the last process stopped.
+where the last process stopped. Once every row has its vector, long rows get their passages, one row after the other.
 
-Contract: backlog.order, store.embeds.
+Contract: backlog.order, store.embeds, passages.derived.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import islice
 from typing import Any
 
 import apsw
@@ -47,8 +48,9 @@ class BacklogWorker:
         self._deferred: set[tuple[str, int]] = set()  # rows that failed alone; others go first
         self._waiters: dict[asyncio.Future[bool], int] = {}
         self._done = self._failures = 0
-        self._listed = 0  # rows listed when the last batch was read, counted up to _COUNTED
-        self._pace = 0.0  # seconds that a row took lately, without those in which others went first
+        # Rows listed for their vector and for their passages when the last batch was read, counted up to _COUNTED, and
+        # the seconds that one took lately, without those in which others went first.
+        self._listed, self._paces = (0, 0), [0.0, 0.0]
         self._problem: str | None = None
 
     # -- life
@@ -87,13 +89,14 @@ class BacklogWorker:
         return not self._drained.is_set() and not self._pause and self._task is not None
 
     async def pending(self) -> int:
-        """Return how many rows wait for a vector."""
+        """Return how many rows wait for their vector."""
         return await self._db.read(rows.count)
 
     async def status(self) -> dict[str, Any]:
         """Return the backlog's part of `daemon status`."""
         return {
             "pending": await self.pending(),
+            "passages_pending": await self._db.read(rows.count_passages),
             "done": self._done,
             "failures": self._failures,
             "paused_seconds": self._pause,
@@ -104,19 +107,26 @@ class BacklogWorker:
         """Whether rows are being embedded, and so few that at the pace of the latest ones most of them may be through
         in that time.
         """
-        return self.busy and self._listed <= limit_rows and self._listed * self._pace <= SLACK * seconds
+        expected = sum(number * pace for number, pace in zip(self._listed, self._paces, strict=True))
+        return self.busy and sum(self._listed) <= limit_rows and expected <= SLACK * seconds
 
     async def wait_until_drained(self, limit_rows: int = 256, wait_seconds: float = 5.0) -> bool:
-        """Wait until as many rows as are listed now have been embedded; tell whether that is so.
+        """Wait until as many rows as are listed now have been embedded, passages and all; tell whether that is so.
 
         Answers False at once when more than ``limit_rows`` are listed or the last attempt failed, and after
         ``wait_seconds``.
         """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + wait_seconds
+        # A long row is listed for its passages once it has its vector.
+        return await self._wait(limit_rows, wait_seconds) and await self._wait(limit_rows, max(0.0, end - loop.time()))
+
+    async def _wait(self, limit_rows: int, wait_seconds: float) -> bool:
         if self._drained.is_set():
             return True
         if self._task is None or self._pause:
             return False
-        listed = await self._db.read(rows.count, limit_rows + 1)
+        listed = sum(await self._db.read(_listed, limit_rows + 1))
         if self._drained.is_set() or not listed:
             return True
         if listed > limit_rows or self._pause:
@@ -147,23 +157,22 @@ class BacklogWorker:
                 self._failed(batch, error)
                 await asyncio.sleep(self._pause)
 
-    def _look(self, conn: apsw.Connection) -> tuple[list[Waiting], int]:
-        return rows.next_batch(conn, self._size, frozenset(self._deferred)), rows.count(conn, _COUNTED)
+    def _look(self, conn: apsw.Connection) -> tuple[list[Waiting], tuple[int, int]]:
+        return rows.next_batch(conn, self._size, frozenset(self._deferred)), _listed(conn, _COUNTED)
 
     async def _embed(self, batch: list[Waiting]) -> None:
         spent = self._service.background_spent
-        answer = await self._service.embed_documents([row.text for row in batch], LOAD_WAIT_SECONDS, background=True)
+        texts = [text for row in batch for text in row.texts]
+        answer = await self._service.embed_documents(texts, LOAD_WAIT_SECONDS, background=True)
 
         def attach(tx: Transaction) -> int:
-            return sum(
-                rows.attach_vector(tx, row.kind, row.id, made, row.origin)
-                for row, made in zip(batch, answer.each(), strict=True)
-            )
+            made = iter(answer.each())
+            return sum(rows.attach(tx, row, list(islice(made, len(row.texts)))) for row in batch)
 
         self._done += await self._db.write(attach)
         # Who waits for the rows lets them go first, so that what a row was put off for says nothing of how long that
         # takes.
-        self._pace = (self._service.background_spent - spent) / len(batch)
+        self._paces[batch[0].spans is not None] = (self._service.background_spent - spent) / len(batch)
         self._pause, self._problem = 0.0, None
         self._size = min(self._full, self._size * 2)
         for waiter, target in list(self._waiters.items()):
@@ -181,7 +190,7 @@ class BacklogWorker:
                 self._deferred.clear()
             self._pause = 0.0
             return
-        if await self._db.read(rows.count, 1):
+        if sum(await self._db.read(_listed, 1)):
             await self._db.write(rows.forget_missing)
         if not self._woken.is_set():
             self._drained.set()
@@ -193,7 +202,7 @@ class BacklogWorker:
         self._failures += 1
         self._problem = str(error) or type(error).__name__
         if len(batch) == 1:
-            self._deferred.add((batch[0].kind, batch[0].id))
+            self._deferred.add(batch[0].listed)
         self._size = 1
         self._pause = min(LONGEST_PAUSE_SECONDS, self._pause * 2 or self._first_pause)
         self._settle(False)
@@ -203,3 +212,8 @@ class BacklogWorker:
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(outcome)
+
+
+def _listed(conn: apsw.Connection, most: int) -> tuple[int, int]:
+    """Return how many rows wait for their vector and how many for their passages, each counted up to ``most``."""
+    return rows.count(conn, most), rows.count_passages(conn, most)

@@ -20,6 +20,7 @@ from ..errors import EmbeddingFailure
 from ..model.clock import Clock
 from ..model.identity import Embedded, VectorModel
 from ..shared.settings import Settings
+from ..text.passages import is_long
 from . import advice
 from .base import Embedder
 from .cache import QueryCache
@@ -225,10 +226,11 @@ class EmbeddingService:
     async def try_now(self, text: str) -> Embedded | None:
         """Return the vector of a text that is being stored, or None where the background is to make it, or nobody.
 
-        None without an embedder, while the model loads or cannot be loaded, after a failure, after ``PATIENCE_SECONDS``
-        and where a crowd waits already. The one place where a write decides between now and later.
+        None without an embedder, while the model loads or cannot be loaded, after a failure, after
+        ``PATIENCE_SECONDS``, where a crowd waits already, and of a long text, which would keep its store waiting. The
+        one place where a write decides between now and later.
         """
-        if not self.at_hand:
+        if not self.at_hand or is_long(text):
             return None
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):

@@ -10,10 +10,10 @@ from typing import Any
 import apsw
 import numpy as np
 
-from ..model.kinds import Kind
-from ..storage import generations, health
+from ..model.kinds import VectorKind
+from ..storage import generations, health, passages
 from ..vectors.cosine import is_usable
-from .view import CRITICAL, INFO, KINDS, WARN, Issue, View, issue
+from .view import CRITICAL, INFO, KINDS, VECTOR_KINDS, WARN, Issue, View, issue
 
 
 def lexical_index(view: View) -> list[Issue]:
@@ -37,7 +37,7 @@ def lexical_index(view: View) -> list[Issue]:
 def vector_index(view: View) -> list[Issue]:
     """The vector index is in use and holds what the database holds; with deep, every vector is compared."""
     (generation, _), out = generations.current(view.conn), []
-    for kind, name in KINDS if view.deep else ():
+    for kind, name in VECTOR_KINDS if view.deep else ():
         differing = view.ctx.vectors.differing(kind)
         if differing:
             message = (
@@ -46,7 +46,7 @@ def vector_index(view: View) -> list[Issue]:
             )
             out.append(issue(CRITICAL, message, kind=kind, count=len(differing)))
     statuses = view.ctx.vectors.status()
-    for kind, name in KINDS:
+    for kind, name in VECTOR_KINDS:
         for aside in statuses[kind].get("moved_aside", ()):
             message = f"what stood in the place of the vector index of the {name} is now {aside}"
             out.append(issue(INFO, message, kind=kind, path=aside))
@@ -74,7 +74,7 @@ def _state(status: dict[str, Any], name: str) -> tuple[str, str] | None:
 
 
 def missing_vectors(view: View) -> list[Issue]:
-    """Every row has a vector or waits for one, where there is an embedder."""
+    """Every row has a vector, and a long one its passages, or waits for them, where there is an embedder."""
     out: list[Issue] = []
     if not view.ctx.embedding.enabled:
         return out
@@ -86,6 +86,12 @@ def missing_vectors(view: View) -> list[Issue]:
             )
         if listed:
             out.append(issue(INFO, f"{listed} {name} wait for their vector", count=listed, kind=kind))
+        listed, forgotten = passages.count_missing(view.conn, kind, view.agent_id)
+        if forgotten:
+            message = f"{forgotten} long {name} have no passages and do not wait for any"
+            out.append(issue(WARN, message, count=forgotten, kind=kind))
+        if listed:
+            out.append(issue(INFO, f"{listed} long {name} wait for their passages", count=listed, kind=kind))
     return out
 
 
@@ -120,7 +126,7 @@ def foreign_vectors(view: View) -> list[Issue]:
 def damaged_vectors(view: View) -> list[Issue]:
     """Every stored vector is one; with deep, its numbers are looked at too."""
     out: list[Issue] = []
-    for kind, name in KINDS:
+    for kind, name in VECTOR_KINDS:
         count = len(damaged(view.conn, kind, view.deep, view.agent_id))
         if count:
             out.append(
@@ -134,7 +140,7 @@ def damaged_vectors(view: View) -> list[Issue]:
     return out
 
 
-def damaged(conn: apsw.Connection, kind: Kind, deep: bool, agent_id: str = "") -> list[int]:
+def damaged(conn: apsw.Connection, kind: VectorKind, deep: bool, agent_id: str = "") -> list[int]:
     """Return the ids of stored vectors that count as none."""
     found = health.broken_vectors(conn, kind, agent_id)
     if deep:

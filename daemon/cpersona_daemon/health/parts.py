@@ -9,7 +9,7 @@ import os
 
 from ..calibration.measured import scoring_version
 from ..embedding.advice import FAULT_AFTER
-from ..storage import backlog, memories
+from ..storage import backlog, vector_counts
 from ..storage import canaries as saved
 from .view import INFO, MOST_MESSAGES, WARN, Issue, View, issue
 
@@ -50,19 +50,19 @@ def calibration(view: View) -> list[Issue]:
 
 
 def _outgrown(view: View) -> list[Issue]:
-    """Return the agents that have twice the memories which they had when they were measured."""
+    """Return the agents that have twice the memories and passages which they had when they were measured."""
     book = view.ctx.calibration
     agents = [view.agent_id] if view.agent_id else sorted(agent for agent in book.current.counts if agent)
     grown = [
         (agent, had, now)
         for agent in agents
-        if (had := book.rows(agent)) and (now := memories.total(view.conn, agent)) >= 2 * had
+        if (had := book.rows(agent)) and (now := vector_counts.size(view.conn, agent)) >= 2 * had
     ]
     return [
         issue(
             INFO,
-            f"agent {agent} was calibrated with {had} memories and has {now}; its gate grows with them, and its next"
-            " recall measures it again",
+            f"agent {agent} was calibrated with {had} memories and passages and has {now}; its gate grows with them,"
+            " and its next recall measures it again",
             agent_id=agent,
             measured_rows=had,
             rows=now,

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..context import Context
-from ..storage import backlog, health
+from ..storage import backlog, health, passages
 from .repairs import CHUNK, chunks, enqueue_foreign
 from .view import KINDS
 
@@ -23,7 +23,8 @@ Progress = Callable[[dict[str, Any]], None]
 async def reindex(ctx: Context, progress: Progress | None = None) -> dict:
     """Write all postings anew, rebuild the vector indexes, and list for embedding what has no vector of today's model.
 
-    Answers `{ok, memories, episodes, vectors: {memories, episodes}, listed_for_embedding, waiting_for_embedding}`.
+    Answers `{ok, memories, episodes, vectors: {memories, episodes}, listed_for_embedding, waiting_for_embedding,
+    waiting_for_passages}`; a row whose vector is made anew is listed for passages once it has it.
     ``progress`` is called with `{done, total}` in rows.
     """
     counts = {kind: await ctx.db.read(health.count_rows, kind) for kind, _ in KINDS}
@@ -53,6 +54,8 @@ async def reindex(ctx: Context, progress: Progress | None = None) -> dict:
             lambda tx: sum(health.enqueue_missing(tx, kind) for kind, _ in KINDS)
         )
         answer["listed_for_embedding"] += await enqueue_foreign(ctx)
+        await ctx.db.write(lambda tx: sum(passages.enqueue_missing(tx, kind) for kind, _ in KINDS))
         ctx.backlog.wake()
     answer["waiting_for_embedding"] = await ctx.db.read(backlog.count)
+    answer["waiting_for_passages"] = await ctx.db.read(backlog.count_passages)
     return answer

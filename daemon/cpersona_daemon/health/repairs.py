@@ -15,13 +15,13 @@ from functools import partial
 from ..calibration.at_start import recalibrate_if_stale
 from ..context import Context
 from ..model.cuts import content_key
-from ..model.kinds import MEMORY, Kind
-from ..storage import backlog, health, memories
+from ..model.kinds import MEMORY, Kind, PassageKind
+from ..storage import backlog, health, memories, passages
 from ..storage.transaction import Transaction
 from .files import open_to_others
 from .indexes import damaged
 from .rows import echoed, misread
-from .view import KINDS
+from .view import KINDS, VECTOR_KINDS
 
 CHUNK = 500  # rows whose postings one transaction writes: well below half a second
 
@@ -56,8 +56,10 @@ async def vector_index(ctx: Context, agent_id: str) -> list[str]:
 
 async def missing_vectors(ctx: Context, agent_id: str) -> list[str]:
     count = await ctx.db.write(lambda tx: sum(health.enqueue_missing(tx, kind, agent_id) for kind, _ in KINDS))
+    long = await ctx.db.write(lambda tx: sum(passages.enqueue_missing(tx, kind, agent_id) for kind in Kind))
     ctx.backlog.wake()
-    return [f"{count} rows were listed for embedding"] if count else []
+    said = [f"{count} rows were listed for embedding"] if count else []
+    return [*said, f"{long} long rows were listed for their passages"] if long else said
 
 
 async def foreign_vectors(ctx: Context, agent_id: str) -> list[str]:
@@ -70,7 +72,7 @@ async def enqueue_foreign(ctx: Context, agent_id: str = "") -> int:
     if dimension is None:
         return 0
     count = await ctx.db.write(
-        lambda tx: sum(health.enqueue_foreign(tx, kind, model, dimension, agent_id) for kind in Kind)
+        lambda tx: sum(health.enqueue_foreign(tx, kind, model, dimension, agent_id) for kind, _ in VECTOR_KINDS)
     )
     ctx.backlog.wake()
     return count
@@ -90,6 +92,11 @@ async def damaged_vectors(ctx: Context, agent_id: str) -> list[str]:
         if found:
             await ctx.db.write(job)
             removed += len(found)
+    for passages_of in PassageKind:
+        broken = await ctx.db.read(damaged, passages_of, True, agent_id)
+        if broken:
+            await ctx.db.write(partial(passages.make_again, passages=passages_of, ids=broken))
+            removed += len(broken)
     ctx.backlog.wake()
     return [f"{removed} vectors that were none were removed"] if removed else []
 

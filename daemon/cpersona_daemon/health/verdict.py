@@ -13,7 +13,7 @@ import apsw
 from ..calibration.in_force import gate_of_store
 from ..context import Context
 from ..errors import CorruptDatabase, CPersonaError, PermissionDenied, Refused, translate
-from ..storage import memories
+from ..storage import memories, vector_counts
 from . import canaries
 from .checks import CHECKS
 from .repairs import Repair
@@ -71,7 +71,7 @@ async def check_health(
         "severity_summary": summary,
         "checks_run": run,
         "fixed": fixed,
-    } | _gate(ctx, agent_id, total)
+    } | await _gate(ctx, agent_id, total)
 
 
 def _repair(issue: Issue) -> Repair | None:
@@ -96,11 +96,12 @@ async def _run_canaries(ctx: Context, agent_id: str) -> None:
         log.warning("the canaries could not run: %s", error)  # what keeps them from it is another check's finding
 
 
-def _gate(ctx: Context, agent_id: str, total: int | None) -> dict:
+async def _gate(ctx: Context, agent_id: str, total: int | None) -> dict:
     """Return what the agent's blend asks of an answer, where one agent and that mode are looked at."""
     if not agent_id or total is None or ctx.settings.recall_mode != "blend":
         return {}
-    return {"gate": gate_of_store(ctx, ctx.settings, agent_id, total)}
+    size = await ctx.db.read(vector_counts.size, agent_id)
+    return {"gate": gate_of_store(ctx, ctx.settings, agent_id, size)}
 
 
 async def _looked(ctx: Context, agent_id: str, names: list[str], deep: bool) -> tuple[int | None, list[Issue]]:

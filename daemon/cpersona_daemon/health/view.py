@@ -14,11 +14,16 @@ from typing import Any
 import apsw
 
 from ..context import Context
-from ..model.kinds import Kind
+from ..model.kinds import Kind, PassageKind, VectorKind
 
 CRITICAL, WARN, INFO = "critical", "warn", "info"
 SEVERITIES = (CRITICAL, WARN, INFO)
-KINDS = tuple((kind, kind.table) for kind in Kind)  # with the word that an issue names them by
+# With the words that an issue names them by.
+KINDS = tuple((kind, kind.table) for kind in Kind)
+VECTOR_KINDS: tuple[tuple[VectorKind, str], ...] = (
+    *KINDS,
+    *((kind, f"passages of the {kind.rows.table}") for kind in PassageKind),
+)
 MOST_MESSAGES = 20
 
 Issue = dict[str, Any]

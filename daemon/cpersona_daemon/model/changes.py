@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .kinds import Kind
+from .kinds import VectorKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VectorPut:
-    """A row now has this vector; any earlier one of the same rid is gone. ``vector`` is float32, unit length."""
+    """A row, or a passage of one, now has this vector; any earlier one of it is gone. ``vector`` is float32, unit
+    length.
+    """
 
-    kind: Kind
+    kind: VectorKind
     id: int
     created_at: str
     agent_id: str
@@ -29,9 +31,9 @@ class VectorPut:
 
 @dataclass(frozen=True, slots=True)
 class VectorDrop:
-    """A row, or its vector, is gone."""
+    """A row, a passage, or its vector, is gone."""
 
-    kind: Kind
+    kind: VectorKind
     id: int
 
 
@@ -79,7 +81,7 @@ class VectorRows:
 class Hidden:
     """From now on exactly these rows of a kind are there and seen by nobody. ``ids`` ascend, int64."""
 
-    kind: Kind
+    kind: VectorKind
     ids: np.ndarray
 
 

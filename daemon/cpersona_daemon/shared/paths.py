@@ -46,6 +46,8 @@ class Places:
         "calibration",
         "memory_vectors",
         "episode_vectors",
+        "memory_passages",
+        "episode_passages",
         "spool",
         "socket",
         "log",
@@ -58,6 +60,7 @@ class Places:
         self.daemon_json = run + ".daemon.json"
         self.calibration = db + ".calibration.json"
         self.memory_vectors, self.episode_vectors = db + ".memories.vec", db + ".episodes.vec"
+        self.memory_passages, self.episode_passages = db + ".memories.passages.vec", db + ".episodes.passages.vec"
         self.spool = db + SPOOL
 
 

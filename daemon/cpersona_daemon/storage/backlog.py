@@ -1,21 +1,27 @@
 """Every statement on vectors to be made and on attaching them.
 
-A row without a vector that should have one stands in embedding_backlog; the row itself is not touched.
+A row without a vector that should have one stands in embedding_backlog; the row itself is not touched. So does a long
+row whose passages are to be made, under the kind of its passages.
 
-Contract: backlog.order, embedding.identity.
+Contract: backlog.order, embedding.identity, passages.derived.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
 from ..model.changes import VectorPut
 from ..model.identity import Embedded, may_change_width
-from ..model.kinds import EPISODE, MEMORY, Kind
+from ..model.kinds import EPISODE, MEMORY, PASSAGES, Kind, PassageKind
+from ..text import passages as texts
 from ..text.embedded import episode_text, memory_text
-from . import damaged
+from ..text.passages import Span
+from . import damaged, passages
+from .hidden import seen
 from .transaction import Transaction
 
 # What a vector was made from: the content's digest of a memory, summary and keywords of an episode.
@@ -24,12 +30,21 @@ Origin = bytes | tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A row to be embedded: its text, and what must still be true when the vector is attached."""
+    """A row to be embedded: its texts, and what must still be true when the vectors are attached.
+
+    The text alone for the vector of the row; with ``spans`` the passages that stand there in it.
+    """
 
     kind: Kind
     id: int
-    text: str
+    texts: tuple[str, ...]
     origin: Origin
+    spans: tuple[Span, ...] | None = None
+
+    @property
+    def listed(self) -> tuple[str, int]:
+        """The entry of the list that it was read from."""
+        return (self.kind if self.spans is None else PASSAGES[self.kind]), self.id
 
 
 def enqueue(tx: Transaction, kind: str, row_id: int) -> None:
@@ -43,9 +58,19 @@ def forget(tx: Transaction, kind: str, row_id: int) -> None:
 
 
 def count(conn: apsw.Connection, most: int | None = None) -> int:
-    """Return how many rows wait, counting no further than ``most``."""
+    """Return how many rows wait for their vector, counting no further than ``most``."""
+    return _count(conn, tuple(Kind), most)
+
+
+def count_passages(conn: apsw.Connection, most: int | None = None) -> int:
+    """Return how many rows wait for their passages, counting no further than ``most``."""
+    return _count(conn, tuple(PassageKind), most)
+
+
+def _count(conn: apsw.Connection, kinds: Sequence[str], most: int | None) -> int:
     listed = conn.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM embedding_backlog LIMIT ?)", (-1 if most is None else most,)
+        "SELECT count(*) FROM (SELECT 1 FROM embedding_backlog WHERE kind IN (?, ?) LIMIT ?)",
+        (*kinds, -1 if most is None else most),
     )
     return listed.get
 
@@ -53,34 +78,65 @@ def count(conn: apsw.Connection, most: int | None = None) -> int:
 def next_batch(conn: apsw.Connection, most: int, skip: frozenset[tuple[str, int]] = frozenset()) -> list[Waiting]:
     """Return up to ``most`` rows, the newest first: what was stored a moment ago is asked for first.
 
-    Episodes, of which there are few, come before memories. Rows in ``skip`` are left out.
+    Episodes, of which there are few, come before memories. Rows in ``skip`` are left out. Where no row waits for its
+    vector, one that waits for its passages, which are many texts.
     """
-    reach = most + len(skip)
-    episodes = damaged.texts(
+    found = [
+        Waiting(EPISODE, i, (episode_text(summary, keywords),), (summary, keywords))
+        for i, summary, keywords in _listed_episodes(conn, EPISODE, most + len(skip))
+    ]
+    found += [
+        Waiting(MEMORY, i, (memory_text(content),), key)
+        for i, content, key in _listed_memories(conn, MEMORY, most + len(skip))
+    ]
+    left = [row for row in found if row.listed not in skip][:most]
+    return left or _next_passages(conn, skip)
+
+
+def _next_passages(conn: apsw.Connection, skip: frozenset[tuple[str, int]]) -> list[Waiting]:
+    """Return the newest row that waits for its passages, none where none does."""
+    for i, summary, keywords in _listed_episodes(conn, PassageKind.OF_EPISODE, 1 + len(skip)):
+        if (PassageKind.OF_EPISODE, i) not in skip:
+            return [_with_passages(EPISODE, i, summary, (summary, keywords))]
+    for i, content, key in _listed_memories(conn, PassageKind.OF_MEMORY, 1 + len(skip)):
+        if (PassageKind.OF_MEMORY, i) not in skip:
+            return [_with_passages(MEMORY, i, memory_text(content), key)]
+    return []
+
+
+def _with_passages(kind: Kind, row_id: int, text: str, origin: Origin) -> Waiting:
+    spans = tuple(texts.split(text))
+    return Waiting(kind, row_id, tuple(text[span.start : span.end] for span in spans), origin, spans)
+
+
+def _listed_episodes(conn: apsw.Connection, listed: str, most: int) -> list[tuple[int, str, str]]:
+    return damaged.texts(
         conn,
         "SELECT b.id, e.summary, e.keywords FROM embedding_backlog b JOIN episodes e ON e.id = b.id"
-        " WHERE b.kind = ? ORDER BY b.id DESC LIMIT ?",
-        (EPISODE, reach),
+        f" WHERE b.kind = ? AND {seen('episodes', 'b.id')} ORDER BY b.id DESC LIMIT ?",
+        (listed, most),
     )
-    found = [
-        Waiting(EPISODE, i, episode_text(summary, keywords), (summary, keywords)) for i, summary, keywords in episodes
-    ]
-    memories = damaged.texts(
+
+
+def _listed_memories(conn: apsw.Connection, listed: str, most: int) -> list[tuple[int, str, bytes]]:
+    return damaged.texts(
         conn,
         "SELECT b.id, m.content, m.content_key FROM embedding_backlog b JOIN memories m ON m.id = b.id"
-        " WHERE b.kind = ? ORDER BY b.id DESC LIMIT ?",
-        (MEMORY, reach),
+        f" WHERE b.kind = ? AND {seen('memories', 'b.id')} ORDER BY b.id DESC LIMIT ?",
+        (listed, most),
     )
-    found += [Waiting(MEMORY, i, memory_text(content), key) for i, content, key in memories]
-    return [row for row in found if (row.kind, row.id) not in skip][:most]
 
 
 def forget_missing(tx: Transaction) -> int:
     """Take rows off the list that no longer exist and return how many."""
-    tx.execute("DELETE FROM embedding_backlog WHERE kind = ? AND id NOT IN (SELECT id FROM memories)", (MEMORY,))
-    gone = tx.conn.changes()
-    tx.execute("DELETE FROM embedding_backlog WHERE kind = ? AND id NOT IN (SELECT id FROM episodes)", (EPISODE,))
-    return gone + tx.conn.changes()
+    gone = 0
+    for kind in Kind:
+        tx.execute(
+            f"DELETE FROM embedding_backlog WHERE kind IN (?, ?) AND id NOT IN (SELECT id FROM {kind.table})",
+            (kind, PASSAGES[kind]),
+        )
+        gone += tx.conn.changes()
+    return gone
 
 
 # An upsert: OR REPLACE would fire none of the triggers that count vectors.
@@ -120,7 +176,7 @@ def attach_vector(tx: Transaction, kind: Kind, row_id: int, made: Embedded, orig
         forget(tx, kind, row_id)
         return False
     created_at, agent_id, project_id, channel, source_id, *now = found[0]
-    if origin is not None and origin != (tuple(now) if kind == EPISODE else now[0]):
+    if origin is not None and origin != _origin(kind, now):
         return False
     model, unit = made.model, made.vector.astype("<f4", order="C", copy=False)
     tx.execute(insert, (row_id, model, unit.tobytes()))
@@ -128,6 +184,24 @@ def attach_vector(tx: Transaction, kind: Kind, row_id: int, made: Embedded, orig
     remember_width(tx, model, len(unit))
     tx.changes.append(VectorPut(kind, row_id, created_at, agent_id, project_id, channel, source_id, model, unit))
     return True
+
+
+def attach(tx: Transaction, row: Waiting, made: Sequence[Embedded]) -> bool:
+    """Give a row what was made for it, its vector or its passages; refused as ``attach_vector`` says."""
+    if row.spans is None:
+        return attach_vector(tx, row.kind, row.id, made[0], row.origin)
+    found = damaged.texts(tx.conn, _ATTACH[row.kind][0], (row.id,))
+    if found and row.origin != _origin(row.kind, found[0][5:]):
+        return False
+    if found:
+        passages.put(tx, row.kind, row.id, row.spans, made)
+    forget(tx, *row.listed)
+    return bool(found)
+
+
+def _origin(kind: Kind, now: Sequence[Any]) -> Origin:
+    """Return what a vector made now would be made from; ``now`` is how the row ends that is read to attach it."""
+    return tuple(now) if kind == EPISODE else now[0]
 
 
 def known_width(conn: apsw.Connection) -> tuple[str, int] | None:

@@ -8,17 +8,20 @@ from functools import partial
 
 from ..model.changes import VectorDrop
 from ..model.kinds import EPISODE, MEMORY, Kind
-from . import postings
+from . import passages, postings
 from .associations import ENTITY
 from .transaction import Transaction
 
 
 def records(tx: Transaction, ids: list[int], kind: Kind) -> None:
-    """Delete rows with their postings, vectors, backlog entries, mentions and relations; their going is not noted."""
+    """Delete rows with their postings, vectors, passages, backlog entries, mentions and relations; their going is not
+    noted.
+    """
     named = json.dumps(ids)
     postings.drop_rows(tx.conn, kind, ids)
     tx.execute(f"DELETE FROM {kind.vectors} WHERE id IN (SELECT value FROM json_each(?))", (named,))
     tx.changes += [VectorDrop(kind, row_id) for row_id in ids]
+    passages.drop(tx, kind, ids)
     tx.execute("DELETE FROM embedding_backlog WHERE kind = ? AND id IN (SELECT value FROM json_each(?))", (kind, named))
     tx.execute(
         "DELETE FROM entity_mentions WHERE kind = ? AND record_id IN (SELECT value FROM json_each(?))", (kind, named)

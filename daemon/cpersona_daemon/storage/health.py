@@ -12,7 +12,7 @@ import apsw
 
 from ..model.changes import VectorDrop
 from ..model.cuts import key_of_bytes
-from ..model.kinds import EPISODE, MEMORY, Kind
+from ..model.kinds import EPISODE, MEMORY, Kind, VectorKind
 from . import connection, damaged, former, migrations, postings
 from .damaged import Unreadable
 from .frequencies import rewritten
@@ -155,29 +155,30 @@ def count_rows(conn: apsw.Connection, kind: Kind, agent_id: str = "") -> int:
     return _one(conn, f"SELECT count(*) FROM {kind.table} m WHERE {where}", params)
 
 
-def usable_vectors(conn: apsw.Connection, kind: Kind) -> int:
+def usable_vectors(conn: apsw.Connection, kind: VectorKind) -> int:
     """Count the stored vectors that are at least a whole number of float32 values."""
     return _one(conn, f"SELECT count(*) FROM {kind.vectors} WHERE length(vector) > 0 AND length(vector) % 4 = 0")
 
 
-def broken_vectors(conn: apsw.Connection, kind: Kind, agent_id: str = "") -> list[int]:
+def broken_vectors(conn: apsw.Connection, kind: VectorKind, agent_id: str = "") -> list[int]:
     """Return the ids of stored vectors that are no whole number of float32 values."""
     where, params = _of(agent_id)
     return [
         i
         for (i,) in conn.execute(
-            f"SELECT v.id FROM {kind.vectors} v JOIN {kind.table} m ON m.id = v.id"
+            f"SELECT v.id FROM {kind.vectors} v JOIN {kind.rows.table} m ON m.id = v.{kind.row_column}"
             f" WHERE (length(v.vector) = 0 OR length(v.vector) % 4) AND {where} ORDER BY v.id",
             params,
         )
     ]
 
 
-def vectors_of(conn: apsw.Connection, kind: Kind, agent_id: str = "") -> Iterator[tuple[Any, ...]]:
+def vectors_of(conn: apsw.Connection, kind: VectorKind, agent_id: str = "") -> Iterator[tuple[Any, ...]]:
     """Yield (id, bytes) of every stored vector."""
     where, params = _of(agent_id)
     return conn.execute(
-        f"SELECT v.id, v.vector FROM {kind.vectors} v JOIN {kind.table} m ON m.id = v.id WHERE {where} ORDER BY v.id",
+        f"SELECT v.id, v.vector FROM {kind.vectors} v JOIN {kind.rows.table} m ON m.id = v.{kind.row_column}"
+        f" WHERE {where} ORDER BY v.id",
         params,
     )
 
@@ -226,12 +227,14 @@ def enqueue_missing(tx: Transaction, kind: Kind, agent_id: str = "") -> int:
     return tx.conn.changes()
 
 
-def enqueue_foreign(tx: Transaction, kind: Kind, model: str, dimension: int, agent_id: str = "") -> int:
-    """List every row whose vector is of another width or known model, and return how many were not listed before."""
+def enqueue_foreign(tx: Transaction, kind: VectorKind, model: str, dimension: int, agent_id: str = "") -> int:
+    """List every row whose vector, or one of whose passages, is of another width or known model; return how many were
+    not listed before.
+    """
     where, params = _of(agent_id)
     tx.execute(
-        f"INSERT OR IGNORE INTO embedding_backlog SELECT ?, v.id FROM {kind.vectors} v"
-        f" JOIN {kind.table} m ON m.id = v.id WHERE {_FOREIGN} AND {where}",
+        f"INSERT OR IGNORE INTO embedding_backlog SELECT DISTINCT ?, v.{kind.row_column} FROM {kind.vectors} v"
+        f" JOIN {kind.rows.table} m ON m.id = v.{kind.row_column} WHERE {_FOREIGN} AND {where}",
         (kind, 4 * dimension, model, model, *params),
     )
     return tx.conn.changes()

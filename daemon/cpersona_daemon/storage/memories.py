@@ -18,7 +18,7 @@ from ..model.instants import created_text, parse_instant
 from ..model.kinds import MEMORY
 from ..model.scope import Scope
 from ..text.terms import index_text
-from . import associations, backlog, damaged, hidden, history, postings, tables
+from . import associations, backlog, damaged, hidden, history, passages, postings, tables
 from .damaged import Unreadable
 from .json_columns import source_id
 from .scope import memory_sql, pool_sql
@@ -266,9 +266,10 @@ def replace_content(
 
 
 def drop_vector(tx: Transaction, memory_id: int) -> None:
-    """Remove a row's vector, if it has one."""
+    """Remove a row's vector and its passages, if it has any."""
     tx.execute("DELETE FROM memory_vectors WHERE id = ?", (memory_id,))
     tx.changes.append(VectorDrop(MEMORY, memory_id))
+    passages.drop(tx, MEMORY, [memory_id])
 
 
 def delete(tx: Transaction, memory_id: int, noted: bool = True) -> None:

@@ -355,6 +355,57 @@ INSERT INTO meta VALUES ('former_words', 1);
 """
 
 
+# The passages of long texts, each with where it stands in the content, in code points, and its vector. A row that gets
+# a vector and is long is listed for them: a text of more bytes than a window of the builtin model takes in.
+_LONG_BYTES = 1200
+
+
+def _passages(kind: str, rows: str, vectors: str, passages: str, text: str) -> str:
+    """Return the table of one kind's passages, and what keeps it in step with the rows and their vectors."""
+
+    def listing(when: str) -> str:
+        return (
+            f"INSERT OR IGNORE INTO embedding_backlog SELECT '{kind}+', m.id FROM {rows} m"
+            f" WHERE {when} AND octet_length(m.{text}) > {_LONG_BYTES};"
+        )
+
+    bucket = (
+        f"(agent_id, kind, width, model, project_id, channel) = (SELECT m.agent_id, '{kind}+', {_WIDTH.format('old')},"
+        f" {_MODEL.format('old')}, m.project_id, m.channel FROM {rows} m WHERE m.id = old.row_id)"
+    )
+    return f"""
+CREATE TABLE {passages} (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  row_id INTEGER NOT NULL,
+  start INTEGER NOT NULL,
+  stop INTEGER NOT NULL,
+  model TEXT NOT NULL,
+  vector BLOB NOT NULL
+);
+CREATE INDEX {passages}_row ON {passages} (row_id, start, stop);
+CREATE TRIGGER {vectors}_listed AFTER INSERT ON {vectors} BEGIN {listing("m.id = new.id")} END;
+CREATE TRIGGER {vectors}_relisted AFTER UPDATE ON {vectors} BEGIN {listing("m.id = new.id")} END;
+CREATE TRIGGER {passages}_gone BEFORE DELETE ON {rows} BEGIN
+  DELETE FROM {passages} WHERE row_id = old.id;
+  DELETE FROM embedding_backlog WHERE kind = '{kind}+' AND id = old.id;
+END;
+CREATE TRIGGER {passages}_counted AFTER INSERT ON {passages} BEGIN
+  INSERT INTO vector_counts SELECT m.agent_id, '{kind}+', {_WIDTH.format("new")}, {_MODEL.format("new")}, m.project_id,
+    m.channel, 1 FROM {rows} m WHERE m.id = new.row_id ON CONFLICT DO UPDATE SET rows = rows + 1;
+END;
+CREATE TRIGGER {passages}_uncounted AFTER DELETE ON {passages} BEGIN
+  UPDATE vector_counts SET rows = rows - 1 WHERE {bucket};
+  DELETE FROM vector_counts WHERE {bucket} AND rows = 0;
+END;
+{listing(f"m.id IN (SELECT id FROM {vectors})")}
+"""
+
+
+_PASSAGES = _passages("mem", "memories", "memory_vectors", "memory_passages", "content") + _passages(
+    "ep", "episodes", "episode_vectors", "episode_passages", "summary"
+)
+
+
 def _words(conn: apsw.Connection) -> None:
     conn.execute(_WORDS)
     if not conn.execute(
@@ -384,6 +435,7 @@ MIGRATIONS = (
     Migration(10, "rows that nobody sees", _HIDDEN),
     Migration(11, "words by agent", _words),
     Migration(12, "words inside camel case", camel_case.begin),
+    Migration(13, "passages of long texts", _PASSAGES),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 FORMER_WORDS = 11  # the step that keeps the index of before until its rows are written anew

@@ -7,10 +7,12 @@ channel.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import apsw
 
+from ..model.kinds import MEMORY, PASSAGES
 from ..model.scope import Scope
 from .scope import axes_sql
 
@@ -41,6 +43,30 @@ def waiting(conn: apsw.Connection, scope: Scope) -> int:
     return _sum(
         conn, [(f"SELECT rows FROM backlog_counts WHERE {axes} AND kind = ?", (*params, kind)) for kind in scope.kinds]
     )
+
+
+def passages(conn: apsw.Connection, scope: Scope, rows: int | None = None) -> int:
+    """Return how many passages are in the axes of a scope; with ``rows``, the number of rows in all of the scope, about
+    how many are in the scope where it is narrower than its axes.
+    """
+    found = _sum(conn, _counted(scope, [PASSAGES[kind] for kind in scope.kinds]))
+    if rows is None or not found or not (scope.of_a_time or scope.source_id):
+        return found
+    return round(found * min(1.0, rows / max(1, _sum(conn, _counted(scope, scope.kinds)))))
+
+
+def _counted(scope: Scope, kinds: Sequence[str]) -> list[tuple[str, tuple[Any, ...]]]:
+    axes, params = axes_sql(scope)
+    return [(f"SELECT rows FROM vector_counts WHERE {axes} AND kind = ?", (*params, kind)) for kind in kinds]
+
+
+def size(conn: apsw.Connection, agent_id: str = "") -> int:
+    """Return how many memories and passages an agent has, or all have: of so many the best row of noise is the best."""
+    found: Any = conn.execute(
+        "SELECT coalesce(sum(rows), 0) FROM vector_counts WHERE (?1 = '' OR agent_id = ?1) AND kind IN (?2, ?3, ?4)",
+        (agent_id, MEMORY, *PASSAGES.values()),
+    ).get
+    return int(found)
 
 
 def _sum(conn: apsw.Connection, steps: list[tuple[str, tuple[Any, ...]]]) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import translate
 from ..model.changes import VectorPut, VectorRows
 from ..model.instants import created_seconds
-from ..model.kinds import MEMORY, Kind
+from ..model.kinds import MEMORY, Kind, VectorKind
 from ..model.scope import Scope
 from . import connection
 from .damaged import texts
@@ -55,23 +55,23 @@ def give_identity(tx: Transaction) -> None:
     tx.execute("INSERT OR REPLACE INTO meta VALUES (?, randomblob(16))", (_IDENTITY,))
 
 
-def width_of_newest(conn: apsw.Connection, kind: Kind) -> int | None:
+def width_of_newest(conn: apsw.Connection, kind: VectorKind) -> int | None:
     """Return the width of the newest stored vector in scan order, None where there is none."""
     if conn.execute(f"SELECT 1 FROM {kind.vectors} LIMIT 1").fetchone() is None:
         return None
     row = conn.execute(
-        f"SELECT length(v.vector) / 4 FROM {kind.table} m CROSS JOIN {kind.vectors} v ON v.id = m.id"
-        " WHERE length(v.vector) >= 4 ORDER BY m.created_at DESC, m.id LIMIT 1"
+        f"SELECT length(v.vector) / 4 FROM {kind.rows.table} m CROSS JOIN {kind.vectors} v ON v.{kind.row_column} ="
+        " m.id WHERE length(v.vector) >= 4 ORDER BY m.created_at DESC, m.id LIMIT 1"
     ).fetchone()
     return None if row is None else row[0]
 
 
-def latest(conn: apsw.Connection, kind: Kind, count: int) -> list[tuple[Any, ...]]:
+def latest(conn: apsw.Connection, kind: VectorKind, count: int) -> list[tuple[Any, ...]]:
     """Return (id, vector) of the highest ids: a cheap sample against an index of another database."""
     return conn.execute(f"SELECT id, vector FROM {kind.vectors} ORDER BY id DESC LIMIT ?", (count,)).fetchall()
 
 
-def stored(conn: apsw.Connection, kind: Kind, ids: list[int] | None = None) -> Iterator[tuple[Any, ...]]:
+def stored(conn: apsw.Connection, kind: VectorKind, ids: list[int] | None = None) -> Iterator[tuple[Any, ...]]:
     """Yield (id, vector) of every row that has one, or of those among ``ids``."""
     if ids is None:
         return conn.execute(f"SELECT id, vector FROM {kind.vectors} ORDER BY id")
@@ -80,15 +80,20 @@ def stored(conn: apsw.Connection, kind: Kind, ids: list[int] | None = None) -> I
     )
 
 
-def scan_order(conn: apsw.Connection, kind: Kind, scope: Scope | None = None) -> np.ndarray:
-    """Return the ids of all rows in scope, with a vector or not, in scan order: created_at DESC, id ASC. int64."""
-    where, params = ("1", []) if scope is None else kind_sql(scope, kind)
-    found = texts(conn, f"SELECT id, created_at FROM {kind.table} WHERE {where}", tuple(params))
+def scan_order(conn: apsw.Connection, kind: VectorKind, scope: Scope | None = None) -> np.ndarray:
+    """Return the ids of all rows in scope, with a vector or not, in scan order: created_at DESC, id ASC. int64.
+
+    Of passages, which all have a vector, those that are there.
+    """
+    where, params = ("1", []) if scope is None else kind_sql(scope, kind.rows, "m.")
+    ids_of = "m.id" if isinstance(kind, Kind) else "v.id"
+    beside = "" if isinstance(kind, Kind) else f" CROSS JOIN {kind.vectors} v ON v.{kind.row_column} = m.id"
+    found = texts(conn, f"SELECT {ids_of}, m.created_at FROM {kind.rows.table} m{beside} WHERE {where}", tuple(params))
     ids = np.array([row_id for row_id, _ in found], np.int64)
     return ids[np.lexsort((ids, -created_column([text for _, text in found])))]
 
 
-def with_vectors(conn: apsw.Connection, kind: Kind, ids: np.ndarray) -> list[VectorPut]:
+def with_vectors(conn: apsw.Connection, kind: VectorKind, ids: np.ndarray) -> list[VectorPut]:
     """Return the rows among ``ids`` that have a vector, in the order asked for. Unusable bytes count as no vector."""
     return [
         VectorPut(kind, row_id, created, agent, project, channel, source, model, np.frombuffer(vector, "<f4"))
@@ -96,18 +101,19 @@ def with_vectors(conn: apsw.Connection, kind: Kind, ids: np.ndarray) -> list[Vec
     ]
 
 
-def in_bulk(conn: apsw.Connection, kind: Kind, ids: np.ndarray) -> VectorRows | None:
+def in_bulk(conn: apsw.Connection, kind: VectorKind, ids: np.ndarray) -> VectorRows | None:
     """Return what ``with_vectors`` returns in the form that an index takes in quickly; None when no row is left."""
     found = _found(conn, kind, ids)
     return VectorRows(*zip(*found, strict=True)) if found else None
 
 
-def _found(conn: apsw.Connection, kind: Kind, ids: np.ndarray) -> list[tuple[Any, ...]]:
-    source = "m.source_id" if kind == MEMORY else "NULL"
+def _found(conn: apsw.Connection, kind: VectorKind, ids: np.ndarray) -> list[tuple[Any, ...]]:
+    source = "m.source_id" if kind.rows == MEMORY else "NULL"
     return texts(
         conn,
         f"SELECT v.id, m.created_at, m.agent_id, m.project_id, m.channel, {source}, v.model, v.vector"
-        f" FROM json_each(?) j CROSS JOIN {kind.vectors} v ON v.id = j.value CROSS JOIN {kind.table} m ON m.id = v.id"
+        f" FROM json_each(?) j CROSS JOIN {kind.vectors} v ON v.id = j.value"
+        f" CROSS JOIN {kind.rows.table} m ON m.id = v.{kind.row_column}"
         " WHERE length(v.vector) > 0 AND length(v.vector) % 4 = 0",
         (json.dumps(ids.tolist()),),
     )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..model.changes import Change
-from ..model.kinds import Kind, Rid
+from ..model.kinds import Rid, VectorKind
 from ..model.scope import Scope
 from ..storage.database import Database
 from ..storage.generations import Generation
@@ -27,7 +27,7 @@ class NoAnswer(Exception):
 
 
 class Hit(NamedTuple):
-    """A row and its cosine."""
+    """A row, or a passage, and its cosine."""
 
     id: int
     score: float
@@ -85,8 +85,9 @@ class QueryVectors:
 class VectorBackend(Protocol):
     """An engine over the vectors of one database. ``open`` first; then any thread may ask.
 
-    A row of another width, or of another known model than the question's, keeps its position in a scan and is never
-    returned. What is asked raises NoAnswer where the engine cannot answer it.
+    Rows and passages are asked for alike: a passage is a row of its own with the axes and the time of the row that it
+    belongs to. A row of another width, or of another known model than the question's, keeps its position in a scan and
+    is never returned. What is asked raises NoAnswer where the engine cannot answer it.
     """
 
     @property
@@ -99,7 +100,7 @@ class VectorBackend(Protocol):
         """End what runs and let go of everything. After ``Database.close``, whose last commits still arrive here."""
 
     def search(
-        self, queries: QueryVectors, kind: Kind, scope: Scope, window: Window, floor: float, k: int
+        self, queries: QueryVectors, kind: VectorKind, scope: Scope, window: Window, floor: float, k: int
     ) -> list[list[Hit]]:
         """Return for each question the best ``k`` rows of the window with cosine >= ``floor``, best first.
 
@@ -130,10 +131,10 @@ class VectorBackend(Protocol):
     def wait(self) -> None:
         """Return when nothing is being derived anew any more."""
 
-    def differing(self, kind: Kind) -> list[int] | None:
+    def differing(self, kind: VectorKind) -> list[int] | None:
         """Return the ids of rows whose vector here is another than in the database; None where that cannot be said."""
 
-    def status(self) -> dict[Kind, dict[str, Any]]:
+    def status(self) -> dict[VectorKind, dict[str, Any]]:
         """Return for each kind its ``state`` (ready, rebuilding, scanning: the database answers) and more for people.
 
         ``rows`` and ``generation`` say what is held and up to which commit, ``reason`` what is wrong, ``moved_aside``

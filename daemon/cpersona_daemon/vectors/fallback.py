@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..model.changes import Change
-from ..model.kinds import Kind, Rid
+from ..model.kinds import Rid, VectorKind
 from ..model.scope import Scope
 from ..storage import vectors as rows
 from ..storage.database import Database
@@ -42,7 +42,7 @@ class WithFallback:
         self.engine.close()
 
     def search(
-        self, queries: QueryVectors, kind: Kind, scope: Scope, window: Window, floor: float, k: int
+        self, queries: QueryVectors, kind: VectorKind, scope: Scope, window: Window, floor: float, k: int
     ) -> list[list[Hit]]:
         try:
             return self.engine.search(queries, kind, scope, window, floor, k)
@@ -82,8 +82,8 @@ class WithFallback:
     def wait(self) -> None:
         self.engine.wait()
 
-    def differing(self, kind: Kind) -> list[int] | None:
+    def differing(self, kind: VectorKind) -> list[int] | None:
         return self.engine.differing(kind)
 
-    def status(self) -> dict[Kind, dict[str, Any]]:
+    def status(self) -> dict[VectorKind, dict[str, Any]]:
         return self.engine.status()

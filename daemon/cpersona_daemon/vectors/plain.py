@@ -14,7 +14,7 @@ import apsw
 import numpy as np
 
 from ..model.changes import VectorPut
-from ..model.kinds import EPISODE, MEMORY, Kind, Rid, by_kind
+from ..model.kinds import EPISODE, MEMORY, Rid, VectorKind, by_vector_kind
 from ..model.scope import Scope
 from ..storage import vectors as rows
 from .backend import Background, Hit, QueryVectors, Window
@@ -22,13 +22,13 @@ from .cosine import exact, is_usable, spaced
 
 
 def search(
-    conn: apsw.Connection, queries: QueryVectors, kind: Kind, scope: Scope, window: Window, floor: float, k: int
+    conn: apsw.Connection, queries: QueryVectors, kind: VectorKind, scope: Scope, window: Window, floor: float, k: int
 ) -> list[list[Hit]]:
     """Return the best rows for each question by reading the window's vectors.
 
     Memory: an id a row in scope, one chunk of vectors.
     """
-    if kind == EPISODE and not scope.sees_episodes:
+    if kind.rows == EPISODE and not scope.sees_episodes:
         return [[] for _ in queries.vectors]
     return [
         _best(conn, query, kind, scope, window, floor, k, queries.model) if is_usable(query) else []
@@ -37,7 +37,14 @@ def search(
 
 
 def _best(
-    conn: apsw.Connection, query: np.ndarray, kind: Kind, scope: Scope, window: Window, floor: float, k: int, model: str
+    conn: apsw.Connection,
+    query: np.ndarray,
+    kind: VectorKind,
+    scope: Scope,
+    window: Window,
+    floor: float,
+    k: int,
+    model: str,
 ) -> list[Hit]:
     best: list[tuple[float, int, int]] = []  # (score, -position, id): a heap whose smallest is the worst
     position = 0
@@ -60,7 +67,7 @@ def cosines(conn: apsw.Connection, query: np.ndarray, rids: list[Rid], model: st
         return {}
     return {
         (kind, put.id): score
-        for kind, ids in by_kind(rids).items()
+        for kind, ids in by_vector_kind(rids).items()
         for put, score in _scored(_puts(conn, kind, ids), query, model)
         if score is not None
     }
@@ -68,7 +75,9 @@ def cosines(conn: apsw.Connection, query: np.ndarray, rids: list[Rid], model: st
 
 def rows_of(conn: apsw.Connection, rids: list[Rid], width: int, model: str) -> tuple[list[Rid], np.ndarray]:
     """Return those of the rows that have a vector comparable with ``width`` and ``model``, and these vectors."""
-    puts = [put for kind, ids in by_kind(rids).items() for put in _puts(conn, kind, ids) if _fits(put, width, model)]
+    puts = [
+        put for kind, ids in by_vector_kind(rids).items() for put in _puts(conn, kind, ids) if _fits(put, width, model)
+    ]
     block = np.array([put.vector for put in puts], np.float32).reshape(len(puts), width)
     return [(put.kind, put.id) for put in puts], block
 
@@ -94,7 +103,7 @@ def background(
     return Background(len(block), len(ids), block.mean(axis=0, dtype=np.float64))
 
 
-def _puts(conn: apsw.Connection, kind: Kind, ids: list[int]) -> list[VectorPut]:
+def _puts(conn: apsw.Connection, kind: VectorKind, ids: list[int]) -> list[VectorPut]:
     return rows.with_vectors(conn, kind, np.array(list(dict.fromkeys(ids)), np.int64)) if ids else []
 
 

@@ -14,7 +14,7 @@ import msgspec
 from ... import __version__
 from ...errors import Busy
 from ...shared import fields
-from ...storage import canaries
+from ...storage import canaries, passages
 from ..registry import Call, Handler
 
 _NAMED = 5  # clients that are named in one line
@@ -41,6 +41,7 @@ async def daemon_status(call: Call) -> dict:
         "log": ctx.places.log,
         "rows": await ctx.db.read(_counts),
         "vectors": ctx.vectors.status(),
+        "passages": await ctx.db.read(passages.count),
         "embedding": ctx.embedding.status(),
         **({} if ctx.reranker is None else {"rerank": ctx.reranker.status()}),
         "backlog": await ctx.backlog.status(),

@@ -20,7 +20,7 @@ import numpy as np
 from ...errors import CPersonaError
 from ...model.changes import Change, Hidden
 from ...model.clock import SystemClock
-from ...model.kinds import EPISODE, MEMORY, Kind, Rid, by_kind
+from ...model.kinds import EPISODE, MEMORY, Kind, Rid, VectorKind, by_vector_kind
 from ...model.scope import Scope
 from ...storage import generations, hidden
 from ...storage import vectors as rows
@@ -74,7 +74,8 @@ class LocalEngine:
         with rows.reader(db.path) as conn:
             store_id = rows.identity(conn)
             for part in self._parts.values():
-                part.hidden = np.array(hidden.ids(conn, part.kind.table), np.int64)
+                if isinstance(part.kind, Kind):  # passages of hidden rows are passed over where rows are asked for
+                    part.hidden = np.array(hidden.ids(conn, part.kind.table), np.int64)
         if store_id is None and not db.read_only:  # every database is made with one; this one's was damaged
             db.write_now(rows.give_identity)
             with rows.reader(db.path) as conn:
@@ -116,7 +117,7 @@ class LocalEngine:
 
         An index that cannot follow is dropped and rebuilt in the background: the commit itself stands.
         """
-        latest: dict[str, dict[int, Change]] = {MEMORY: {}, EPISODE: {}}
+        latest: dict[str, dict[int, Change]] = {kind: {} for kind in self._parts}
         unseen: dict[str, np.ndarray] = {}
         for change in changes:
             if isinstance(change, Hidden):
@@ -146,16 +147,16 @@ class LocalEngine:
     # -- reading
 
     def search(
-        self, queries: QueryVectors, kind: Kind, scope: Scope, window: Window, floor: float, k: int
+        self, queries: QueryVectors, kind: VectorKind, scope: Scope, window: Window, floor: float, k: int
     ) -> list[list[Hit]]:
         """Return for each question the best ``k`` rows of the window with cosine >= ``floor``, best first."""
-        if kind == EPISODE and not scope.sees_episodes:
+        if kind.rows == EPISODE and not scope.sees_episodes:
             return [[] for _ in queries.vectors]
 
         def quick(index: Index) -> list[list[Hit]]:
             view = index.view
             slots = view.comparable(
-                slots_in(view, scope, window.start, window.stop, with_source=kind == MEMORY), queries.model
+                slots_in(view, scope, window.start, window.stop, with_source=kind.rows == MEMORY), queries.model
             )
             return [
                 [Hit(*hit) for hit in best(view, slots, query, floor, k, self._first_pass)] if is_usable(query) else []
@@ -177,7 +178,7 @@ class LocalEngine:
             slots = view.comparable(slots, model)
             return list(zip(view.columns.id[slots].tolist(), scored(view, slots, query).tolist(), strict=True))
 
-        for kind, ids in by_kind(rids).items():
+        for kind, ids in by_vector_kind(rids).items():
             for row_id, score in (self._by_index(kind, len(query), quick) or ()) if ids else ():
                 found[kind, row_id] = score
         return found
@@ -192,7 +193,7 @@ class LocalEngine:
 
         found: list[Rid] = []
         blocks = [np.zeros((0, width), np.float32)]
-        for kind, ids in by_kind(rids).items():
+        for kind, ids in by_vector_kind(rids).items():
             kept = self._by_index(kind, width, quick) if ids else None
             if kept is not None:
                 found += [(kind, row_id) for row_id in kept[0]]
@@ -213,7 +214,7 @@ class LocalEngine:
 
         return self._by_index(MEMORY, width, quick)
 
-    def _by_index(self, kind: Kind, width: int, quick: Callable[[Index], T]) -> T | None:
+    def _by_index(self, kind: VectorKind, width: int, quick: Callable[[Index], T]) -> T | None:
         """Return what ``quick`` finds by an index of this width, None where no row has it. Raises NoAnswer.
 
         An index that is missing or turns out to be damaged is built anew.
@@ -244,12 +245,12 @@ class LocalEngine:
 
     # -- looking at itself
 
-    def status(self) -> dict[Kind, dict[str, Any]]:
+    def status(self) -> dict[VectorKind, dict[str, Any]]:
         """Return for each kind its state, where the index came from, counts, sizes and progress."""
         with self._lock:
             return {kind: part.status() for kind, part in self._parts.items()}
 
-    def differing(self, kind: Kind) -> list[int] | None:
+    def differing(self, kind: VectorKind) -> list[int] | None:
         """Return the ids of rows whose vector in the index is another one than in the database.
 
         None where that cannot be said. Every row is read, in the files and in the database. An index that turns out to

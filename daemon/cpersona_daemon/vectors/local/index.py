@@ -21,7 +21,7 @@ import numpy as np
 
 from ...model.changes import VectorPut, VectorRows
 from ...model.instants import created_seconds
-from ...model.kinds import Kind
+from ...model.kinds import VectorKind
 from ...storage.generations import NOTHING, Generation
 from ...storage.vectors import created_column
 from ..cosine import is_usable
@@ -49,7 +49,7 @@ REBUILD_MIN_LATE = 20_000
 class Index:
     """The index of one kind. Without a vector there are no files and ``width`` is 0; the first vector fixes it."""
 
-    def __init__(self, kind: Kind, path: str, store_id: bytes, generation: Generation) -> None:
+    def __init__(self, kind: VectorKind, path: str, store_id: bytes, generation: Generation) -> None:
         self.kind, self.path, self.store_id, self.generation = kind, path, store_id, generation
         self.codes, self.books, self.columns = Codes(), Books(), Columns(_MIN_CAPACITY)
         self.width = self.count = 0
@@ -62,7 +62,7 @@ class Index:
     # -- life
 
     @classmethod
-    def load(cls, kind: Kind, path: str, store_id: bytes, wanted: Generation) -> Index:
+    def load(cls, kind: VectorKind, path: str, store_id: bytes, wanted: Generation) -> Index:
         """Open the files of a database; they must stand at the generation ``wanted``, or at the one before it.
 
         Raises Unusable with the reason when they do not fit.

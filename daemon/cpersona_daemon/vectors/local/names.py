@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ...model.kinds import EPISODE, MEMORY, Kind
+from ...model.kinds import EPISODE, MEMORY, PassageKind, VectorKind
 
 MATRIX, SKETCHES, ROWS = "", ".int8", ".rows"  # what each file's name adds to the path of the index
 SUFFIXES = (MATRIX, SKETCHES, ROWS)
@@ -16,11 +16,18 @@ class IndexPlaces(Protocol):
 
     memory_vectors: str
     episode_vectors: str
+    memory_passages: str
+    episode_passages: str
 
 
-def paths(places: IndexPlaces) -> dict[Kind, str]:
+def paths(places: IndexPlaces) -> dict[VectorKind, str]:
     """Return the path of each kind's index."""
-    return {MEMORY: places.memory_vectors, EPISODE: places.episode_vectors}
+    return {
+        MEMORY: places.memory_vectors,
+        EPISODE: places.episode_vectors,
+        PassageKind.OF_MEMORY: places.memory_passages,
+        PassageKind.OF_EPISODE: places.episode_passages,
+    }
 
 
 def files_of(places: IndexPlaces) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...model.changes import Change
-from ...model.kinds import Kind
+from ...model.kinds import VectorKind
 from ...shared.files import make_way
 from ...storage.generations import Generation
 from .files import Unusable
@@ -24,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 class Part:
     """One kind: its index, None while none can be used, and what a running rebuild still has to learn."""
 
-    kind: Kind
+    kind: VectorKind
     path: str
     index: Index | None = None
     origin: str = "none"

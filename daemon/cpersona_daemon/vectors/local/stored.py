@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from ...model.kinds import Kind
+from ...model.kinds import VectorKind
 from ...storage.generations import Generation
 from .files import Identity, MatrixFile, Unusable
 from .held import HeldRows
@@ -31,14 +31,16 @@ class StoredRows:
         self.sketches = HeldRows(sketch_file)
 
     @classmethod
-    def create(cls, path: str, kind: Kind, width: int, store_id: bytes) -> StoredRows:
+    def create(cls, path: str, kind: VectorKind, width: int, store_id: bytes) -> StoredRows:
         """Make the files anew. Raises OSError."""
         identity = Identity(kind, width, os.urandom(16), store_id)
         matrix = MatrixFile.create(path, identity, MATRIX)
         return cls(matrix, MatrixFile.create(path, identity, SKETCHES), RowsFile.create(path + ROWS, identity))
 
     @classmethod
-    def open(cls, path: str, kind: Kind, store_id: bytes, wanted: Generation) -> tuple[StoredRows, Batch, Generation]:
+    def open(
+        cls, path: str, kind: VectorKind, store_id: bytes, wanted: Generation
+    ) -> tuple[StoredRows, Batch, Generation]:
         """Return the files, everything in the journal as one batch, and the generation they stand at.
 
         That is ``wanted``, or the one before it. Raises Unusable with the reason when they do not fit.
