@@ -93,7 +93,7 @@ def recall(session: "Session", query: str, set: list[str], **given: "Any") -> in
       cpersona recall "billing" --format '{ref}\\t{cosine}\\t{content}'
     """
     shape = Shape.taken(render.ROW_FIELDS, session.out.as_json, given)
-    params = question(session, query, given, _ASKED)
+    params = question(session, query, given, _ASKED) | {"passages": True}
     answer = _pasted(session, params, set)
     if answer is None:
         answer = session.ask("recall", params, overrides=reading.pairs(set) or None)

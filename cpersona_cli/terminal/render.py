@@ -40,6 +40,7 @@ ROW_FIELDS = (
     "id",
     "source",
     "preview",
+    "passage",
     "content",
     "length",
     "truncated",
@@ -90,6 +91,24 @@ def _marked(row: dict, reason: dict) -> str:
     return f"(+{folded} alike) {row.get('content', '')}" if folded else row.get("content", "")
 
 
+def _passage(row: dict, reason: dict) -> str:
+    passage = row.get("passage")
+    if not passage:
+        return ""
+    text: str = passage.get("text") or row.get("content", "")[passage["start"] : passage["end"]]
+    return text
+
+
+# So far into a text its beginning and the passage of it are shown apart, the beginning in so many characters.
+_FAR_IN, _OPENING = 60, 40
+
+
+def on_terminal(row: dict) -> str:
+    """Return the text of a recalled row for one column: a long one as its beginning and the passage that was found."""
+    text, start = _marked(row, {}), (row.get("passage") or {}).get("start", 0)
+    return text if start < _FAR_IN else f"{' '.join(text[:_OPENING].split())} … {_passage(row, {})}"
+
+
 def _number_of(name: str) -> "Callable[[dict, dict], str]":
     return lambda row, reason: number(reason.get(name))
 
@@ -106,6 +125,7 @@ _WORKED_OUT: "dict[str, Callable[[dict, dict], str]]" = {
     "confidence": lambda row, reason: number((row.get("confidence") or {}).get("score")),
     "source": lambda row, reason: to_json(row["source"]) if row.get("source") else "",
     "preview": _marked,
+    "passage": _passage,
     "content": _preview,
     "length": lambda row, reason: str(row.get("content_len", len(row.get("content", "")))),
     "truncated": lambda row, reason: "true" if row.get("content_truncated") else "false",

@@ -24,6 +24,7 @@ SIGNALS = {
     "absolute",
     "rsf": "relative to this question: the best of nothing scores as high as the best of everything",
     "rrf": "a sum of reciprocal ranks, for a row that only words found; positions, not closeness",
+    "block": "a long row beside the answer, for a passage that is near; nothing was compared",
     "confidence": "a cosine that age and recall history moved; below 1, absolute",
 }
 COLUMNS = {
@@ -37,7 +38,11 @@ COLUMNS = {
 def draw(out: Output, rows: list[dict], names: Sequence[str], query: str, whole: bool) -> None:
     """Print recalled rows as a table in which the question's words stand out."""
     lines = max(1, min(LINES, (out.rows() - _AROUND) // max(1, len(rows))))
-    render.table(out, names, [[render.field(row, name) for name in names] for row in rows], whole, lines, marker(query))
+    cells = [
+        [render.on_terminal(row) if name == "preview" and not whole else render.field(row, name) for name in names]
+        for row in rows
+    ]
+    render.table(out, names, cells, whole, lines, marker(query))
 
 
 def legend(out: Output, rows: list[dict]) -> None:

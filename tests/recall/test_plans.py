@@ -15,6 +15,7 @@ from cpersona_daemon.recall.pipeline import PLANS, plan_of
 from cpersona_daemon.recall.stages.age import penalise, weigh_age
 from cpersona_daemon.recall.stages.gate import gate, rescue
 from cpersona_daemon.recall.stages.limit import limit
+from cpersona_daemon.recall.stages.reserve import reserve
 from cpersona_daemon.recall.stages.versions import order_versions
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.text.question import Question
@@ -39,9 +40,11 @@ def test_a_question_without_a_word_is_a_plan_of_its_own_under_a_blend_alone():
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_every_plan_has_one_gate_and_ends_with_the_limit(name):
+def test_every_plan_has_one_gate_and_ends_with_the_limit_but_for_the_seats_beside_it(name):
     stages = PLANS[name]
-    assert stages.count(gate) == 1 and stages[-1] is limit and stages.count(limit) == 1
+    assert stages.count(gate) == 1 and stages.count(limit) == 1
+    seats = (reserve,) if name.removeprefix("legacy ") in ("rrf", "rsf", "cascade") else ()
+    assert stages[stages.index(limit) + 1 :] == seats
 
 
 @pytest.mark.parametrize("name", PLANS)

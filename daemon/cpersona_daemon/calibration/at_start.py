@@ -11,7 +11,7 @@ from ..context import Context
 from ..errors import CPersonaError, EmbeddingFailure, Refused
 from ..shared.settings import Settings
 from ..storage import calibration as rows
-from ..storage import memories
+from ..storage import vector_counts
 from .measured import EVERY_AGENT, scoring_version
 from .plan import Plan
 from .run import calibrate
@@ -52,7 +52,7 @@ async def _recalibrate(ctx: Context, settings: Settings) -> None:
     else:
         # A precision holds in the mode it was measured in; after a change of mode it is measured again.
         unmeasured = {a for a in agents if a in before.betas and settings.recall_mode not in before.gates.get(a, {})}
-        agents = [a for a in agents if a in unmeasured or before.outgrown(a, await ctx.db.read(memories.total, a))]
+        agents = [a for a in agents if a in unmeasured or before.outgrown(a, await ctx.db.read(vector_counts.size, a))]
     for agent in agents:
         try:
             await calibrate(ctx, settings, Plan.of_last(before, agent))

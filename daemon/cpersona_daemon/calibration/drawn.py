@@ -13,6 +13,7 @@ import numpy as np
 from ..model.identity import VectorModel
 from ..shared.settings import Settings
 from ..storage import calibration as rows
+from ..storage import vector_counts
 from ..storage.calibration import Sampled
 from .plan import SEPARATION, Plan
 
@@ -23,7 +24,7 @@ POOL = 2  # the draws share this many times the queries of one, which bounds the
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """What one read of the store brought: the sample, its pairs in time, the draws of queries and their texts, and how
-    many memories there are.
+    many memories and passages there are.
     """
 
     sample: list[Sampled]
@@ -55,5 +56,9 @@ def draw(conn: apsw.Connection, plan: Plan, fit: VectorModel, settings: Settings
             for n in range(settings.fused_gate_calibration_draws)
         ]
     return Drawn(
-        sample, pairs, draws, rows.contents(conn, sorted({row.id for draw in draws for row in draw})), len(ids)
+        sample,
+        pairs,
+        draws,
+        rows.contents(conn, sorted({row.id for draw in draws for row in draw})),
+        vector_counts.size(conn, agent),
     )

@@ -13,7 +13,7 @@ from ..model.identity import same_model
 from ..shared.settings import Settings
 
 FORMAT = "cpersona-calibration/1"
-SCORING_VERSION = "3"
+SCORING_VERSION = "4"
 EVERY_AGENT = ""
 BALANCED = "balanced"
 BETAS = {"strict": 2.0, BALANCED: 1.0, "lenient": 0.5}

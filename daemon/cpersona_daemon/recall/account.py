@@ -121,7 +121,7 @@ def _fates(account: Account) -> dict[Rid, str]:
     fates |= {c.rid: "autocut" for c in account.cut} | {c.rid: "tail" for c in account.tail}
     fates |= dict.fromkeys(account.folded, "folded")
     fates |= {c.rid: "limit" for c in account.ordered[len(account.returned) :]}
-    return fates | {c.rid: "returned" for c in account.returned}
+    return fates | {c.rid: "returned" for c in account.returned} | dict.fromkeys(account.reserved, "block")
 
 
 def _places(run: Run, rid: Rid) -> list[dict[str, Any]]:
@@ -166,6 +166,8 @@ def _scores(before: Candidate, candidate: Candidate) -> dict[str, Any]:
         out["reranked"] = before.scored.reranked
     if before.identified:
         out["identifier"] = True
+    if before.passage is not None:
+        out["passage"] = before.passage._asdict()
     return out
 
 

@@ -1,6 +1,6 @@
 """Reading the survivors, once and at the end, and saying of each why it came back.
 
-Contract: answer.rows, confidence.beside, scores.meaning.
+Contract: answer.rows, confidence.beside, scores.meaning, passages.best, block.reserved.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from ..storage.damaged import Unreadable
 from ..storage.episodes import Episode
 from ..storage.json_columns import load_source
 from ..storage.memories import Memory
+from ..text.passages import Span
 from . import evidence
 from .display import EPISODE_SOURCE, PROFILE_SOURCE, episode_text, episode_timestamp, left_out, profile_text
 from .run import Run
 from .scoring.confidence import confidence
 from .stages.confidence import frame_of
 from .types import Candidate, Row
+
+BLOCK = "block"
 
 
 def hydrate(run: Run, rows: Sequence[Candidate]) -> tuple[list[Row], list[dict[str, Any]]]:
@@ -49,17 +52,25 @@ def _row(run: Run, candidate: Candidate, record: Memory | Episode | str, told: d
         "candidate": candidate,
         "ref": ref_of(candidate.rid),
         "match_reason": match_reason(candidate, near=bool(run.absent) and not candidate.identified),
-        "confidence": told,
+        "confidence": None if candidate.reserved else told,
+        "passage": candidate.passage,
     }
     if isinstance(record, str):
         return Row(text=profile_text(record), source=dict(PROFILE_SOURCE), timestamp="", **common)
     if isinstance(record, Episode):
         stamp = episode_timestamp(record)
+        common["passage"] = moved(candidate.passage, episode_text(record), record.summary)
         return Row(text=episode_text(record), source=dict(EPISODE_SOURCE), timestamp=stamp, record=record, **common)
     source = load_source(record.source)
     return Row(
         text=record.content, source=source, timestamp=record.timestamp, msg_id=record.msg_id, record=record, **common
     )
+
+
+def moved(passage: Span | None, shown: str, text: str) -> Span | None:
+    """Return where a passage of a text stands in what is shown of it, which ends with the text."""
+    before = len(shown) - len(text)
+    return None if passage is None else Span(passage.start + before, passage.end + before)
 
 
 def _confidences(run: Run, rows: Sequence[Candidate]) -> Callable[[Candidate], dict[str, Any] | None]:
@@ -81,8 +92,10 @@ def _with_display_cosines(run: Run, rows: Sequence[Candidate]) -> Sequence[Candi
 def match_reason(candidate: Candidate, near: bool) -> dict[str, Any] | None:
     """Return `{signal, score, cosine?, rrf?, rsf?, near?, coverage?, rerank?, version?, time?, prior?}`, None for a
     row that no branch scored. ``near``: the question names an identifier that no row holds, and the row holds no other
-    one of it.
+    one of it. Of a row that was seated for a passage the signal alone.
     """
+    if candidate.reserved:
+        return {"signal": BLOCK}
     compared = candidate.signal()
     if compared is None:
         return None

@@ -35,6 +35,7 @@ from .stages.limit import limit
 from .stages.mark import backfill_cosines, mark_identified, mark_vectorless
 from .stages.quoted import as_stored, quoted_first
 from .stages.rerank import rerank, texts_of
+from .stages.reserve import reserve
 from .stages.retrieve import list_recent, retrieve
 from .stages.tails import cut_tail
 from .stages.times import order_times
@@ -67,16 +68,16 @@ PLANS: dict[str, tuple[Stage, ...]] = {
         fold,
         limit,
     ),
-    "rrf": (retrieve, fuse_ranks, mark_vectorless, mark_identified, *_IN_FUSED_ORDER),
-    "rsf": (retrieve, fuse_scores, *_IN_FUSED_ORDER),
-    "cascade": (retrieve, line_up, penalise, seat_profile, gate, cut_cosines, order_versions, limit),
+    "rrf": (retrieve, fuse_ranks, mark_vectorless, mark_identified, *_IN_FUSED_ORDER, reserve),
+    "rsf": (retrieve, fuse_scores, *_IN_FUSED_ORDER, reserve),
+    "cascade": (retrieve, line_up, penalise, seat_profile, gate, cut_cosines, order_versions, limit, reserve),
     BLANK: (list_recent, line_up, penalise, seat_profile, gate, limit),
     # What has no word has no meaning either: a blend finds nothing, the others know rows by their characters.
     WORDLESS: (gate, limit),
     LEGACY + "blend": (retrieve, weigh, backfill_cosines, *_IN_CONFIDENCE_ORDER),
-    LEGACY + "rrf": (retrieve, fuse_ranks, backfill_cosines, *_IN_CONFIDENCE_ORDER),
-    LEGACY + "rsf": (retrieve, fuse_scores, backfill_cosines, *_IN_CONFIDENCE_ORDER),
-    LEGACY + "cascade": (retrieve, line_up, backfill_cosines, *_IN_CONFIDENCE_ORDER),
+    LEGACY + "rrf": (retrieve, fuse_ranks, backfill_cosines, *_IN_CONFIDENCE_ORDER, reserve),
+    LEGACY + "rsf": (retrieve, fuse_scores, backfill_cosines, *_IN_CONFIDENCE_ORDER, reserve),
+    LEGACY + "cascade": (retrieve, line_up, backfill_cosines, *_IN_CONFIDENCE_ORDER, reserve),
     LEGACY + BLANK: (list_recent, line_up, *_IN_CONFIDENCE_ORDER),
     LEGACY + WORDLESS: _IN_CONFIDENCE_ORDER,
 }

@@ -35,7 +35,7 @@ class Account:
     what the question quotes, and nothing else asks, where no row holds it. ``time`` is the time that it names, where
     rows are lifted for that. ``considered`` is what was scored, before any weight; then come the rows as the gate
     ``kept`` them and left them ``below``, what was ``cut`` or fell behind as a ``tail``, what was ``folded`` into which
-    row, and what was ``ordered`` before and ``returned`` after the limit.
+    row, and what was ``ordered`` before and ``returned`` after the limit; ``reserved`` rows stand beside those.
     """
 
     words: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -52,6 +52,7 @@ class Account:
     tail: Sequence[Candidate] = ()
     ordered: Sequence[Candidate] = ()
     returned: Sequence[Candidate] = ()
+    reserved: frozenset[Rid] = frozenset()
 
 
 class Lookups:
@@ -98,10 +99,10 @@ class Run:
     gate for the question without its other names, None where it has none. ``reranked`` is what a reranker said of rows
     and their texts.
 
-    From ``lists`` on stand the values that one stage leaves to others: what a blend read of the rows, how many rows are
-    in scope, None where nobody counted, by what factor better (1 or more) the question must be met for what no row
-    holds, which of its identifiers none holds, what the gate compared with, and whether rows came back that it had
-    refused.
+    From ``lists`` on stand the values that one stage leaves to others: what a blend read of the rows, how many rows and
+    passages are in scope, None where nobody counted, by what factor better (1 or more) the question must be met for
+    what no row holds, which of its identifiers none holds, what the gate compared with, and whether rows came back that
+    it had refused.
     """
 
     conn: apsw.Connection

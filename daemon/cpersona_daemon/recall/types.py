@@ -12,22 +12,24 @@ from ..embedding.values import Advice
 from ..model.kinds import PROFILE, Rid, ref_of
 from ..model.scope import Scope
 from ..model.signals import PRECEDENCE, Signal
+from ..text.passages import Span
 from ..text.question import Question
 
 if TYPE_CHECKING:
     import numpy as np  # a start answers what needs no vector before this is loaded
 
 BLEND, CASCADE = "blend", "cascade"  # the modes that are told from the others
-NEAR, PART, FAR, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = (
+NEAR, PART, FAR, PASSAGE, EPISODE_FTS, MEMORY_FTS, KEYWORD, RECENT = (
     "vector_near",
     "vector_part",
     "vector_far",
+    "vector_passage",
     "episode_fts",
     "memory_fts",
     "memory_keyword",
     "recent",
 )
-VECTOR_CHANNELS = (NEAR, PART, FAR)
+VECTOR_CHANNELS = (NEAR, PART, FAR, PASSAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,16 @@ class Ranked:
     rids: tuple[Rid, ...]
     scores: tuple[float, ...] | None
     excluded: frozenset[Rid] = frozenset()
+
+
+class Meant(NamedTuple):
+    """What the meaning of a row, or of a ``passage`` of it, has of the question's: the cosine, and how far it stands
+    above its background.
+    """
+
+    cosine: float | None
+    similarity: float | None
+    passage: Span | None = None
 
 
 class Read(NamedTuple):
@@ -164,8 +176,9 @@ class Candidate:
     ``identified``: it holds an identifier of the question that few rows hold. ``version``: it was lifted over another
     row that says nearly the same, ``lifted``: over rows of another time than the question names. ``quoted``: it holds
     everything that the question quotes. ``rerank``: what a reranker said of it, 0 to 1. ``folded`` rows say nearly the
-    same as this one, which stands for them. ``has_vector`` false: no vector list could have held the row.
-    ``shown_only``: the cosine was computed for display after everything was decided, so it is no signal.
+    same as this one, which stands for them. ``passage`` is the one of a long row that is nearest to the question;
+    ``reserved``: the row was seated for it, beyond the limit. ``has_vector`` false: no vector list could have held the
+    row. ``shown_only``: the cosine was computed for display after everything was decided, so it is no signal.
     """
 
     rid: Rid
@@ -186,6 +199,8 @@ class Candidate:
     quoted: bool = False
     rerank: float | None = None
     folded: tuple[Rid, ...] = ()
+    passage: Span | None = None
+    reserved: bool = False
 
     @property
     def is_profile(self) -> bool:
@@ -214,7 +229,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the result with all its data. ``text`` is the displayed text, whole."""
+    """One row of the result with all its data. ``text`` is the displayed text, whole, ``passage`` where in it the
+    passage stands that is nearest to the question.
+    """
 
     candidate: Candidate
     ref: str | None
@@ -224,6 +241,7 @@ class Row:
     msg_id: str = ""
     match_reason: dict[str, Any] | None = None
     confidence: dict[str, Any] | None = None
+    passage: Span | None = None
     record: Any = None
 
 

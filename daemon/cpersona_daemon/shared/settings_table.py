@@ -389,6 +389,16 @@ TABLE = (
         "whether under blend four or more memories of one source that say nearly the same are shown as one with a "
         "count",
     ),
+    Setting(
+        "block_reservation",
+        "int",
+        0,
+        RETRIEVAL,
+        "how many long rows beside the answer rrf, rsf and cascade show for their nearest passage, beyond the limit and"
+        " without a score or a gate",
+        low=0,
+        high=2,
+    ),
     Setting("confidence_enabled", "bool", False, RETRIEVAL, "whether each row carries a confidence value"),
     Setting(
         "confidence_ordering",

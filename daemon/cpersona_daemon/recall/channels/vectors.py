@@ -1,19 +1,25 @@
 """Rows whose meaning is near to the question's: the window of the newest, the part that compares languages, and beyond.
 
-Contract: window.near, window.reach.
+Contract: window.near, window.reach, passages.best.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from ...model.kinds import Rid
+from ...model.kinds import PASSAGES, Rid
 from ...shared.settings import Settings
+from ...storage import passages
+from ...text.passages import Span
 from ...vectors.backend import QueryVectors, Window
 from ..run import Run
-from ..types import BLEND, CASCADE, FAR, NEAR, PART, Ranked, Scan
+from ..types import BLEND, CASCADE, FAR, NEAR, PART, PASSAGE, Ranked, Scan
+
+# A long row may take several of the best places with its passages.
+PASSAGES_A_ROW = 4
 
 
 def scans_of(settings: Settings, depth: int) -> tuple[Scan, ...]:
@@ -44,7 +50,47 @@ def vector_lists(run: Run) -> list[Ranked]:
         found = [(rid, score) for rid, score in whole if rid not in seen]
         seen.update(rid for rid, _ in found)
         lists += [_ranked(scan.channel, found), *(_ranked(PART, of_part) for of_part in of_parts)]
+    if run.settings.recall_mode == BLEND:
+        lists.append(_ranked(PASSAGE, _with_near_passages(run)))
     return lists
+
+
+def _with_near_passages(run: Run) -> list[tuple[Rid, float]]:
+    """Return the rows whose passages are nearest, each with the cosine of its nearest one, or of its part."""
+    assert run.vector is not None
+    (scan,), asked = run.scans, run.vector
+    vectors = [asked.vector] if asked.part is None else [asked.vector, asked.part]
+    best: list[dict[Rid, float]] = []
+    for found in nearest_passages(run, vectors, scan.stop, PASSAGES_A_ROW * scan.cut, asked.floor):
+        rows: dict[Rid, float] = {}
+        for rid, score, _ in found:
+            rows.setdefault(rid, score)
+        best.append(dict(list(rows.items())[: scan.cut]))
+    ranked = list(best[0].items())
+    return ranked + [pair for others in best[1:] for pair in others.items() if pair[0] not in best[0]]
+
+
+class Near(NamedTuple):
+    """A passage near to the question: its row, its cosine and where it stands."""
+
+    rid: Rid
+    cosine: float
+    span: Span
+
+
+def nearest_passages(run: Run, vectors: Sequence[np.ndarray], stop: int, k: int, floor: float) -> list[list[Near]]:
+    """Return for each vector the best ``k`` passages of the newest ``stop`` with cosine >= ``floor``, best first."""
+    assert run.vector is not None
+    asked = QueryVectors(np.array(vectors, np.float32), run.vector.model)
+    found: list[list[Near]] = [[] for _ in vectors]
+    for kind in run.query.scope.kinds:
+        hits = run.vectors.search(asked, PASSAGES[kind], run.query.scope, Window(0, stop), floor, k)
+        of = passages.by_ids(run.conn, PASSAGES[kind], {hit.id for of_one in hits for hit in of_one})
+        for near, of_one in zip(found, hits, strict=True):
+            near += [Near((kind, of[hit.id][0]), hit.score, of[hit.id][1]) for hit in of_one if hit.id in of]
+    for near in found:
+        near.sort(key=lambda passage: -passage.cosine)
+    return [near[:k] for near in found]
 
 
 def _ranked(channel: str, found: list[tuple[Rid, float]]) -> Ranked:

@@ -7,7 +7,7 @@ identifier is enough by itself.
 
 Pure functions of numbers. The constants were chosen on some of the evaluation's sets and checked on the others.
 
-Contract: blend.score, blend.gate, blend.language.
+Contract: blend.score, blend.gate, blend.language, passages.best.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ WORDS_ALONE = 1.25  # where there is no vector to compare, 0.3 of the question's
 # One of two keywords is what a row about the other thing holds too: a part of them says less than a part of a sentence.
 SENTENCE_POWER, KEYWORDS_POWER = 2, 5
 IDENTIFIED = 0.6  # what a rare identifier of the question is worth by itself, however long the question is
+AROUND = 0.3  # what the rest of a long row adds to the words of a passage
 LENT = 0.3
 NEIGHBOUR_SECONDS = 1800.0
 LEADERS = 20  # rows whose neighbours are looked at
@@ -55,6 +56,11 @@ def scored(
     return Scored(
         cosine, similarity or 0.0, coverage, max(words, IDENTIFIED) if identified else words, identified=identified
     )
+
+
+def in_passage(passage: float, row: float) -> float:
+    """Return what a passage covers of a question: what it holds itself, and a share of what all of its row does."""
+    return (1.0 - AROUND) * passage + AROUND * row
 
 
 def with_lent(scored: Scored, lent: float) -> Scored:
@@ -91,7 +97,7 @@ def unfamiliarity(rows: int, name: bool, familiar: bool, share: float) -> float:
 
 
 def size_gate(rows: int) -> float:
-    """Return the gate of a store of so many rows whose own noise is not known."""
+    """Return the gate of a store of so many rows and passages whose own noise is not known."""
     return GATE + growth(GATE_ROWS, rows)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...text.folding import as_matched
 from ...text.identifiers import PERHAPS, SURELY
@@ -38,8 +39,7 @@ _REPEATED, _USUAL_LENGTH = 1.2, 400  # as bm25 damps repetition, in a row of so 
 _PLACES = 20  # of a part in a text that are looked at
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """What a row holds of a question. ``identified``: it holds an identifier of the question that few rows hold.
 
     ``terms`` has a bit for every term that it holds, the first of the question the lowest.

@@ -67,9 +67,12 @@ def similarities(
     background: Background | None,
     declared: Declared | None,
     form: Form = A_SENTENCE,
+    whole: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (cosine, similarity) of each row of ``vectors`` to a question, float64. Rows and ``query`` are of unit
     length.
+
+    ``whole`` tells of each which of them is the row that it is a passage of; of a row it is itself. None: all are rows.
 
     An embedder whose vectors hold a multilingual part is asked twice, and the better answer counts: across languages
     only that part speaks. To a question that is not in English nearly all weight is the part's: to the rest any two
@@ -79,7 +82,7 @@ def similarities(
     similar = np.zeros(len(rows))
     for weight, shares, probes in _readings(declared, form.sentence):
         if weight:
-            similar += weight * _similarity(rows, question, background, declared, shares, probes, form.english)
+            similar += weight * _similarity(rows, question, background, declared, shares, probes, form.english, whole)
     # What points nowhere claims nothing; what points away stays so.
     return rows @ question, np.where(similar > 0, similar * min(1.0, KNOWN_ENOUGH * form.sense) ** 2, similar)
 
@@ -111,16 +114,17 @@ def _similarity(
     shares: Shares,
     probes: Probes | None,
     english: bool,
+    whole: np.ndarray | None = None,
 ) -> np.ndarray:
     part = None if declared is None else declared.part
     if part is not None and len(question) < part.stop:
         part = None
     with_any, with_any_in_part = _with_anything(rows, probes, part)
-    above = _above(rows, question, background, declared, shares, with_any)
+    above = _above(rows, question, background, declared, shares, with_any, whole)
     if part is None:
         return above + shares.level
     behind = background and background._replace(mean=_cut(background.mean, part))
-    of_part = _above(_cut(rows, part), _cut(question, part), behind, declared, shares, with_any_in_part)
+    of_part = _above(_cut(rows, part), _cut(question, part), behind, declared, shares, with_any_in_part, whole)
     both = np.maximum(above, PART_WORTH * of_part) if english else FOREIGN_WHOLE * above + FOREIGN_PART * of_part
     return both + shares.level
 
@@ -151,6 +155,7 @@ def _above(
     declared: Declared | None,
     shares: Shares,
     with_anything: np.ndarray | None,
+    whole: np.ndarray | None,
 ) -> np.ndarray:
     """Return how far the cosines stand above the shares of what question and rows have anyway.
 
@@ -164,7 +169,9 @@ def _above(
         if background.rows == n:
             # Every row was averaged, so each is among its own background: in a store of three, an answer would hide
             # itself.
-            of_question, of_rows, known = of_question - cosines, of_rows - 1.0, n - 1
+            with_whole = 1.0 if whole is None else np.einsum("ij,ij->i", rows, rows[whole])
+            of_question = of_question - (cosines if whole is None else cosines[whole])
+            of_rows, known = of_rows - with_whole, n - 1
         of_question, of_rows = (
             (mean + PRIOR_ROWS * expected) / (known + PRIOR_ROWS) for mean in (of_question, of_rows)
         )

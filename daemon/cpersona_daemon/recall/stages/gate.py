@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...model.kinds import PROFILE
 from ...model.signals import Signal
-from ...storage import episodes, memories, tables
+from ...storage import episodes, memories, tables, vector_counts
 from ..run import Run
 from ..scoring import blend
 from ..scoring import gate as scoring
@@ -43,7 +43,8 @@ def gate(run: Run, rows: list[Candidate]) -> list[Candidate]:
 def _limits(run: Run) -> scoring.Thresholds:
     scope = run.query.scope
     if run.settings.recall_mode == BLEND and run.size is None:
-        run.size = sum(tables.count_seen(run.conn, kind.table, scope, SIZE_COUNTED) for kind in scope.kinds)
+        rows = sum(tables.count_seen(run.conn, kind.table, scope, SIZE_COUNTED) for kind in scope.kinds)
+        run.size = rows + vector_counts.passages(run.conn, scope, rows)
     pool = memories.count_in_scope(run.conn, scope, POOL_COUNTED)
     return scoring.thresholds(
         pool + episodes.count_in_scope(run.conn, scope, POOL_COUNTED),

@@ -31,5 +31,6 @@ def texts_of(run: Run, rows: Sequence[Candidate]) -> dict[Rid, str]:
 
 
 def text_of(run: Run, row: Candidate) -> str:
-    """Return what is shown to a reranker of one row: the beginning of its text."""
-    return run.read[row.rid].text[:MOST_CHARS]
+    """Return what is shown to a reranker of one row: of a long one its nearest passage, else the beginning."""
+    text = run.read[row.rid].text
+    return (text if row.passage is None else text[row.passage.start : row.passage.end])[:MOST_CHARS]

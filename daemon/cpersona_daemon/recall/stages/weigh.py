@@ -1,24 +1,28 @@
 """Weighing candidates for the blend: their texts, vectors and neighbours are read, and the pure functions score them.
 
-Contract: blend.score, blend.gate.
+Contract: blend.score, blend.gate, passages.best.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
 
 from ...model.kinds import MEMORY, Rid
 from ...model.scope import Scope
 from ...storage import candidates as stored
-from ...storage import existence
+from ...storage import existence, vector_counts
+from ...text.passages import Span
 from .. import evidence
 from ..exclusion import matcher
 from ..run import Run
 from ..scoring import blend, similarity
-from ..scoring.coverage import share_of_words
+from ..scoring.coverage import Held, share_of_words
 from ..scoring.reading import Reading
-from ..types import KEYWORD, VECTOR_CHANNELS, Candidate, Read, Scored
+from ..types import KEYWORD, VECTOR_CHANNELS, Candidate, Meant, Read, Scored
 
+NEAREST = 3  # passages of a row whose words are looked at
+NOTHING_MEANT = Meant(None, None)  # a row without a vector to compare, or a question without one
 # A part of a word says less than its share: postgresq says nearly all that postgresql does, art nothing of start.
 PART_POWER = 3
 
@@ -48,6 +52,7 @@ class _Weighing:
         self._said: dict[Rid, float] = {}
         self._held = 0  # the terms that some row weighed holds
         self._quoted: set[Rid] = set()
+        self._passages: dict[Rid, Span] = {}
         self._quotes = sum({1 << phrase.place for phrase in run.question.phrases})
         # These hold the question's very text.
         self._literal = {rid for ranked in run.lists if ranked.channel == KEYWORD for rid in ranked.rids}
@@ -79,15 +84,21 @@ class _Weighing:
                 scored=scored,
                 lexical=rid in by_words,
                 quoted=rid in self._quoted,
+                passage=self._passages.get(rid),
             )
             for score, _, rid, scored in found
         ]
 
     def _size(self) -> int | None:
-        """Return how many rows are in scope where that is the agent's whole store, which is counted already."""
+        """Return how many rows and passages are in scope where that is the agent's whole store, which is counted
+        already.
+        """
         whole = self._run.query.scope == Scope(self._run.query.scope.agent_id)
         counted = (self._sought.rows, self._background.rows if self._background is not None else 0)
-        return max(counted) or None if whole else None
+        if not whole or not max(counted):
+            return None
+        # A passage may be the best of noise as well as a row.
+        return max(counted) + vector_counts.passages(self._run.conn, self._run.query.scope)
 
     def _weightless(self, lent: Mapping[Rid, float], by_words: Set[Rid]) -> frozenset[Rid]:
         """Return the rows that score nothing, are lent nothing and were found by no word."""
@@ -102,22 +113,38 @@ class _Weighing:
         readings = {
             rid: readings[rid] for rid in rids if rid in readings and not self._is_excluded(rid, readings[rid][0])
         }
-        meant = self._similarities(readings)
+        meant = {} if run.vector is None else evidence.meant(run, list(readings), self._form)
         for rid, (text, instant) in readings.items():
             reading = Reading(text, instant)
             held = self._sought.held(reading)
             if run.vector is None or not run.sense:
                 self._said[rid] = self._sought.said(reading)
-            coverage, wording = held.coverage, 0 < self._quotes == held.terms & self._quotes
-            if wording:
+            if wording := 0 < self._quotes == held.terms & self._quotes:
                 self._quoted.add(rid)
             if rid in self._literal:
-                coverage = max(coverage, share_of_words(text, run.question.characters) ** PART_POWER)
-            cosine, similar = meant.get(rid, (None, None))
+                share = share_of_words(text, run.question.characters) ** PART_POWER
+                held = held._replace(coverage=max(held.coverage, share))
             named = held.identified or wording and run.question.wording
-            self._scored[rid] = blend.scored(cosine, similar, coverage, named, self._form.sentence)
+            self._scored[rid] = self._best(rid, text, instant, meant.get(rid, [NOTHING_MEANT]), held, named)
             self._held |= held.terms
             run.read[rid] = Read(text, instant, held.terms)
+
+    def _best(self, rid: Rid, text: str, instant: float | None, meant: list[Meant], held: Held, named: bool) -> Scored:
+        """Return what a row scores: of a long one, what that of its nearest passages does that answers best."""
+        sentence = self._form.sentence
+        if meant[0].passage is None:
+            return blend.scored(meant[0].cosine, meant[0].similarity, held.coverage, named, sentence)
+        best: Scored | None = None
+        # An identifier may stand in a passage that means anything.
+        for cosine, similar, passage in meant if held.identified else meant[:NEAREST]:
+            assert passage is not None
+            there = self._sought.held(Reading(text[passage.start : passage.end], instant))
+            coverage = blend.in_passage(there.coverage, held.coverage)
+            scored = blend.scored(cosine, similar, coverage, named and there.identified >= held.identified, sentence)
+            if best is None or scored.own > best.own:
+                best, self._passages[rid] = scored, passage
+        assert best is not None
+        return replace(best, identified=named)
 
     def _unfamiliarity(self) -> float:
         """Return by what factor better the question must be met: the same whatever rows it is asked for or spared."""
@@ -137,16 +164,6 @@ class _Weighing:
         if self._unwanted is not None and self._unwanted(text):
             return True
         return self._excluded is not None and rid[0] == MEMORY and self._excluded(text)
-
-    def _similarities(self, rids: Iterable[Rid]) -> dict[Rid, tuple[float, float]]:
-        run = self._run
-        if run.vector is None:
-            return {}
-        found, rows = evidence.vectors_of(run, rids)
-        cosines, similarities = similarity.similarities(
-            rows, run.vector.vector, self._background, run.declared, self._form
-        )
-        return dict(zip(found, zip(cosines.tolist(), similarities.tolist(), strict=True), strict=True))
 
     def _lent(self) -> dict[Rid, float]:
         """Return what neighbours lend to the best memories and get from them."""

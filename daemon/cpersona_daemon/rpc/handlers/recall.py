@@ -1,6 +1,6 @@
 """Handlers of recall and recall_with_context: clamp, ask the library, reverse, preview.
 
-Contract: recall.limit, recall.order, preview.prefix, preview.budget.
+Contract: recall.limit, recall.order, preview.prefix, preview.budget, passages.best.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class RecallParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     until: str | None = None
     exclude_contents: list[str] | None = None
     full_content: bool = False
+    passages: bool = False
     deep: bool = False
     no_wait: bool = False
     trace: bool = False
@@ -122,7 +123,7 @@ async def _advised(call: Call, query: Query, answer: dict) -> dict:
 
 def _answer(call: Call, result: Result, messages: list[dict]) -> dict:
     answer: dict[str, Any] = {"messages": messages}
-    if trim(messages, call.settings.recall_preview_chars, call.params.full_content):
+    if trim(messages, call.settings.recall_preview_chars, call.params.full_content, call.params.passages):
         answer["full_content_budget_chars"] = FULL_CONTENT_BUDGET
     if result.question.without:
         answer["without"] = list(result.question.meant.without)
@@ -164,6 +165,8 @@ def message(row: Row) -> dict:
         out["folded"] = {"count": len(folded), "refs": [ref_of(rid) for rid in folded[:MAX_FOLDED_REFS]]}
     if row.match_reason is not None:
         out["match_reason"] = row.match_reason
+    if row.passage is not None:
+        out["passage"] = {"start": row.passage.start, "end": row.passage.end}
     return out
 
 

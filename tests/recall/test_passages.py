@@ -1,0 +1,163 @@
+"""A long row is known by its passages. Contract: passages.derived, passages.best, block.reserved."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+from embed_kit import EmbedServer
+from store_kit import Store
+
+from cpersona_daemon.model.kinds import MEMORY, PassageKind
+from cpersona_daemon.storage import passages as stored
+from cpersona_daemon.text.passages import split
+
+WIDTH = 256
+FILLER = "The watch noted wind, cloud and the height of the tide before supper. "
+ANSWER = "Marguerite hid the violin behind the boiler."
+
+
+def vector(text: str) -> list[float]:
+    """Return a bag of the text's words: texts are as near as they share them."""
+    found = np.zeros(WIDTH)
+    for word in text.lower().replace(".", " ").split():
+        found[int(hashlib.md5(word.encode()).hexdigest(), 16) % WIDTH] += 1.0
+    return (found / (np.linalg.norm(found) or 1.0)).tolist() if found.any() else [1.0] + [0.0] * (WIDTH - 1)
+
+
+def long_text(name: str, answer: str = "", pages: int = 60) -> str:
+    return (f"Log of {name}. " + FILLER * pages + answer + (" " + FILLER * 3 if answer else "")).strip()
+
+
+@pytest.fixture(scope="module")
+def service():
+    server = EmbedServer()
+    server.reply = lambda texts: {"embeddings": [vector(text) for text in texts], "model": "bag"}
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def store(tmp_path, service):
+    store = Store(
+        tmp_path, CPERSONA_EMBEDDING_MODE="http", CPERSONA_EMBEDDING_URL=service.url, CPERSONA_RECALL_MODE="blend"
+    )
+    yield store
+    store.close()
+
+
+def put(store: Store, content: str, agent: str = "a") -> int:
+    answer, _ = store.call("store", {"agent_id": agent, "content": content})
+    assert answer["result"] == "stored", answer
+    return answer["id"]
+
+
+def settle(store: Store) -> None:
+    assert store.run(store.ctx.backlog.wait_until_drained(1_000, 30.0))
+
+
+def recall(store: Store, query: str, mode: str = "blend", **more) -> dict:
+    answer, _ = store.call("recall", {"agent_id": "a", "query": query, **more}, {"recall_mode": mode})
+    return answer
+
+
+def held(store: Store, row_id: int) -> list[str]:
+    """Return the passages of a memory as the database has them, in its text."""
+    (text,) = store.ctx.db.read_now(
+        lambda conn: conn.execute("SELECT content FROM memories WHERE id = ?", (row_id,)).fetchone() or ("",)
+    )
+    found = store.ctx.db.read_now(lambda conn: stored.of_rows(conn, [(MEMORY, row_id)]))
+    return [text[start:end] for _, (start, end) in found.get((MEMORY, row_id), [])]
+
+
+def indexed(store: Store) -> int:
+    return store.ctx.vectors.status()[PassageKind.OF_MEMORY].get("rows", 0)
+
+
+def test_what_a_long_text_says_at_its_end_is_found_and_shown_where_it_stands(store):
+    text = long_text("Ada", ANSWER)
+    for name in ("Ben", "Cleo", "Dora"):
+        put(store, long_text(name))
+    row = put(store, text)
+    settle(store)
+    (*_, best) = recall(store, "Marguerite hid the violin", passages=True)["messages"]
+    assert best["ref"] == f"mem:{row}" and ANSWER in best["passage"]["text"]
+    assert text[best["passage"]["start"] : best["passage"]["end"]] == best["passage"]["text"]
+    assert best["content"] == text[:500] and best["content_len"] == len(text)
+    (*_, unasked) = recall(store, "Marguerite hid the violin")["messages"]
+    assert unasked["passage"] == {"start": best["passage"]["start"], "end": best["passage"]["end"]}
+
+
+def test_the_passage_of_an_episode_stands_in_what_is_shown_of_it(store):
+    store.call("archive_episode", {"agent_id": "a", "history": [], "summary": long_text("Ada", ANSWER)})
+    settle(store)
+    (*_, best) = recall(store, "Marguerite hid the violin", full_content=True)["messages"]
+    assert ANSWER in best["content"][best["passage"]["start"] : best["passage"]["end"]]
+
+
+def test_a_long_text_is_stored_without_waiting_and_counted_until_it_has_its_passages(store):
+    answer, _ = store.call("store", {"agent_id": "a", "content": long_text("Ada")})
+    assert answer["embedded"] is False
+    settle(store)
+    row = answer["id"]
+    assert held(store, row) == [long_text("Ada")[span.start : span.end] for span in split(long_text("Ada"))]
+    counted = store.ctx.db.read_now(stored.count)
+    assert counted == {"passages": len(held(store, row)), "rows": 1, "waiting": 0}
+    assert store.run(store.ctx.backlog.status())["passages_pending"] == 0 and indexed(store) == counted["passages"]
+    assert store.call("store", {"agent_id": "a", "content": "a short note"})[0]["embedded"] is True
+
+
+def test_passages_go_with_the_text_and_with_the_row(store):
+    row = put(store, long_text("Ada", ANSWER))
+    settle(store)
+    store.call("update_memory", {"memory_id": row, "content": long_text("Eve", pages=40)})
+    assert held(store, row) == [] and indexed(store) == 0
+    settle(store)
+    assert held(store, row) and not any(ANSWER in passage for passage in held(store, row))
+    assert all("violin" not in m["content"] or m["ref"] != f"mem:{row}" for m in recall(store, ANSWER)["messages"])
+    store.call("update_memory", {"memory_id": row, "content": "now it is short"})
+    settle(store)
+    assert held(store, row) == [] and indexed(store) == 0
+    store.call("update_memory", {"memory_id": row, "content": long_text("Eve")})
+    settle(store)
+    store.call("delete_memory", {"memory_id": row})
+    assert indexed(store) == 0 == store.ctx.db.read_now(stored.count)["passages"]
+
+
+def test_rows_of_others_and_of_other_scopes_lend_no_passage(store):
+    put(store, long_text("Ada", ANSWER), agent="b")
+    row = put(store, "Marguerite plays the violin on Sundays.")
+    settle(store)
+    assert [m["ref"] for m in recall(store, "Marguerite violin boiler", deep=True)["messages"]] == [f"mem:{row}"]
+
+
+@pytest.mark.parametrize("mode", ["rrf", "rsf", "cascade"])
+def test_seats_are_kept_for_long_rows_beside_the_answer_only_where_asked_for(store, mode):
+    short = [put(store, f"Note {n} on the violin of Marguerite.") for n in range(3)]
+    row = put(store, long_text("Ada", ANSWER))
+    other = put(store, long_text("Ben", "Somebody moved the boiler."))
+    settle(store)
+    asked = {"query": "Marguerite violin boiler", "limit": 3}
+    before = recall(store, mode=mode, **asked)["messages"]
+    with_seat, _ = store.call("recall", {"agent_id": "a", **asked}, {"recall_mode": mode, "block_reservation": "1"})
+    seated, *rest = with_seat["messages"]
+    assert rest == before and seated["match_reason"] == {"signal": "block"}
+    assert seated["ref"] not in [message["ref"] for message in before] and "passage" in seated
+    missing = {f"mem:{row}", f"mem:{other}", *(f"mem:{n}" for n in short)} - {m["ref"] for m in before}
+    assert seated["ref"] == (f"mem:{row}" if f"mem:{row}" in missing else f"mem:{other}")
+    excluded, _ = store.call(
+        "recall",
+        {"agent_id": "a", **asked, "exclude_contents": [seated["content"]]},
+        {"recall_mode": mode, "block_reservation": "2"},
+    )
+    assert seated["ref"] not in [message["ref"] for message in excluded["messages"]]
+
+
+def test_an_identifier_in_a_passage_that_means_anything_is_found(store):
+    for name in ("Ben", "Cleo"):
+        put(store, long_text(name))
+    row = put(store, long_text("Ada", "The pump failed with E-7731."))
+    settle(store)
+    (*_, best) = recall(store, "what about E-7731", passages=True)["messages"]
+    assert best["ref"] == f"mem:{row}" and "E-7731" in best["passage"]["text"]
