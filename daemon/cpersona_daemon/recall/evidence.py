@@ -6,13 +6,13 @@ Contract: blend.score, coverage.share, passages.best.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from ..model.kinds import PASSAGES, Kind, Rid
 from ..model.scope import Scope
-from ..storage import passages, stemmer, word_counts
+from ..storage import stemmer, word_counts
 from ..text.passages import Span
 from ..vectors.backend import Background
 from .run import Run
@@ -54,20 +54,27 @@ def vectors_of(run: Run, rids: Iterable[Rid]) -> tuple[list[Rid], np.ndarray]:
     return run.vectors.rows_of(rids, len(run.vector.vector), run.vector.model)
 
 
-def meant(run: Run, rids: Sequence[Rid], form: similarity.Form) -> dict[Rid, list[Meant]]:
-    """Return of the rows that have a vector to compare how near they are to the question: of a long one how near its
-    passages are, the nearest first. The question has a vector.
+def meant(
+    run: Run, rids: Sequence[Rid], form: similarity.Form, among: Mapping[Rid, Mapping[int, Span]]
+) -> dict[Rid, list[Meant]]:
+    """Return of the rows that have a vector to compare how near they are to the question: of a long one how near the
+    passages ``among`` are, by their ids, the nearest first. The question has a vector.
     """
     assert run.vector is not None
     found, vectors = vectors_of(run, rids)
     place = {rid: at for at, rid in enumerate(found)}
     whole = list(range(len(found)))
     spans: list[Span | None] = [None] * len(found)
-    listed = _passages_of(run, found)
+    listed: dict[Rid, tuple[int, Span]] = {
+        (PASSAGES[Kind(rid[0])], passage_id): (place[rid], span)
+        for rid, of_one in among.items()
+        if rid in place
+        for passage_id, span in of_one.items()
+    }
     if listed:
         named, of_passages = run.vectors.rows_of(listed, len(run.vector.vector), run.vector.model)
         vectors = np.concatenate([vectors, of_passages])
-        whole += [place[listed[name][0]] for name in named]
+        whole += [listed[name][0] for name in named]
         spans += [listed[name][1] for name in named]
     cosines, similarities = similarity.similarities(
         vectors, run.vector.vector, background(run), run.declared, form, np.array(whole, np.int64)
@@ -75,23 +82,7 @@ def meant(run: Run, rids: Sequence[Rid], form: similarity.Form) -> dict[Rid, lis
     out: dict[Rid, list[Meant]] = {}
     for at, *of_one in zip(whole, cosines.tolist(), similarities.tolist(), spans, strict=True):
         out.setdefault(found[at], []).append(Meant(*of_one))
-    for rid, (of_row, *of_its_passages) in out.items():
-        out[rid] = sorted(of_its_passages, key=_nearness) or [of_row]
-    return out
-
-
-def _nearness(meant: Meant) -> float:
-    return -(meant.similarity or 0.0)
-
-
-def _passages_of(run: Run, rids: Sequence[Rid]) -> dict[Rid, tuple[Rid, Span]]:
-    """Return the row of each passage of these rows, and where it stands there."""
-    of_rows = passages.of_rows(run.conn, rids)
-    return {
-        (PASSAGES[Kind(rid[0])], passage_id): (rid, span)
-        for rid, listed in of_rows.items()
-        for passage_id, span in listed
-    }
+    return {rid: of_its_passages or [of_row] for rid, (of_row, *of_its_passages) in out.items()}
 
 
 def background(run: Run) -> Background | None:

@@ -18,6 +18,7 @@ from ..model.signals import Signal
 from ..shared.settings import Settings
 from ..storage import candidates, memories, profiles
 from ..storage.candidates import Facts
+from ..text.passages import Span
 from ..text.question import Question
 from ..text.times import AskedTime
 from ..vectors.backend import VectorBackend
@@ -99,10 +100,10 @@ class Run:
     gate for the question without its other names, None where it has none. ``reranked`` is what a reranker said of rows
     and their texts.
 
-    From ``lists`` on stand the values that one stage leaves to others: what a blend read of the rows, how many rows and
-    passages are in scope, None where nobody counted, by what factor better (1 or more) the question must be met for
-    what no row holds, which of its identifiers none holds, what the gate compared with, and whether rows came back that
-    it had refused.
+    From ``lists`` on stand the values that one stage leaves to others: which passages of a row are near, by their ids,
+    what a blend read of the rows, how many rows and passages are in scope, None where nobody counted, by what factor
+    better (1 or more) the question must be met for what no row holds, which of its identifiers none holds, what the
+    gate compared with, and whether rows came back that it had refused.
     """
 
     conn: apsw.Connection
@@ -124,6 +125,7 @@ class Run:
     reranked: Mapping[tuple[Rid, str], float] = field(default_factory=dict)
 
     lists: Sequence[Ranked] = ()
+    near: dict[Rid, dict[int, Span]] = field(default_factory=dict)
     read: dict[Rid, Read] = field(default_factory=dict)
     size: int | None = None
     unfamiliarity: float = 1.0
@@ -148,6 +150,7 @@ class Run:
             query=replace(self.query, also_lexical=()),
             question=self.question.as_written(),
             lists=(),
+            near={},
             read={},
             size=None,
             unfamiliarity=1.0,

@@ -70,6 +70,19 @@ def by_ids(conn: apsw.Connection, passages: PassageKind, ids: Iterable[int]) -> 
     return {passage_id: (row_id, Span(start, stop)) for passage_id, row_id, start, stop in found}
 
 
+def having(conn: apsw.Connection, rids: Iterable[Rid]) -> set[Rid]:
+    """Return those of the rows that have passages."""
+    return {
+        (kind, row_id)
+        for kind, ids in by_kind(rids).items()
+        for (row_id,) in conn.execute(
+            "SELECT j.value FROM json_each(?) j"
+            f" WHERE EXISTS (SELECT 1 FROM {PASSAGES[kind].vectors} p WHERE p.row_id = j.value)",
+            (json.dumps(ids),),
+        )
+    }
+
+
 def of_rows(conn: apsw.Connection, rids: Iterable[Rid]) -> dict[Rid, list[tuple[int, Span]]]:
     """Return the passages of those rows that have any, in their order: the id of each and where it stands."""
     out: dict[Rid, list[tuple[int, Span]]] = {}

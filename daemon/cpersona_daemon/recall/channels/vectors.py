@@ -63,17 +63,19 @@ def _with_near_passages(run: Run) -> list[tuple[Rid, float]]:
     best: list[dict[Rid, float]] = []
     for found in nearest_passages(run, vectors, scan.stop, PASSAGES_A_ROW * scan.cut, asked.floor):
         rows: dict[Rid, float] = {}
-        for rid, score, _ in found:
-            rows.setdefault(rid, score)
+        for near in found:
+            rows.setdefault(near.rid, near.cosine)
+            run.near.setdefault(near.rid, {})[near.id] = near.span
         best.append(dict(list(rows.items())[: scan.cut]))
     ranked = list(best[0].items())
     return ranked + [pair for others in best[1:] for pair in others.items() if pair[0] not in best[0]]
 
 
 class Near(NamedTuple):
-    """A passage near to the question: its row, its cosine and where it stands."""
+    """A passage near to the question: its row, its own id, its cosine and where it stands."""
 
     rid: Rid
+    id: int
     cosine: float
     span: Span
 
@@ -87,7 +89,7 @@ def nearest_passages(run: Run, vectors: Sequence[np.ndarray], stop: int, k: int,
         hits = run.vectors.search(asked, PASSAGES[kind], run.query.scope, Window(0, stop), floor, k)
         of = passages.by_ids(run.conn, PASSAGES[kind], {hit.id for of_one in hits for hit in of_one})
         for near, of_one in zip(found, hits, strict=True):
-            near += [Near((kind, of[hit.id][0]), hit.score, of[hit.id][1]) for hit in of_one if hit.id in of]
+            near += [Near((kind, of[hit.id][0]), hit.id, hit.score, of[hit.id][1]) for hit in of_one if hit.id in of]
     for near in found:
         near.sort(key=lambda passage: -passage.cosine)
     return [near[:k] for near in found]

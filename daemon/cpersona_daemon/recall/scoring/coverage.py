@@ -10,12 +10,14 @@ Contract: coverage.share, blend.gate.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...text.folding import as_matched
 from ...text.identifiers import PERHAPS, SURELY
+from ...text.passages import Span
 from ...text.question import Phrase, Question
 from ...text.terms import Term
 from .reading import Reading, SoughtTerm, Stem
@@ -37,6 +39,7 @@ Holds = Callable[[Term, Callable[[str], bool] | None], bool]
 
 _REPEATED, _USUAL_LENGTH = 1.2, 400  # as bm25 damps repetition, in a row of so many characters
 _PLACES = 20  # of a part in a text that are looked at
+_STEM, _ENDING = 4, 3  # letters that a word keeps in any form, at least, and those that it may lose
 
 
 class Held(NamedTuple):
@@ -179,6 +182,27 @@ class Sought:
                 terms |= (share == 1.0) << place
         return Held(min(1.0, total / self._whole), identified, terms)
 
+    def places(self, text: str, spans: Sequence[Span], most: int) -> list[int]:
+        """Return which of the spans of a text hold most of the question's words as far as their letters tell, the best
+        first; none that holds nothing. ``spans`` ascend.
+        """
+        lower = text.lower()
+        weights = [0.0] * len(spans)
+        starts = [span.start for span in spans]
+        for sought, weight in zip(self._sought, self._weights, strict=True):
+            seen: set[int] = set()
+            needle, at = _letters(sought.text), -1
+            for _ in range(_PLACES):
+                if (at := lower.find(needle, at + 1)) < 0:
+                    break
+                # Where two passages share a sentence, both hold it.
+                last = bisect_right(starts, at) - 1
+                seen.update(place for place in (last, last - 1) if place >= 0 and at < spans[place].end)
+            for place in seen:
+                weights[place] += weight
+        best = sorted((place for place, weight in enumerate(weights) if weight), key=lambda place: -weights[place])
+        return best[:most]
+
     def said(self, reading: Reading) -> float:
         """Return how much a row says the words of the question, for its length: what chooses between rows that hold the
         same ones.
@@ -188,6 +212,11 @@ class Sought:
             weight * (n := sought.times(reading)) / (n + damped)
             for sought, weight in zip(self._sought, self._weights, strict=True)
         )
+
+
+def _letters(term: str) -> str:
+    """Return what a text has that holds a term in some form: its beginning, in lower case."""
+    return term.lower()[: max(_STEM, len(term) - _ENDING)]
 
 
 def idf(count: int, rows: int) -> float:

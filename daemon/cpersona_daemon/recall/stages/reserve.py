@@ -29,10 +29,10 @@ def reserve(run: Run, rows: list[Candidate]) -> list[Candidate]:
     (found,) = nearest_passages(
         run, [run.vector.vector], run.settings.max_memories, PASSAGES_A_ROW * (len(rows) + seats), ANY
     )
-    nearest = [rid for rid in dict.fromkeys(rid for rid, *_ in found) if rid not in there]
+    nearest = [rid for rid in dict.fromkeys(near.rid for near in found) if rid not in there]
     seated = _wanted(run, nearest)[:seats]
     run.account.reserved = frozenset(seated)
-    best = {rid: passage for rid, _, passage in reversed(found)}
+    best = {near.rid: near.span for near in reversed(found)}
     return rows + [Candidate(rid, reserved=True, passage=best[rid]) for rid in seated]
 
 

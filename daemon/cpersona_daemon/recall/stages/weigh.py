@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...model.kinds import MEMORY, Rid
 from ...model.scope import Scope
 from ...storage import candidates as stored
-from ...storage import existence, vector_counts
+from ...storage import existence, passages, vector_counts
 from ...text.passages import Span
 from .. import evidence
 from ..exclusion import matcher
@@ -21,7 +21,8 @@ from ..scoring.coverage import Held, share_of_words
 from ..scoring.reading import Reading
 from ..types import KEYWORD, VECTOR_CHANNELS, Candidate, Meant, Read, Scored
 
-NEAREST = 3  # passages of a row whose words are looked at
+LONG_DEPTH = 20  # places of a list from which long rows are weighed
+BY_WORDS = 3  # passages of a long row that are looked at for their words, beside those that are near
 NOTHING_MEANT = Meant(None, None)  # a row without a vector to compare, or a question without one
 # A part of a word says less than its share: postgresq says nearly all that postgresql does, art nothing of start.
 PART_POWER = 3
@@ -53,6 +54,7 @@ class _Weighing:
         self._held = 0  # the terms that some row weighed holds
         self._quoted: set[Rid] = set()
         self._passages: dict[Rid, Span] = {}
+        self._long: set[Rid] = set()
         self._quotes = sum({1 << phrase.place for phrase in run.question.phrases})
         # These hold the question's very text.
         self._literal = {rid for ranked in run.lists if ranked.channel == KEYWORD for rid in ranked.rids}
@@ -61,7 +63,7 @@ class _Weighing:
     def rows(self) -> list[Candidate]:
         run = self._run
         by_words = {rid for ranked in run.lists if ranked.channel not in VECTOR_CHANNELS for rid in ranked.rids}
-        self._score(dict.fromkeys(rid for ranked in run.lists for rid in ranked.rids if rid not in ranked.excluded))
+        self._score(self._found())
         run.size = self._size()
         self.unfamiliarity = self._unfamiliarity()
         lent = self._lent()
@@ -89,6 +91,18 @@ class _Weighing:
             for score, _, rid, scored in found
         ]
 
+    def _found(self) -> list[Rid]:
+        """Return the rows of the lists, long ones from the best places alone: to read one takes as long as to read
+        forty others.
+        """
+        lists = self._run.lists
+        found = dict.fromkeys(rid for ranked in lists for rid in ranked.rids if rid not in ranked.excluded)
+        if self._run.vector is None:
+            return list(found)
+        self._long = passages.having(self._run.conn, found)
+        behind = self._long.difference(*(ranked.rids[:LONG_DEPTH] for ranked in lists))
+        return [rid for rid in found if rid not in behind]
+
     def _size(self) -> int | None:
         """Return how many rows and passages are in scope where that is the agent's whole store, which is counted
         already.
@@ -113,7 +127,7 @@ class _Weighing:
         readings = {
             rid: readings[rid] for rid in rids if rid in readings and not self._is_excluded(rid, readings[rid][0])
         }
-        meant = {} if run.vector is None else evidence.meant(run, list(readings), self._form)
+        meant = self._meant(readings)
         for rid, (text, instant) in readings.items():
             reading = Reading(text, instant)
             held = self._sought.held(reading)
@@ -129,14 +143,27 @@ class _Weighing:
             self._held |= held.terms
             run.read[rid] = Read(text, instant, held.terms)
 
+    def _meant(self, readings: Mapping[Rid, tuple[str, float | None]]) -> dict[Rid, list[Meant]]:
+        """Return how near the rows are to the question: of a long one how near those of its passages are that are near
+        at all, or where the question's words stand.
+        """
+        if self._run.vector is None:
+            return {}
+        among: dict[Rid, dict[int, Span]] = {}
+        for rid, listed in passages.of_rows(self._run.conn, self._long.intersection(readings)).items():
+            by_words = self._sought.places(readings[rid][0], [span for _, span in listed], BY_WORDS)
+            among[rid] = self._run.near.get(rid, {}) | dict(listed[place] for place in by_words)
+            if not among[rid]:
+                among[rid] = dict(listed[:1])
+        return evidence.meant(self._run, list(readings), self._form, among)
+
     def _best(self, rid: Rid, text: str, instant: float | None, meant: list[Meant], held: Held, named: bool) -> Scored:
         """Return what a row scores: of a long one, what that of its nearest passages does that answers best."""
         sentence = self._form.sentence
         if meant[0].passage is None:
             return blend.scored(meant[0].cosine, meant[0].similarity, held.coverage, named, sentence)
         best: Scored | None = None
-        # An identifier may stand in a passage that means anything.
-        for cosine, similar, passage in meant if held.identified else meant[:NEAREST]:
+        for cosine, similar, passage in meant:
             assert passage is not None
             there = self._sought.held(Reading(text[passage.start : passage.end], instant))
             coverage = blend.in_passage(there.coverage, held.coverage)
