@@ -363,10 +363,11 @@ _LONG_BYTES = 1200
 def _passages(kind: str, rows: str, vectors: str, passages: str, text: str) -> str:
     """Return the table of one kind's passages, and what keeps it in step with the rows and their vectors."""
 
+    # In a trigger the statement that fires it overrules OR IGNORE, and not a clause of its own.
     def listing(when: str) -> str:
         return (
-            f"INSERT OR IGNORE INTO embedding_backlog SELECT '{kind}+', m.id FROM {rows} m"
-            f" WHERE {when} AND octet_length(m.{text}) > {_LONG_BYTES};"
+            f"INSERT INTO embedding_backlog SELECT '{kind}+', m.id FROM {rows} m"
+            f" WHERE {when} AND octet_length(m.{text}) > {_LONG_BYTES} ON CONFLICT DO NOTHING;"
         )
 
     bucket = (
