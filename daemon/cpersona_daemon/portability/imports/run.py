@@ -133,7 +133,7 @@ class _Import:
             start, outcome = await step(chunk, start)
             self._total.add(outcome)
             self._done = chunk.items[start - 1][0]
-            if self._embed and outcome.uncompared:
+            if not self._options.dry_run:  # what has its vector may be listed for passages
                 self._ctx.backlog.wake()
 
     async def _write(self, chunk: Chunk, start: int) -> tuple[int, Outcome]:
