@@ -102,7 +102,7 @@ def foreign_vectors(view: View) -> list[Issue]:
     model, dimension = embedding.model
     if not embedding.enabled or dimension is None:
         return out
-    for kind, name in KINDS:
+    for kind, name in VECTOR_KINDS:
         listed, others = health.foreign_vectors(view.conn, kind, model, dimension, view.agent_id)
         if others:
             out.append(

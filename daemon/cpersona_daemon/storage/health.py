@@ -13,7 +13,7 @@ import apsw
 from ..model.changes import VectorDrop
 from ..model.cuts import key_of_bytes
 from ..model.kinds import EPISODE, MEMORY, Kind, VectorKind
-from . import connection, damaged, former, migrations, postings
+from . import connection, damaged, former, migrations, passages, postings
 from .damaged import Unreadable
 from .frequencies import rewritten
 from .transaction import Transaction
@@ -195,22 +195,24 @@ def without_vector(conn: apsw.Connection, kind: Kind, agent_id: str = "") -> tup
 
 
 def drop_vector(tx: Transaction, kind: Kind, row_id: int) -> None:
-    """Remove a row's vector."""
+    """Remove a row's vector, and its passages."""
     tx.execute(f"DELETE FROM {kind.vectors} WHERE id = ?", (row_id,))
     tx.changes.append(VectorDrop(kind, row_id))
+    passages.drop(tx, kind, [row_id])
 
 
 _FOREIGN = "(length(v.vector) <> ? OR (? <> '' AND v.model <> '' AND v.model <> ?))"
 
 
 def foreign_vectors(
-    conn: apsw.Connection, kind: Kind, model: str, dimension: int, agent_id: str = ""
+    conn: apsw.Connection, kind: VectorKind, model: str, dimension: int, agent_id: str = ""
 ) -> tuple[int, int]:
     """Count the vectors of another width or known model: those whose row is listed for embedding, and the others."""
     where, params = _of(agent_id)
     counts: tuple[int, int] = conn.execute(
-        f"SELECT count(b.id), count(*) - count(b.id) FROM {kind.vectors} v JOIN {kind.table} m ON m.id = v.id"
-        f" LEFT JOIN embedding_backlog b ON b.kind = ? AND b.id = v.id WHERE {where} AND {_FOREIGN}",
+        f"SELECT count(b.id), count(*) - count(b.id) FROM {kind.vectors} v"
+        f" JOIN {kind.rows.table} m ON m.id = v.{kind.row_column}"
+        f" LEFT JOIN embedding_backlog b ON b.kind = ? AND b.id = m.id WHERE {where} AND {_FOREIGN}",
         (kind, *params, 4 * dimension, model, model),
     ).get
     return counts
