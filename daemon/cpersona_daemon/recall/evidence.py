@@ -5,7 +5,6 @@ Contract: blend.score, coverage.share, passages.best.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -20,8 +19,6 @@ from .scoring import similarity
 from .scoring.coverage import Sought
 from .scoring.reading import holder
 from .types import Meant
-
-MODE = os.environ.get("XP_MODE", "max")
 
 
 def sought(run: Run) -> Sought:
