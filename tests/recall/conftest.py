@@ -1,4 +1,5 @@
 import pytest
+from house_kit import make_house  # noqa: F401
 from words_kit import WordStore
 
 
