@@ -62,7 +62,8 @@ async def _lengthen(environ: dict[str, str], rows: int, embedder: Embedder) -> i
     """Give every tenth memory a long text with its passages, and return how many passages there are."""
     settings = load(environ | {"CPERSONA_EMBEDDING_MODE": "none"})
     ctx = await lifecycle.open_context(settings, places(settings), SystemClock())
-    texts = cycle(record["content"] for record in records(rows))
+    # One row in nine is Japanese; a long text is of one language.
+    texts = cycle(record["content"] for record in records(rows) if record["content"].isascii())
 
     def job(tx, row_id: int) -> int:
         # No text ends a sentence by itself.

@@ -154,7 +154,7 @@ def lock(conn: sqlite3.Connection) -> None:
 
 
 def test_a_backfill_whose_answers_do_not_come_says_the_least(repo):
-    history(repo, 3_000)
+    history(repo, 9_000)
     assert repo.notes() == []
     with closing(sqlite3.connect(repo.environ["CPERSONA_DB_PATH"], isolation_level=None, timeout=0)) as other:
         process = started(repo)

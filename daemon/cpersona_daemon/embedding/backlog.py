@@ -16,6 +16,7 @@ from typing import Any
 
 import apsw
 
+from ..errors import StorageFailure
 from ..storage import backlog as rows
 from ..storage.backlog import Waiting
 from ..storage.database import Database
@@ -201,6 +202,11 @@ class BacklogWorker:
         """Lengthen the pause, and find out whether one text is to blame: the next batch is a single row."""
         self._failures += 1
         self._problem = str(error) or type(error).__name__
+        if isinstance(error, StorageFailure):  # a full disk, and no fault of an embedder or a text
+            self._pause = self._first_pause
+            self._settle(False)
+            _log.warning("vectors could not be written, next attempt in %.0f s: %s", self._pause, error)
+            return
         if len(batch) == 1:
             self._deferred.add(batch[0].listed)
         self._size = 1

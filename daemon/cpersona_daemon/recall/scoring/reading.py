@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from ...shared import commit_notes
 from ...text.dates import Day, Named, agrees, day_of, is_named, is_near
@@ -21,8 +22,16 @@ NEAR = 0.75  # of the worth of a date, what a row has that was written in its mo
 # so is one in the paths that a commit's note lists.
 WITHIN_WORD = 0.7
 
+LONG = 2_000  # characters of a text whose words are kept for the next question, as those of the last KEPT are
+KEPT = 256
+
 Stem = Callable[[str], Sequence[str]]
 _PLAIN_COMPOUND = re.compile(r"[^\W\d_]+(?:(?:[-'][^\W\d_]+)*|/[^\W\d_]+)")  # dry-run, and/or
+
+
+@lru_cache(KEPT)
+def _words_of_long(text: str) -> str:
+    return words(text)
 
 
 class Reading:
@@ -33,7 +42,8 @@ class Reading:
     __slots__ = ("words", "_text", "_told", "_whole", "_instant", "_humped", "_checked", "_of")
 
     def __init__(self, text: str, instant: float | None) -> None:
-        self.words, self._text, self._instant = words(text), text, instant
+        self.words = words(text) if len(text) < LONG else _words_of_long(text)
+        self._text, self._instant = text, instant
         self._told: str | None = None
         self._whole: str | None = None
         self._humped: str | None = None
