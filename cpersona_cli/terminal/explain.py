@@ -22,6 +22,7 @@ _SHORT = {
     "vector_near": "near",
     "vector_far": "far",
     "vector_part": "part",
+    "vector_passage": "passage",
     "memory_fts": "words",
     "episode_fts": "episode words",
     "memory_keyword": "substring",
@@ -53,6 +54,7 @@ _RERANKED = "reranked"  # shown where a reranker spoke
 _CHANNELS = {
     "vector_near": "by meaning",
     "vector_far": "by meaning, beyond the window",
+    "vector_passage": "by a passage",
     "memory_fts": "by words",
     "episode_fts": "by words",
     "memory_keyword": "by the whole text",
