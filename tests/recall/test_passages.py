@@ -112,3 +112,21 @@ def test_an_identifier_in_a_passage_that_means_anything_is_found(store):
     settle(store)
     (*_, best) = recall(store, "what about E-7731", passages=True)["messages"]
     assert best["ref"] == f"mem:{row}" and "E-7731" in best["passage"]["text"]
+
+
+def test_as_many_long_rows_are_weighed_as_are_asked_for_and_of_others_it_is_said_that_they_were_not(store):
+    for number in range(30):
+        other = " ".join(f"word{number * 100 + place} thing{number * 100 + place}." for place in range(90))
+        put(store, f"{other} Petra counted herring gulls.")
+        put(store, f"Something else was noted, number {number}.")
+    settle(store)
+    assert len(recall(store, "Petra counted herring gulls", limit=30)["messages"]) == 30
+    few = recall(store, "Petra counted herring gulls", limit=3)["messages"]
+    verdicts = [
+        recall(store, "Petra counted herring gulls", limit=3, why_not=f"mem:{row}")["trace"]["why_not"]
+        for row in range(1, 60, 2)
+    ]
+    weighed = [verdict for verdict in verdicts if verdict["stage"] != "weighing"]
+    assert len(few) == 3 and 20 <= len(weighed) < 30
+    (said, *_) = (verdict for verdict in verdicts if verdict["stage"] == "weighing")
+    assert said["rank"] >= said["depth"] == 20 and "it is long" in said["text"]

@@ -14,7 +14,8 @@ from ..storage import candidates, lexical, records
 from . import evidence
 from .channels.vectors import looked_at
 from .run import Run
-from .types import EPISODE_FTS, MEMORY_FTS, NEAR, Candidate
+from .stages.weigh import long_depth
+from .types import BLEND, EPISODE_FTS, MEMORY_FTS, NEAR, Candidate
 
 _DEEP_LOOK = 10_000
 _NO_FLOOR = -1.0
@@ -55,6 +56,8 @@ def _before_the_gate(run: Run, rid: Rid) -> Told:
             "memories have",
         }
     limit, held = run.query.limit, next((ranked for ranked in run.lists if rid in ranked.rids), None)
+    if held is not None and run.settings.recall_mode == BLEND:
+        return _behind(run, rid)
     if held is not None:
         return {
             "stage": "limit",
@@ -67,6 +70,16 @@ def _before_the_gate(run: Run, rid: Rid) -> Told:
         text = f"a blank query lists the newest {limit} memories and this is not among them"
         return {"stage": "limit", "text": text}
     return {"stage": "retrieval", "channels": [_missed_by_vectors(run, rid), _missed_by_words(run, rid)]}
+
+
+def _behind(run: Run, rid: Rid) -> Told:
+    """Return where the lists have a long row that was not weighed."""
+    rank, channel = min((ranked.rids.index(rid), ranked.channel) for ranked in run.lists if rid in ranked.rids)
+    depth = long_depth(run)
+    text = (
+        f"it is long, and such rows are weighed from the first {depth} places of each list; a larger limit takes more"
+    )
+    return {"stage": "weighing", "channel": channel, "rank": rank, "depth": depth, "text": text}
 
 
 def _left_out(run: Run, rid: Rid) -> str:

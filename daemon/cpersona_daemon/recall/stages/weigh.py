@@ -21,7 +21,7 @@ from ..scoring.coverage import Held, share_of_words
 from ..scoring.reading import Reading
 from ..types import KEYWORD, VECTOR_CHANNELS, Candidate, Meant, Read, Scored
 
-LONG_DEPTH = 20  # places of a list from which long rows are weighed
+LONG_DEPTH = 20  # places of a list from which long rows are weighed, unless more rows are asked for
 BY_WORDS = 3  # passages of a long row that are looked at for their words, beside those that are near
 NOTHING_MEANT = Meant(None, None)  # a row without a vector to compare, or a question without one
 # A part of a word says less than its share: postgresq says nearly all that postgresql does, art nothing of start.
@@ -40,6 +40,11 @@ def weigh(run: Run, rows: list[Candidate]) -> list[Candidate]:
     found = weighing.rows()
     run.unfamiliarity = weighing.unfamiliarity
     return found
+
+
+def long_depth(run: Run) -> int:
+    """Return from how many places of each list long rows are weighed."""
+    return max(LONG_DEPTH, run.query.limit)
 
 
 class _Weighing:
@@ -100,7 +105,7 @@ class _Weighing:
         if self._run.vector is None:
             return list(found)
         self._long = passages.having(self._run.conn, found)
-        behind = self._long.difference(*(ranked.rids[:LONG_DEPTH] for ranked in lists))
+        behind = self._long.difference(*(ranked.rids[: long_depth(self._run)] for ranked in lists))
         return [rid for rid in found if rid not in behind]
 
     def _size(self) -> int | None:
