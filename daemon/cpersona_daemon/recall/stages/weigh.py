@@ -21,8 +21,8 @@ from ..scoring.coverage import Held, share_of_words
 from ..scoring.reading import Reading
 from ..types import KEYWORD, VECTOR_CHANNELS, Candidate, Meant, Read, Scored
 
-LONG_DEPTH = 20  # places of a list from which long rows are weighed, unless more rows are asked for
-BY_WORDS = 3  # passages of a long row that are looked at for their words, beside those that are near
+LONG_DEPTH = 15  # places of a list from which long rows are weighed, unless more rows are asked for
+BY_WORDS = 2  # passages of a long row that are looked at for their words, beside those that are near
 NOTHING_MEANT = Meant(None, None)  # a row without a vector to compare, or a question without one
 # A part of a word says less than its share: postgresq says nearly all that postgresql does, art nothing of start.
 PART_POWER = 3
