@@ -127,6 +127,6 @@ def test_as_many_long_rows_are_weighed_as_are_asked_for_and_of_others_it_is_said
         for row in range(1, 60, 2)
     ]
     weighed = [verdict for verdict in verdicts if verdict["stage"] != "weighing"]
-    assert len(few) == 3 and 20 <= len(weighed) < 30
+    assert len(few) == 3 and 15 <= len(weighed) < 30
     (said, *_) = (verdict for verdict in verdicts if verdict["stage"] == "weighing")
-    assert said["rank"] >= said["depth"] == 20 and "it is long" in said["text"]
+    assert said["rank"] >= said["depth"] == 15 and "it is long" in said["text"]
