@@ -22,11 +22,12 @@ from workload import Embedder, records
 
 from cpersona_daemon.life import lifecycle
 from cpersona_daemon.model.clock import SystemClock
+from cpersona_daemon.model.cuts import content_key
 from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.kinds import MEMORY
 from cpersona_daemon.shared.paths import places
 from cpersona_daemon.shared.settings import load
-from cpersona_daemon.storage import backlog, memories, passages
+from cpersona_daemon.storage import backlog, memories
 from cpersona_daemon.text.passages import split
 
 SHARE, CHARACTERS, TIMES = 10, 16_000, 1.5
@@ -72,7 +73,8 @@ async def _lengthen(environ: dict[str, str], rows: int, embedder: Embedder) -> i
         memories.replace_content(tx, row_id, content)
         backlog.attach_vector(tx, MEMORY, row_id, Embedded(embedder.one(content), Embedder.MODEL))
         made = [Embedded(embedder.one(content[span.start : span.end]), Embedder.MODEL) for span in spans]
-        passages.put(tx, MEMORY, row_id, spans, made)
+        parts = tuple(content[start:end] for start, end in spans)
+        backlog.attach(tx, backlog.Waiting(MEMORY, row_id, parts, content_key(content), tuple(spans)), made)
         tx.execute("DELETE FROM embedding_backlog")
         return len(spans)
 

@@ -85,7 +85,7 @@ async def damaged_vectors(ctx: Context, agent_id: str) -> list[str]:
 
         def job(tx: Transaction, kind: Kind = kind, found: list[int] = found) -> None:
             for row_id in found:
-                health.drop_vector(tx, kind, row_id)
+                backlog.detach(tx, kind, [row_id])
                 if embeds:
                     backlog.enqueue(tx, kind, row_id)
 
@@ -95,7 +95,7 @@ async def damaged_vectors(ctx: Context, agent_id: str) -> list[str]:
     for passages_of in PassageKind:
         broken = await ctx.db.read(damaged, passages_of, True, agent_id)
         if broken:
-            await ctx.db.write(partial(passages.make_again, passages=passages_of, ids=broken))
+            await ctx.db.write(partial(backlog.make_again, of=passages_of, ids=broken))
             removed += len(broken)
     ctx.backlog.wake()
     return [f"{removed} vectors that were none were removed"] if removed else []

@@ -52,10 +52,14 @@ def vectors_of(run: Run, rids: Iterable[Rid]) -> tuple[list[Rid], np.ndarray]:
 
 
 def meant(
-    run: Run, rids: Sequence[Rid], form: similarity.Form, among: Mapping[Rid, Mapping[int, Span]]
+    run: Run,
+    rids: Sequence[Rid],
+    form: similarity.Form,
+    behind: Background | None,
+    among: Mapping[Rid, Mapping[int, Span]],
 ) -> dict[Rid, list[Meant]]:
-    """Return of the rows that have a vector to compare how near they are to the question: of a long one how near the
-    passages ``among`` are, by their ids, the nearest first. The question has a vector.
+    """Return of the rows that have a vector to compare how near they are to the question, ``behind`` which the store
+    stands: of a long one how near the passages ``among`` are, by their ids. The question has a vector.
     """
     assert run.vector is not None
     found, vectors = vectors_of(run, rids)
@@ -74,7 +78,7 @@ def meant(
         whole += [listed[name][0] for name in named]
         spans += [listed[name][1] for name in named]
     cosines, similarities = similarity.similarities(
-        vectors, run.vector.vector, background(run), run.declared, form, np.array(whole, np.int64)
+        vectors, run.vector.vector, behind, run.declared, form, np.array(whole, np.int64)
     )
     out: dict[Rid, list[Meant]] = {}
     for at, *of_one in zip(whole, cosines.tolist(), similarities.tolist(), spans, strict=True):

@@ -1,4 +1,4 @@
-"""Every statement on vectors to be made and on attaching them.
+"""Every statement on vectors to be made, on attaching them and on taking them away.
 
 A row without a vector that should have one stands in embedding_backlog; the row itself is not touched. So does a long
 row whose passages are to be made, under the kind of its passages.
@@ -8,13 +8,13 @@ Contract: backlog.order, embedding.identity, passages.derived.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import apsw
 
-from ..model.changes import VectorPut
+from ..model.changes import VectorDrop, VectorPut
 from ..model.identity import Embedded, may_change_width
 from ..model.kinds import EPISODE, MEMORY, PASSAGES, Kind, PassageKind
 from ..text import passages as texts
@@ -22,6 +22,7 @@ from ..text.embedded import episode_text, memory_text
 from ..text.passages import Span
 from . import damaged, passages
 from .hidden import seen
+from .passages import Axes
 from .transaction import Transaction
 
 # What a vector was made from: the content's digest of a memory, summary and keywords of an episode.
@@ -95,18 +96,20 @@ def next_batch(conn: apsw.Connection, most: int, skip: frozenset[tuple[str, int]
 
 def _next_passages(conn: apsw.Connection, skip: frozenset[tuple[str, int]]) -> list[Waiting]:
     """Return the newest row that waits for its passages, none where none does."""
-    for i, summary, keywords in _listed_episodes(conn, PassageKind.OF_EPISODE, 1 + len(skip)):
-        if (PassageKind.OF_EPISODE, i) not in skip:
-            return [_with_passages(EPISODE, i, summary, (summary, keywords))]
-    for i, content, key in _listed_memories(conn, PassageKind.OF_MEMORY, 1 + len(skip)):
-        if (PassageKind.OF_MEMORY, i) not in skip:
-            return [_with_passages(MEMORY, i, memory_text(content), key)]
+    reach = 1 + len(skip)
+    listed: list[tuple[Kind, int, str, Origin]] = [
+        (EPISODE, i, summary, (summary, keywords))
+        for i, summary, keywords in _listed_episodes(conn, PassageKind.OF_EPISODE, reach)
+    ]
+    listed += [
+        (MEMORY, i, memory_text(content), key)
+        for i, content, key in _listed_memories(conn, PassageKind.OF_MEMORY, reach)
+    ]
+    for kind, row_id, text, origin in listed:
+        if (PASSAGES[kind], row_id) not in skip:
+            spans = tuple(texts.split(text))
+            return [Waiting(kind, row_id, tuple(text[start:end] for start, end in spans), origin, spans)]
     return []
-
-
-def _with_passages(kind: Kind, row_id: int, text: str, origin: Origin) -> Waiting:
-    spans = tuple(texts.split(text))
-    return Waiting(kind, row_id, tuple(text[span.start : span.end] for span in spans), origin, spans)
 
 
 def _listed_episodes(conn: apsw.Connection, listed: str, most: int) -> list[tuple[int, str, str]]:
@@ -170,19 +173,14 @@ def attach_vector(tx: Transaction, kind: Kind, row_id: int, made: Embedded, orig
     With an ``origin`` the vector is refused (False) when the row has changed since; such a row keeps its
     place in the list. A row that is gone is refused too and leaves the list.
     """
-    select, insert = _ATTACH[kind]
-    found = damaged.texts(tx.conn, select, (row_id,))
-    if not found:
-        forget(tx, kind, row_id)
-        return False
-    created_at, agent_id, project_id, channel, source_id, *now = found[0]
-    if origin is not None and origin != _origin(kind, now):
+    axes = _unchanged(tx, (kind, row_id), kind, origin)
+    if axes is None:
         return False
     model, unit = made.model, made.vector.astype("<f4", order="C", copy=False)
-    tx.execute(insert, (row_id, model, unit.tobytes()))
+    tx.execute(_ATTACH[kind][1], (row_id, model, unit.tobytes()))
     forget(tx, kind, row_id)
     remember_width(tx, model, len(unit))
-    tx.changes.append(VectorPut(kind, row_id, created_at, agent_id, project_id, channel, source_id, model, unit))
+    tx.changes.append(VectorPut(kind, row_id, *axes, model, unit))
     return True
 
 
@@ -190,18 +188,37 @@ def attach(tx: Transaction, row: Waiting, made: Sequence[Embedded]) -> bool:
     """Give a row what was made for it, its vector or its passages; refused as ``attach_vector`` says."""
     if row.spans is None:
         return attach_vector(tx, row.kind, row.id, made[0], row.origin)
-    found = damaged.texts(tx.conn, _ATTACH[row.kind][0], (row.id,))
-    if found and row.origin != _origin(row.kind, found[0][5:]):
+    axes = _unchanged(tx, row.listed, row.kind, row.origin)
+    if axes is None:
         return False
-    if found:
-        passages.put(tx, row.kind, row.id, row.spans, made)
+    passages.put(tx, row.kind, row.id, axes, row.spans, made)
     forget(tx, *row.listed)
-    return bool(found)
+    return True
 
 
-def _origin(kind: Kind, now: Sequence[Any]) -> Origin:
-    """Return what a vector made now would be made from; ``now`` is how the row ends that is read to attach it."""
-    return tuple(now) if kind == EPISODE else now[0]
+def _unchanged(tx: Transaction, listed: tuple[str, int], kind: Kind, origin: Origin | None) -> Axes | None:
+    """Return the axes of a row, None where it is gone, which takes it off the list, or has changed since."""
+    found = damaged.texts(tx.conn, _ATTACH[kind][0], (listed[1],))
+    if not found:
+        forget(tx, *listed)
+        return None
+    axes, now = found[0][:5], tuple(found[0][5:])
+    return None if origin is not None and origin != (now if kind == EPISODE else now[0]) else Axes(*axes)
+
+
+def detach(tx: Transaction, kind: Kind, row_ids: Sequence[int]) -> None:
+    """Take the vectors and passages of rows away, as far as they have any, and tell the vector index."""
+    tx.execute(f"DELETE FROM {kind.vectors} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(row_ids)),))
+    tx.changes += [VectorDrop(kind, row_id) for row_id in row_ids]
+    passages.drop(tx, kind, row_ids)
+
+
+def make_again(tx: Transaction, of: PassageKind, ids: Sequence[int]) -> None:
+    """Take away the passages of the rows that these belong to, and list the rows for new ones."""
+    row_ids = passages.rows_having(tx.conn, of, ids)
+    passages.drop(tx, of.rows, row_ids)
+    for row_id in row_ids:
+        enqueue(tx, of, row_id)
 
 
 def known_width(conn: apsw.Connection) -> tuple[str, int] | None:

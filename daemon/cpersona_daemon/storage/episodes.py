@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 import apsw
 
-from ..model.changes import VectorDrop
 from ..model.cuts import Whole
 from ..model.instants import created_text
 from ..model.kinds import EPISODE
 from ..model.scope import Scope
-from . import associations, backlog, damaged, hidden, history, passages, postings, tables
+from . import associations, backlog, damaged, hidden, history, postings, tables
 from .damaged import Unreadable
 from .scope import pool_sql, row_sql
 from .transaction import Transaction
@@ -99,9 +98,7 @@ def delete(tx: Transaction, episode_id: int, noted: bool = True) -> None:
     if noted:
         history.note_deletion(tx, EPISODE, episode_id)
     postings.drop(tx.conn, EPISODE, episode_id)
-    tx.execute("DELETE FROM episode_vectors WHERE id = ?", (episode_id,))
-    tx.changes.append(VectorDrop(EPISODE, episode_id))
-    passages.drop(tx, EPISODE, [episode_id])
+    backlog.detach(tx, EPISODE, [episode_id])
     backlog.forget(tx, EPISODE, episode_id)
     associations.forget_record(tx, EPISODE, episode_id)
     tx.execute("DELETE FROM episodes WHERE id = ?", (episode_id,))

@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable
 from functools import partial
 
-from ..model.changes import VectorDrop
 from ..model.kinds import EPISODE, MEMORY, Kind
-from . import passages, postings
+from . import backlog, postings
 from .associations import ENTITY
 from .transaction import Transaction
 
@@ -19,9 +18,7 @@ def records(tx: Transaction, ids: list[int], kind: Kind) -> None:
     """
     named = json.dumps(ids)
     postings.drop_rows(tx.conn, kind, ids)
-    tx.execute(f"DELETE FROM {kind.vectors} WHERE id IN (SELECT value FROM json_each(?))", (named,))
-    tx.changes += [VectorDrop(kind, row_id) for row_id in ids]
-    passages.drop(tx, kind, ids)
+    backlog.detach(tx, kind, ids)
     tx.execute("DELETE FROM embedding_backlog WHERE kind = ? AND id IN (SELECT value FROM json_each(?))", (kind, named))
     tx.execute(
         "DELETE FROM entity_mentions WHERE kind = ? AND record_id IN (SELECT value FROM json_each(?))", (kind, named)

@@ -10,10 +10,9 @@ from typing import Any
 
 import apsw
 
-from ..model.changes import VectorDrop
 from ..model.cuts import key_of_bytes
 from ..model.kinds import EPISODE, MEMORY, Kind, VectorKind
-from . import connection, damaged, former, migrations, passages, postings
+from . import connection, damaged, former, migrations, postings
 from .damaged import Unreadable
 from .frequencies import rewritten
 from .transaction import Transaction
@@ -192,13 +191,6 @@ def without_vector(conn: apsw.Connection, kind: Kind, agent_id: str = "") -> tup
         (kind, *params),
     ).get
     return counts
-
-
-def drop_vector(tx: Transaction, kind: Kind, row_id: int) -> None:
-    """Remove a row's vector, and its passages."""
-    tx.execute(f"DELETE FROM {kind.vectors} WHERE id = ?", (row_id,))
-    tx.changes.append(VectorDrop(kind, row_id))
-    passages.drop(tx, kind, [row_id])
 
 
 _FOREIGN = "(length(v.vector) <> ? OR (? <> '' AND v.model <> '' AND v.model <> ?))"

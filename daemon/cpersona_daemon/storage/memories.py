@@ -12,13 +12,12 @@ from typing import Any
 
 import apsw
 
-from ..model.changes import VectorDrop
 from ..model.cuts import Whole, content_key
 from ..model.instants import created_text, parse_instant
 from ..model.kinds import MEMORY
 from ..model.scope import Scope
 from ..text.terms import index_text
-from . import associations, backlog, damaged, hidden, history, passages, postings, tables
+from . import associations, backlog, damaged, hidden, history, postings, tables
 from .damaged import Unreadable
 from .json_columns import source_id
 from .scope import memory_sql, pool_sql
@@ -262,14 +261,7 @@ def replace_content(
     )
     postings.put_memory(tx.conn, memory_id, content)
     if not keeps_vector:
-        drop_vector(tx, memory_id)
-
-
-def drop_vector(tx: Transaction, memory_id: int) -> None:
-    """Remove a row's vector and its passages, if it has any."""
-    tx.execute("DELETE FROM memory_vectors WHERE id = ?", (memory_id,))
-    tx.changes.append(VectorDrop(MEMORY, memory_id))
-    passages.drop(tx, MEMORY, [memory_id])
+        backlog.detach(tx, MEMORY, [memory_id])
 
 
 def delete(tx: Transaction, memory_id: int, noted: bool = True) -> None:
@@ -279,7 +271,7 @@ def delete(tx: Transaction, memory_id: int, noted: bool = True) -> None:
     if noted:
         history.note_deletion(tx, MEMORY, memory_id)
     postings.drop(tx.conn, MEMORY, memory_id)
-    drop_vector(tx, memory_id)
+    backlog.detach(tx, MEMORY, [memory_id])
     backlog.forget(tx, MEMORY, memory_id)
     associations.forget_record(tx, MEMORY, memory_id)
     tx.execute("DELETE FROM memories WHERE id = ?", (memory_id,))

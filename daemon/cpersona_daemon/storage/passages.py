@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -21,29 +21,28 @@ from ..text.passages import LONG_BYTES, Span
 from .hidden import seen
 from .transaction import Transaction
 
-_AXES = {
-    kind: f"SELECT created_at, agent_id, project_id, channel, {'source_id' if kind is MEMORY else 'NULL'}"
-    f" FROM {kind.table} WHERE id = ?"
-    for kind in Kind
-}
+
+class Axes(NamedTuple):
+    """What a vector index knows of a row beside its vector."""
+
+    created_at: str
+    agent_id: str
+    project_id: str
+    channel: str
+    source_id: str | None
 
 
-def put(tx: Transaction, kind: Kind, row_id: int, spans: Sequence[Span], made: Sequence[Embedded]) -> None:
-    """Give a row these passages in place of any others, and tell the index of them."""
+def put(tx: Transaction, kind: Kind, row_id: int, axes: Axes, spans: Sequence[Span], made: Sequence[Embedded]) -> None:
+    """Give a row of these axes these passages in place of any others, and tell the index of them."""
     drop(tx, kind, [row_id])
     passages = PASSAGES[kind]
-    axes: Any = tx.execute(_AXES[kind], (row_id,)).fetchall()
-    ((created_at, agent_id, project_id, channel, source_id),) = axes
     for span, (vector, model) in zip(spans, made, strict=True):
         unit = vector.astype("<f4", order="C", copy=False)
         tx.execute(
             f"INSERT INTO {passages.vectors} (row_id, start, stop, model, vector) VALUES (?, ?, ?, ?, ?)",
             (row_id, span.start, span.end, model, unit.tobytes()),
         )
-        passage_id = tx.conn.last_insert_rowid()
-        tx.changes.append(
-            VectorPut(passages, passage_id, created_at, agent_id, project_id, channel, source_id, model, unit)
-        )
+        tx.changes.append(VectorPut(passages, tx.conn.last_insert_rowid(), *axes, model, unit))
 
 
 def drop(tx: Transaction, kind: Kind, row_ids: Iterable[int]) -> None:
@@ -147,12 +146,10 @@ def _lacks(kind: Kind) -> str:
     )
 
 
-def make_again(tx: Transaction, passages: PassageKind, ids: Iterable[int]) -> None:
-    """Take away the passages of the rows that these belong to, and list the rows for new ones."""
-    rows: Any = tx.execute(
+def rows_having(conn: apsw.Connection, passages: PassageKind, ids: Iterable[int]) -> list[int]:
+    """Return the ids of the rows that these passages belong to, seen or not."""
+    found: Any = conn.execute(
         f"SELECT DISTINCT row_id FROM {passages.vectors} WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     ).fetchall()
-    drop(tx, passages.rows, [row_id for (row_id,) in rows])
-    for (row_id,) in rows:
-        tx.execute("INSERT OR IGNORE INTO embedding_backlog VALUES (?, ?)", (passages, row_id))
+    return [row_id for (row_id,) in found]

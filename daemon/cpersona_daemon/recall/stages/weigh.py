@@ -160,7 +160,7 @@ class _Weighing:
             among[rid] = self._run.near.get(rid, {}) | dict(listed[place] for place in by_words)
             if not among[rid]:
                 among[rid] = dict(listed[:1])
-        return evidence.meant(self._run, list(readings), self._form, among)
+        return evidence.meant(self._run, list(readings), self._form, self._background, among)
 
     def _best(self, rid: Rid, text: str, instant: float | None, meant: list[Meant], held: Held, named: bool) -> Scored:
         """Return what a row scores: of a long one, what that of its nearest passages does that answers best."""
