@@ -295,7 +295,7 @@ def help_screen() -> str:
     """Return what `cpersona --help` prints: every command in its group, within 80 columns and one screen."""
     lines = ["Usage: cpersona [OPTIONS] COMMAND [ARGS]...", *_wrapped(_INTRODUCTION), ""]
     for title, entries in catalogue.GROUPS:
-        cells = [f"{name:<12} {phrase}" for name, phrase in entries]
+        cells = [f"{', '.join(_sharing(name)):<12} {phrase}" for name, phrase, *place in entries if not place]
         for at in range(0, len(cells), 2):
             left = f"{title if at == 0 else '':<8} {cells[at]}"
             lines.append(f"{left:<{_HALF}} {cells[at + 1] if at + 1 < len(cells) else ''}".rstrip())
@@ -309,6 +309,11 @@ def help_screen() -> str:
     while len(lines) > _SCREEN and "" in lines:
         lines.remove("")  # room for a row of commands more
     return "\n".join(lines) + "\n"
+
+
+def _sharing(name: str) -> list[str]:
+    """Return an entry's name and the words that share its place."""
+    return [name, *(word for word, place in catalogue.PLACE_OF.items() if place == name)]
 
 
 def _wrapped(text: str) -> list[str]:

@@ -7,7 +7,8 @@ TYPE_CHECKING = False  # as typing has it, which takes longer to load than a com
 if TYPE_CHECKING:
     from .spec import Command
 
-# name, one phrase of 22 characters at most (two entries share a line); commands of two words are one entry here
+# name and one phrase; two entries share a line, and a word that shares another's place names that as its third. Names
+# and phrase of a place have 35 characters at most, the phrase of one word alone 22. Two words are one entry.
 GROUPS = (
     (
         "Write",
@@ -16,7 +17,7 @@ GROUPS = (
             ("update", "change its text"),
             ("delete", "remove rows"),
             ("lock", "protect rows"),
-            ("unlock", "free them again"),
+            ("unlock", "free them again", "lock"),
             ("episode", "archive, list, delete"),
             ("profile", "show or set"),
             ("undo", "take a batch back"),
@@ -55,7 +56,7 @@ GROUPS = (
             ("canary", "questions to watch"),
             ("doctor", "check the installation"),
             ("pause", "keep nothing for now"),
-            ("resume", "keep again"),
+            ("resume", "keep again", "pause"),
         ),
     ),
     (
@@ -92,7 +93,8 @@ UNNAMED = {
     "git": "status",
     "config": "show",
 }
-ENTRIES = {name: phrase for _, rows in GROUPS for name, phrase in rows}
+ENTRIES = {entry[0]: entry[1] for _, rows in GROUPS for entry in rows}
+PLACE_OF = {entry[0]: entry[2] for _, rows in GROUPS for entry in rows if len(entry) == 3}
 
 
 def module(name: str) -> str:

@@ -227,7 +227,7 @@ def _main_page() -> list[str]:
     ]
     for title, entries in catalogue.GROUPS:
         out += [f".SH {_roff(title.upper())}"]
-        for name, phrase in entries:
+        for name, phrase, *_ in entries:
             out += [".TP", f"\\fBcpersona\\-{_roff(name)}\\fR(1)", _roff(phrase)]
     out += [".SH OPTIONS", *_parameters(spec.COMMON.values()), *_exit_section()]
     return out + _see_also(("cpersona-config", 5), ("cpersonad", 8))
