@@ -103,10 +103,28 @@ def _passage(row: dict, reason: dict) -> str:
 _FAR_IN, _OPENING = 60, 40
 
 
-def on_terminal(row: dict) -> str:
-    """Return the text of a recalled row for one column: a long one as its beginning and the passage that was found."""
+def on_terminal(row: dict, marks: "Marks", room: int) -> str:
+    """Return the text of a recalled row for one column: a long one as its beginning and the passage that was found.
+
+    The two have ``room`` characters, and a longer passage is shown from where ``told`` begins.
+    """
     text, start = _marked(row, {}), (row.get("passage") or {}).get("start", 0)
-    return text if start < _FAR_IN else f"{' '.join(text[:_OPENING].split())} … {_passage(row, {})}"
+    if start < _FAR_IN:
+        return text
+    return f"{' '.join(text[:_OPENING].split())} … {told(_passage(row, {}), marks, room - _OPENING)}"
+
+
+def told(passage: str, marks: "Marks", room: int) -> str:
+    """Return a passage from the sentence where ``room`` characters begin that hold most of the question's words."""
+    import re
+
+    if len(passage) <= room:
+        return passage
+    words = [(start, passage[start:end].lower()) for start, end in marks(passage)]
+    starts = [0, *(found.end() for found in re.finditer(r"[.!?。！？]+[\"')\]]*\s*(?=\S)|\n+\s*(?=\S)", passage))]
+    best = max(starts, key=lambda at: len({word for start, word in words if at <= start < at + room}))
+    first = next((start for start, _ in words if start >= best), 0)
+    return passage[max(at for at in starts if at <= first) :]
 
 
 def _number_of(name: str) -> "Callable[[dict, dict], str]":

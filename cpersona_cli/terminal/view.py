@@ -38,11 +38,15 @@ COLUMNS = {
 def draw(out: Output, rows: list[dict], names: Sequence[str], query: str, whole: bool) -> None:
     """Print recalled rows as a table in which the question's words stand out."""
     lines = max(1, min(LINES, (out.rows() - _AROUND) // max(1, len(rows))))
+    marks, room = marker(query), lines * out.columns() * 2 // 3
     cells = [
-        [render.on_terminal(row) if name == "preview" and not whole else render.field(row, name) for name in names]
+        [
+            render.on_terminal(row, marks, room) if name == "preview" and not whole else render.field(row, name)
+            for name in names
+        ]
         for row in rows
     ]
-    render.table(out, names, cells, whole, lines, marker(query))
+    render.table(out, names, cells, whole, lines, marks)
 
 
 def legend(out: Output, rows: list[dict]) -> None:
