@@ -439,7 +439,7 @@ TABLE = (
 BY_NAME = {tool.name: tool for tool in TABLE}
 # Methods that no model should have, and why.
 NO_TOOLS = {
-    "find_notes": "which notes of a git history are there; `git backfill` and `git blame-note` ask it",
-    "replace_notes": "what a rewritten git history does to its notes; hooks call it",
+    "find_notes": "which notes of a git history or a directory are there; `git` and `import --markdown` ask it",
+    "replace_notes": "what a changed git history or directory does to its notes; hooks and `import --markdown` call it",
     "daemon_stop": "it ends the process under every other client",
 }

@@ -146,6 +146,7 @@ def calls(rows):
     yield "list_associations", mine
     yield "get_contents", mine | {"refs": [ref, f"ep:{episode}"]}
     yield "find_notes", mine | {"ids": ["theirkey", "new"]}
+    yield "find_notes", mine | {"prefix": "their"}
     yield "replace_notes", mine | {"content": "note", "id": "new", "replaces": ["theirkey"]}
     for method, name, number in (
         ("update_memory", "memory_id", memory),

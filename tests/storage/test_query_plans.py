@@ -261,6 +261,11 @@ def test_notes_that_are_missing_are_one_step_each(store):
     assert looked.uses("memories_msg_id (agent_id=? AND msg_id=? AND project_id=?)") and looked.steps <= 1_000
 
 
+def test_notes_under_a_beginning_of_ids_are_read_from_the_index_alone(store):
+    looked = bounded(store, lambda tx: note_ids.under(tx.conn, "kit", "a", "id7777", "", 100))
+    assert looked.uses("memories_msg_id (agent_id=? AND msg_id>? AND msg_id<?)") and looked.steps <= 2_000
+
+
 def test_an_id_that_many_projects_have_is_still_one_step(store):
     looked = bounded(store, lambda tx: memories.find_msg_id_in_project(tx.conn, "kit", "a", "id77"))
     assert any("memories_msg_id (agent_id=? AND msg_id=? AND project_id=?)" in line for line in looked.lines)

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from cpersona_daemon.text.passages import LONG_BYTES, PASSAGE_BYTES, is_long, split
+from cpersona_daemon.shared.fields import LONG_BYTES
+from cpersona_daemon.text.passages import PASSAGE_BYTES, is_long, split
 
 SENTENCE = "The keeper wrote down the height of the tide once more. "
 TEXTS = {

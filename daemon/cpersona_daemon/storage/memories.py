@@ -85,6 +85,9 @@ class Prepared:
         return cls(new, new.key, source_id(new.source), parse_instant(new.timestamp), index_text(new.content))
 
 
+# Why a store is skipped.
+SAME_ID, SAME_CONTENT = "duplicate msg_id", "duplicate content"
+
 # The length of a text is counted only where it was cut, so that a probe reads no text.
 _EXISTING = (
     "id, agent_id, project_id, channel, locked, content_key, whole_length,"
@@ -135,7 +138,7 @@ def find_duplicate(
     if not found:
         return None, ""
     first, *row = min(found)
-    return _as_existing(row), "duplicate msg_id" if first < by_id else "duplicate content"
+    return _as_existing(row), SAME_ID if first < by_id else SAME_CONTENT
 
 
 def find_in_bucket(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, key: bytes) -> Existing | None:
@@ -262,6 +265,17 @@ def replace_content(
     postings.put_memory(tx.conn, memory_id, content)
     if not keeps_vector:
         backlog.detach(tx, MEMORY, [memory_id])
+
+
+def replace_facts(tx: Transaction, memory_id: int, new: NewMemory) -> bool:
+    """Give a row another time, source and metadata, and tell whether any of them was another."""
+    facts = new.timestamp, new.source, new.metadata
+    tx.execute(
+        "UPDATE memories SET timestamp = ?, source = ?, metadata = ?, instant = ?, source_id = ?, changed_at = ?"
+        " WHERE id = ? AND (timestamp, source, metadata) IS NOT (?, ?, ?)",
+        (*facts, parse_instant(new.timestamp), source_id(new.source), created_text(tx.now), memory_id, *facts),
+    )
+    return bool(tx.conn.changes())
 
 
 def delete(tx: Transaction, memory_id: int, noted: bool = True) -> None:

@@ -1,6 +1,6 @@
 """Which of many notes are there, asked by the keys that their writer gave them.
 
-Contract: git.notes, git.paths, dedup.skip.
+Contract: git.notes, git.paths, notes.upsert, dedup.skip.
 """
 
 from __future__ import annotations
@@ -27,6 +27,19 @@ class NoteIds:
     refs: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A note that is there: its message id, its ref, whether it is locked, whether it lies in the project that was
+    asked for (else in the global one), and the digest that its writer left in its metadata, None where there is none.
+    """
+
+    id: str
+    ref: str
+    locked: bool
+    own: bool
+    digest: str | None
+
+
 def find(conn: apsw.Connection, agent_id: str, project_id: str, ids: Sequence[str]) -> NoteIds:
     """Look for memories with these message ids, in the project before the global one."""
     found = NoteIds()
@@ -44,3 +57,22 @@ def find(conn: apsw.Connection, agent_id: str, project_id: str, ids: Sequence[st
             if old:
                 found.outdated.append(msg_id)
     return found
+
+
+def under(
+    conn: apsw.Connection, agent_id: str, project_id: str, prefix: str, after: str, at_most: int
+) -> tuple[list[Kept], bool]:
+    """Return the memories whose message ids begin with ``prefix`` and come behind ``after``, by message id, and whether
+    there are more. Of one in the project and one in the global one it is the project's.
+    """
+    kept: list[Kept] = []
+    for msg_id, memory_id, locked, project, digest in conn.execute(
+        "SELECT msg_id, id, locked, project_id,"
+        " CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.digest') END"
+        " FROM memories WHERE agent_id = ? AND msg_id >= ? AND msg_id < ? || char(0x10ffff) AND msg_id > ?"
+        f" AND msg_id <> '' AND project_id IN (?, '') AND {seen('memories')} ORDER BY msg_id, project_id DESC LIMIT ?",
+        (agent_id, prefix, prefix, after, project_id, 2 * at_most + 1),
+    ):
+        if not kept or kept[-1].id != msg_id:
+            kept.append(Kept(msg_id, MEMORY.ref(memory_id), bool(locked), project == project_id, digest))
+    return kept[:at_most], len(kept) > at_most

@@ -17,7 +17,8 @@ import apsw
 from ..model.changes import VectorDrop, VectorPut
 from ..model.identity import Embedded
 from ..model.kinds import MEMORY, PASSAGES, Kind, PassageKind, Rid, by_kind
-from ..text.passages import LONG_BYTES, Span
+from ..shared.fields import LONG_BYTES
+from ..text.passages import Span
 from .hidden import seen
 from .transaction import Transaction
 

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-LONG_BYTES = 1_200  # what is longer has passages: about a window of the builtin model
+from ..shared.fields import LONG_BYTES
+
 PASSAGE_BYTES = 720
 LEAST_BYTES = 240  # what is shorter at the end of a text joins the passage before it
 OVERLAP_BYTES = 240  # a sentence that is longer is not said twice
