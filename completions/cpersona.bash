@@ -14,7 +14,7 @@ _cpersona_valued() {
     " canary run") [[ " --agent --db " == *" $2 "* ]] ;;
     " config path") [[ " --db " == *" $2 "* ]] ;;
     " config show") [[ " --db " == *" $2 "* ]] ;;
-    " context") [[ " --history -n --limit --source-id --since --until --as-of --set --fields --format --max-chars --agent --project --channel --db " == *" $2 "* ]] ;;
+    " context") [[ " --history -n --limit --source-id --since --until --as-of --set --fields --format --max-chars --json-fields --agent --project --channel --db " == *" $2 "* ]] ;;
     " daemon logs") [[ " -n --lines --db " == *" $2 "* ]] ;;
     " daemon restart") [[ " --timeout --db " == *" $2 "* ]] ;;
     " daemon run") [[ " --db " == *" $2 "* ]] ;;
@@ -22,24 +22,24 @@ _cpersona_valued() {
     " daemon start") [[ " --db " == *" $2 "* ]] ;;
     " daemon status") [[ " --db " == *" $2 "* ]] ;;
     " daemon stop") [[ " --timeout --db " == *" $2 "* ]] ;;
-    " delete") [[ " --session --agent --db " == *" $2 "* ]] ;;
+    " delete") [[ " --id --session --agent --project --db " == *" $2 "* ]] ;;
     " doctor") [[ " --db " == *" $2 "* ]] ;;
     " episode archive") [[ " --keywords --history --session --agent --project --channel --db " == *" $2 "* ]] ;;
     " episode delete") [[ " --session --agent --db " == *" $2 "* ]] ;;
-    " episode list") [[ " -n --limit --fields --format --max-chars --agent --project --channel --db " == *" $2 "* ]] ;;
+    " episode list") [[ " -n --limit --fields --format --max-chars --json-fields --agent --project --channel --db " == *" $2 "* ]] ;;
     " exists") [[ " --source-id --since --until --agent --project --channel --db " == *" $2 "* ]] ;;
     " export") [[ " --agent --db " == *" $2 "* ]] ;;
     " forget-agent") [[ " --session --db " == *" $2 "* ]] ;;
-    " get") [[ " --fields --format --max-chars --agent --db " == *" $2 "* ]] ;;
+    " get") [[ " --id --fields --format --max-chars --json-fields --agent --project --db " == *" $2 "* ]] ;;
     " git backfill") [[ " --batch --session --agent --project --db " == *" $2 "* ]] ;;
-    " git blame-note") [[ " -n --limit --fields --format --max-chars --agent --project --db " == *" $2 "* ]] ;;
+    " git blame-note") [[ " -n --limit --fields --format --max-chars --json-fields --agent --project --db " == *" $2 "* ]] ;;
     " git install") [[ " --agent --project --db " == *" $2 "* ]] ;;
     " git note") [[ " --session --agent --project --db " == *" $2 "* ]] ;;
     " git status") [[ " --agent --project --db " == *" $2 "* ]] ;;
     " health") [[ " --check --of --session --db " == *" $2 "* ]] ;;
     " import") [[ " --to-agent --batch --session --db " == *" $2 "* ]] ;;
-    " list") [[ " -n --limit --since --until --as-of --fields --format --max-chars --agent --project --channel --db " == *" $2 "* ]] ;;
-    " lock") [[ " --session --agent --db " == *" $2 "* ]] ;;
+    " list") [[ " -n --limit --since --until --as-of --source-id --batch --id-prefix --fields --format --max-chars --json-fields --agent --project --channel --db " == *" $2 "* ]] ;;
+    " lock") [[ " --id --session --agent --project --db " == *" $2 "* ]] ;;
     " mcp") [[ " --tools --session --agent --project --db " == *" $2 "* ]] ;;
     " merge") [[ " --session --db " == *" $2 "* ]] ;;
     " pause") [[ " --for --session --db " == *" $2 "* ]] ;;
@@ -48,7 +48,7 @@ _cpersona_valued() {
     " precision set") [[ " --session --agent --db " == *" $2 "* ]] ;;
     " profile set") [[ " --session --agent --db " == *" $2 "* ]] ;;
     " profile show") [[ " --agent --db " == *" $2 "* ]] ;;
-    " recall") [[ " -n --limit --source-id --exclude --fields --format --max-chars --since --until --as-of --set --why-not --agent --project --channel --db " == *" $2 "* ]] ;;
+    " recall") [[ " -n --limit --source-id --exclude --fields --format --max-chars --json-fields --since --until --as-of --set --why-not --agent --project --channel --db " == *" $2 "* ]] ;;
     " reconstruct") [[ " -n --count --top-k --max-hops --max-evidence --budget --source-id --set --agent --project --channel --db " == *" $2 "* ]] ;;
     " reindex") [[ " --db " == *" $2 "* ]] ;;
     " restore") [[ " --db " == *" $2 "* ]] ;;
@@ -56,8 +56,8 @@ _cpersona_valued() {
     " store") [[ " --id --source --at --metadata --associations --on-conflict --batch --check-secrets --jsonl --session --agent --project --channel --db " == *" $2 "* ]] ;;
     " traverse") [[ " --max-hops -n --limit --source-id --agent --project --channel --db " == *" $2 "* ]] ;;
     " undo") [[ " --session --agent --db " == *" $2 "* ]] ;;
-    " unlock") [[ " --session --agent --db " == *" $2 "* ]] ;;
-    " update") [[ " --session --agent --db " == *" $2 "* ]] ;;
+    " unlock") [[ " --id --session --agent --project --db " == *" $2 "* ]] ;;
+    " update") [[ " --id --session --agent --project --db " == *" $2 "* ]] ;;
     *) false ;;
   esac
 }
@@ -101,7 +101,7 @@ _cpersona() {
     " config") known="show path --help" ;;
     " config path") known="--json -q --quiet --db --help" ;;
     " config show") known="--json -q --quiet --db --help" ;;
-    " context") known="--history -n --limit --source-id --full --deep --since --until --as-of --set --no-wait --fields --format -0 --null --max-chars --agent --project --channel --json -q --quiet --db --help" ;;
+    " context") known="--history -n --limit --source-id --full --deep --since --until --as-of --set --no-wait --fields --format -0 --null --max-chars --json-fields --agent --project --channel --json -q --quiet --db --help" ;;
     " daemon") known="start stop restart status run logs socket --help" ;;
     " daemon logs") known="-n --lines -f --follow -q --quiet --db --help" ;;
     " daemon restart") known="--timeout --json -q --quiet --db --help" ;;
@@ -110,19 +110,19 @@ _cpersona() {
     " daemon start") known="--json -q --quiet --db --help" ;;
     " daemon status") known="--json -q --quiet --db --help" ;;
     " daemon stop") known="--timeout --json -q --quiet --db --help" ;;
-    " delete") known="--session --agent --json -q --quiet --db --help" ;;
+    " delete") known="--id --session --agent --project --json -q --quiet --db --help" ;;
     " doctor") known="--json -q --quiet --db --help" ;;
     " episode") known="archive list delete --help" ;;
     " episode archive") known="--keywords --history --resolved --fail-if-cut --session --agent --project --channel --json -q --quiet --db --help" ;;
     " episode delete") known="--session --agent --json -q --quiet --db --help" ;;
-    " episode list") known="-n --limit --all-agents --fields --format -0 --null --max-chars --agent --project --channel --json -q --quiet --db --help" ;;
+    " episode list") known="-n --limit --all-agents --fields --format -0 --null --max-chars --json-fields --agent --project --channel --json -q --quiet --db --help" ;;
     " exists") known="--source-id --since --until --agent --project --channel --json -q --quiet --db --help" ;;
     " export") known="--all-agents --embeddings --agent --json -q --quiet --db --help" ;;
     " forget-agent") known="--yes --session --json -q --quiet --db --help" ;;
-    " get") known="--raw --fields --format -0 --null --max-chars --agent --json -q --quiet --db --help" ;;
+    " get") known="--id --raw --fields --format -0 --null --max-chars --json-fields --agent --project --json -q --quiet --db --help" ;;
     " git") known="install uninstall status note backfill blame-note --help" ;;
     " git backfill") known="--all --batch --session --agent --project --json -q --quiet --db --help" ;;
-    " git blame-note") known="-n --limit --fields --format -0 --null --max-chars --agent --project --json -q --quiet --db --help" ;;
+    " git blame-note") known="-n --limit --fields --format -0 --null --max-chars --json-fields --agent --project --json -q --quiet --db --help" ;;
     " git install") known="--agent --project --json -q --quiet --db --help" ;;
     " git note") known="--queue --session --agent --project --json -q --quiet --db --help" ;;
     " git status") known="--agent --project --json -q --quiet --db --help" ;;
@@ -130,8 +130,8 @@ _cpersona() {
     " health") known="--fix --deep --check --of --session --json -q --quiet --db --help" ;;
     " help") known="-q --quiet --help" ;;
     " import") known="--dry-run --to-agent --batch --fail-if-cut --session --json -q --quiet --db --help" ;;
-    " list") known="-n --limit --since --until --as-of --all-agents --fields --format -0 --null --max-chars --agent --project --channel --json -q --quiet --db --help" ;;
-    " lock") known="--session --agent --json -q --quiet --db --help" ;;
+    " list") known="-n --limit --since --until --as-of --source-id --locked --batch --id-prefix --all-agents --fields --format -0 --null --max-chars --json-fields --agent --project --channel --json -q --quiet --db --help" ;;
+    " lock") known="--id --session --agent --project --json -q --quiet --db --help" ;;
     " mcp") known="--tools --read-only --print-config --session --agent --project -q --quiet --db --help" ;;
     " merge") known="--move --dry-run --session --json -q --quiet --db --help" ;;
     " pause") known="--for --status --session --json -q --quiet --db --help" ;;
@@ -142,7 +142,7 @@ _cpersona() {
     " profile") known="show set --help" ;;
     " profile set") known="--fail-if-cut --session --agent --json -q --quiet --db --help" ;;
     " profile show") known="--agent --json -q --quiet --db --help" ;;
-    " recall") known="-n --limit --source-id --exclude --full --deep --best-first --top --fields --format -0 --null --max-chars --absolute --since --until --as-of --set --no-wait --fail-empty --explain --explain-all --why-not --legend --agent --project --channel --json -q --quiet --db --help" ;;
+    " recall") known="-n --limit --source-id --exclude --full --deep --best-first --top --fields --format -0 --null --max-chars --json-fields --absolute --since --until --as-of --set --no-wait --fail-empty --explain --explain-all --why-not --legend --agent --project --channel --json -q --quiet --db --help" ;;
     " reconstruct") known="-n --count --top-k --max-hops --max-evidence --budget --source-id --deep --no-wait --trace --set --agent --project --channel --json -q --quiet --db --help" ;;
     " reindex") known="--json -q --quiet --db --help" ;;
     " restore") known="--check --settings --force --json -q --quiet --db --help" ;;
@@ -150,8 +150,8 @@ _cpersona() {
     " store") known="--id --source --at --metadata --associations --lock --on-conflict --batch --queue --check-secrets --fail-if-skipped --fail-if-cut --jsonl --session --agent --project --channel --json -q --quiet --db --help" ;;
     " traverse") known="--max-hops -n --limit --source-id --agent --project --channel --json -q --quiet --db --help" ;;
     " undo") known="--all-agents --dry-run --yes --session --agent --json -q --quiet --db --help" ;;
-    " unlock") known="--session --agent --json -q --quiet --db --help" ;;
-    " update") known="--fail-if-cut --session --agent --json -q --quiet --db --help" ;;
+    " unlock") known="--id --session --agent --project --json -q --quiet --db --help" ;;
+    " update") known="--id --fail-if-cut --session --agent --project --json -q --quiet --db --help" ;;
   esac
   case "$at" in ""|" associate"|" canary"|" config"|" daemon"|" episode"|" git"|" precision"|" profile") ;; *) [[ $word == -* && $word != --*=* ]] || valued=1 ;; esac
   if [[ $valued || $word == --*=* ]]; then

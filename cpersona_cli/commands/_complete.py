@@ -50,7 +50,7 @@ def offered(place: Place) -> list[tuple[str, str]]:
     parameter = place.parameter
     if parameter is None:
         return []
-    if parameter.name == "fields":
+    if parameter.name in ("fields", "json_fields"):
         return _listed(parameter.values, place.text)
     values = parameter.choices or parameter.values
     try:

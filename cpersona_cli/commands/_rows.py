@@ -7,8 +7,9 @@ from cpersona_daemon.shared import fields
 
 from .. import exits
 from ..declare.spec import argument
-from ..terminal import ages, reading, render
+from ..terminal import ages, render
 from ..terminal.output import to_json
+from ._keys import within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +21,18 @@ REFS = argument(
     "refs",
     "Rows as recall shows them: mem:12, ep:3; a bare number is a memory.",
     many=True,
+    required=False,
     metavar="REF…",
     values="refs",
 )
 
 MEMORIES = argument(
-    "refs", "Memories as recall shows them: mem:12, or the number alone.", many=True, metavar="REF…", values="memories"
+    "refs",
+    "Memories as recall shows them: mem:12, or the number alone.",
+    many=True,
+    required=False,
+    metavar="REF…",
+    values="memories",
 )
 
 
@@ -50,17 +57,17 @@ def field(row: dict, name: str) -> str:
 def fetched(session: "Session", refs: list[str]) -> "Answer":
     """Return one answer for any number of refs, in requests of as many as one may name."""
     first, *others = (refs[at : at + fields.MAX_REFS] for at in range(0, len(refs), fields.MAX_REFS))
-    answer = session.ask("get_contents", {"agent_id": session.agent, "refs": first})
+    whose = {"agent_id": session.agent, **within(session)}
+    answer = session.ask("get_contents", {**whose, "refs": first})
     for some in others:
-        more = session.ask("get_contents", {"agent_id": session.agent, "refs": some}).response
+        more = session.ask("get_contents", {**whose, "refs": some}).response
         for key in ("items", "missing", "count"):
             answer.response[key] += more[key]
     return answer
 
 
-def each(session: "Session", refs: list[str], done: str, methods: dict[str, tuple[str, str]]) -> int:
-    """Send one request for each ref, say each outcome, and return the status of the first that failed."""
-    parsed = [reading.ref(text) for text in refs]
+def each(session: "Session", parsed: list[tuple[str, int]], done: str, methods: dict[str, tuple[str, str]]) -> int:
+    """Send one request for each row, say each outcome, and return the status of the first that failed."""
     for kind, number in parsed:
         if kind not in methods:
             raise exits.Usage(
@@ -74,7 +81,7 @@ def each(session: "Session", refs: list[str], done: str, methods: dict[str, tupl
         kind, number = item
         named = f"{kind}:{number}"
         method, parameter = methods[kind]
-        answer = session.call(method, {"agent_id": session.agent, parameter: number})
+        answer = session.call(method, {"agent_id": session.agent, parameter: number, **within(session)})
         if answer.status:
             tell_apart(session, named, answer)
         session.show(answer)

@@ -54,13 +54,13 @@ def context(session: Session, query: str, history: str | None, set: list[str], *
     """
     if query == "-" and history == "-":
         raise exits.Usage("only one of the question and the history can come from standard input")
-    shape = Shape.taken(_FIELDS, session.out.as_json, given)
+    shape = Shape.taken(_FIELDS, session.out, given)
     params = question(session, query, given)
     params["external_context"] = reading.json_objects(history, session.out) if history is not None else []
     answer = session.ask("recall_with_context", params, overrides=reading.pairs(set) or None)
     out = session.out
     rows = shape.within(out, answer.response, "messages", backwards=True)
-    if session.show(answer, order="chronological"):
+    if session.show(answer, order="chronological", **shape.chosen_json("messages", rows, _field)):
         return answer.status
     shape.print(out, rows, _field, ("from", "ref", "time", "content"), whole=given["full"])
     render.warnings(out, answer.response)

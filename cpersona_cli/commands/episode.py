@@ -82,11 +82,11 @@ def list_(session: Session, limit: int, all_agents: bool, **shaped: Any) -> int:
       cpersona episode list -n 10
       cpersona episode list --format '{ref} {keywords}'
     """
-    shape = Shape(_FIELDS, session.out.as_json, **shaped)
+    shape = Shape(_FIELDS, session.out, **shaped)
     params = {**session.axes(), "agent_id": session.whom(all_agents), "limit": session.at_most(limit, 200)}
     answer = session.ask("list_episodes", params)
     found = shape.within(session.out, answer.response, "episodes", "summary")
-    if session.show(answer):
+    if session.show(answer, **shape.chosen_json("episodes", found, _field)):
         return answer.status
     shape.print(session.out, found, _field, ("ref", "start", "end", "state", "keywords", "summary"))
     if not found:
@@ -114,7 +114,7 @@ def delete(session: Session, refs: list[str]) -> int:
     Example:
       cpersona episode delete ep:3
     """
-    named = [f"ep:{text}" if text.isdigit() else text for text in refs]
+    named = [reading.ref(f"ep:{text}" if text.isdigit() else text) for text in refs]
     return each(session, named, "deleted", {"ep": ("delete_episode", "episode_id")})
 
 

@@ -1,15 +1,16 @@
 """`get`: whole rows by their refs.
 
-Contract: contents.refs.
+Contract: contents.refs, rows.keyed.
 """
 
 from cpersona_daemon.shared import fields
 
 from .. import exits
-from ..declare.spec import AGENT, command, option
-from ..terminal import cuts, reading, render
+from ..declare.spec import ROWS, command, option
+from ..terminal import cuts, render
 from ..terminal.output import one_line, to_json, without_controls
 from ..terminal.shaping import Shape, shape_options
+from ._keys import KEYS, rows_named
 from ._rows import REFS, fetched, field
 
 TYPE_CHECKING = False
@@ -25,28 +26,30 @@ _FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "le
 @command(
     "get",
     REFS,
+    KEYS,
     option("--raw", "The texts alone, as they are.", kind="flag", default=False),
     *shape_options(_FIELDS),
-    common=AGENT,
+    common=ROWS,
 )
-def get(session: "Session", refs: list[str], raw: bool, **shaped: "Any") -> int:
-    """Show whole rows by their refs.
+def get(session: "Session", refs: list[str], id: list[str], raw: bool, **shaped: "Any") -> int:
+    """Show whole rows by their refs, memories by your own keys too.
 
     Off a terminal one row a line: ref, time, id, text with line breaks as \\n. A ref that names no row of
     this agent is said on stderr, and the exit status is 1.
 
     Example:
       cpersona get mem:12 ep:3
+      cpersona get --id deploy-branch
       cpersona get mem:12 --raw > note.txt
       cpersona get mem:12 mem:13 --format '{ref} of {timestamp}: {content}'
     """
-    shape = Shape(_FIELDS, session.out.as_json, **shaped)
+    shape = Shape(_FIELDS, session.out, **shaped)
     if raw and (shape.chosen or session.out.as_json):
         raise exits.Usage("--raw prints the texts alone; leave --fields, --format and --json out")
-    answer = fetched(session, [reading.canonical(text) for text in refs])
+    answer = fetched(session, list(map("{0[0]}:{0[1]}".format, rows_named(session, refs, id))))
     out, missing = session.out, answer.response.get("missing", [])
     items = shape.within(out, answer.response, "items")
-    if not session.show(answer):
+    if not session.show(answer, **shape.chosen_json("items", items, field)):
         _print(out, items, shape, raw)
     for item in items:
         if item.get("cut"):

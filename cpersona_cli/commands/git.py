@@ -314,7 +314,7 @@ def blame_note(session: Session, file: str, limit: int, **shaped: Any) -> int:
     from . import _notes
     from ._rows import fetched
 
-    shape = Shape(_NOTE_FIELDS, session.out.as_json, **shaped)
+    shape = Shape(_NOTE_FIELDS, session.out, **shaped)
     repository = commits.Repository.open()
     path, line = touching.place_of(file)
     touched, settings = touching.commits_of(repository, path, line), _settings(session, repository)
@@ -335,7 +335,7 @@ def blame_note(session: Session, file: str, limit: int, **shaped: Any) -> int:
     }
     rows = shape.within(session.out, told, "notes")
     if session.out.as_json:
-        session.out.json(told)
+        session.out.json({**told, **shape.chosen_json("notes", rows, _note_field)})
     else:
         shape.print(session.out, rows, _note_field, ("commit", "timestamp", "ref", "content"))
     return _say_without_note(session, file, told, len(noted), limit)

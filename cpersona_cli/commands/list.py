@@ -1,11 +1,12 @@
 """`list`: the newest memories.
 
-Contract: lists.newest, output.shapes.
+Contract: lists.newest, lists.narrowed, output.shapes.
 """
 
 from ..declare.spec import AXES, command, option
 from ..terminal import render
 from ..terminal.shaping import Shape, shape_options
+from ._question import SOURCE_ID
 from ._rows import field
 from ._times import SINCE, UNTIL, between
 
@@ -13,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..session import Session
+    from ..session import Rows, Session
 
 _FIELDS = (
     "ref",
@@ -31,6 +32,7 @@ _FIELDS = (
     "length",
     "truncated",
 )
+_NARROWED: "Rows" = tuple((name, name, None) for name in ("source_id", "locked", "batch", "id_prefix"))
 
 
 @command(
@@ -43,6 +45,10 @@ _FIELDS = (
         "Only rows stored by then, with what they say today; how many were changed or deleted since is said.",
         metavar="TIME",
     ),
+    SOURCE_ID,
+    option("--locked", "Only locked ones.", kind="flag", default=False),
+    option("--batch", "Only what the runs of this name wrote.", metavar="NAME"),
+    option("--id-prefix", "Only those whose key, your own, begins with this, as it is written.", metavar="TEXT"),
     option("--all-agents", "Memories of every agent.", kind="flag", default=False),
     *shape_options(_FIELDS),
     common=AXES,
@@ -54,7 +60,7 @@ def list_(
     until: str | None,
     as_of: str | None,
     all_agents: bool,
-    **shaped: "Any",
+    **given: "Any",
 ) -> int:
     """List the newest memories, newest first.
 
@@ -64,14 +70,17 @@ def list_(
     Example:
       cpersona list -n 20
       cpersona list --since 2026-03-01 --until 2026-03-01
+      cpersona list --batch monday --locked
+      cpersona list --id-prefix deploy- --fields ref,id
       cpersona list --fields ref -0 | xargs -0 cpersona lock
     """
-    shape = Shape(_FIELDS, session.out.as_json, **shaped)
+    shape = Shape.taken(_FIELDS, session.out, given)
     params = {**session.axes(), "agent_id": session.whom(all_agents), "limit": session.at_most(limit, 500)}
     params |= between(session, {"since": since, "until": until, "as_of": as_of})
+    params |= session.parameters(given, _NARROWED)
     answer = session.ask("list_memories", params)
     rows = shape.within(session.out, answer.response, "memories")
-    if session.show(answer):
+    if session.show(answer, **shape.chosen_json("memories", rows, field)):
         return answer.status
     whose, rest = ["agent"] if all_agents else [], ["locked", "project", "channel", "content"]
     shape.print(session.out, rows, field, [*whose, "ref", "stored", *rest], [*whose, "ref", "age", *rest])

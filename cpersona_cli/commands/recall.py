@@ -90,9 +90,10 @@ def recall(session: "Session", query: str, set: list[str], **given: "Any") -> in
       cpersona recall "which branch do deploys use?" -n 5
       cpersona recall "deploys" --since "last week"
       cpersona recall E1042 --json | jq -r '.messages[-1].content'
+      cpersona recall "billing" --json=ref,score,content
       cpersona recall "billing" --format '{ref}\\t{cosine}\\t{content}'
     """
-    shape = Shape.taken(render.ROW_FIELDS, session.out.as_json, given)
+    shape = Shape.taken(render.ROW_FIELDS, session.out, given)
     params = question(session, query, given, _ASKED) | {"passages": True}
     answer = _pasted(session, params, set)
     if answer is None:
@@ -100,7 +101,11 @@ def recall(session: "Session", query: str, set: list[str], **given: "Any") -> in
     else:
         given["full"] = True
     rows = _ordered(session.out, answer.response, shape, given)
-    shown = session.show(answer, order="best_first" if given["best_first"] else "best_last")
+    shown = session.show(
+        answer,
+        order="best_first" if given["best_first"] else "best_last",
+        **shape.chosen_json("messages", rows, render.field),
+    )
     if not shown and _explain(session.out, answer.response, given):
         return answer.status
     if not shown:

@@ -134,7 +134,9 @@ class Single(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         self.given = list(args)
-        return super().parse_args(ctx, args)
+        flags = {flag for parameter in self.declared.parameters for flag in parameter.flags}
+        end = args.index("--") if "--" in args else len(args)
+        return super().parse_args(ctx, [*(spec.spelled(word, flags) for word in args[:end]), *args[end:]])
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]

@@ -45,10 +45,12 @@ def place_of(words: list[str]) -> Place:
     if line.valued is not None:
         return Place(line.valued, current, options=line.options, given=line.given)
     if current[:1] == "-" and not line.dashes:
-        name, equals, value = current.partition("=")
+        name, equals, value = spec.spelled(current, line.flags).partition("=")
         if not equals or not name.startswith("--"):
             return Place(None, current)
-        return Place(line.flags.get(name, (None, None))[1], value, f"{name}=", line.options, line.given)
+        return Place(
+            line.flags.get(name, (None, None))[1], value, current.partition("=")[0] + "=", line.options, line.given
+        )
     return Place(line.argument(), current, options=line.options, given=line.given)
 
 

@@ -6,7 +6,7 @@ The docstring of the function is the help: its first line is the short form.
 
 TYPE_CHECKING = False  # as typing has it, which takes longer to load than a command takes to run
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
     from typing import Any
 
 
@@ -126,10 +126,18 @@ COMMON = {
     ),
     "quiet": option("-q --quiet", "Print no notes on stderr, only failures and warnings.", kind="flag", default=False),
 }
+# What `--json=NAME,…` stands for, in a command that has it.
+JSON_FIELDS = "--json-fields"
 AXES = ("agent", "project", "channel", "json", "quiet", "db")
 AGENT = ("agent", "json", "quiet", "db")
+ROWS = ("agent", "project", "json", "quiet", "db")  # for a command that is given single rows
 PLAIN = ("json", "quiet", "db")
 WRITES = ("session",)  # beside one of these, for a command that writes
+
+
+def spelled(word: str, flags: "Container[str]") -> str:
+    """Return a word of a command line as the option that it stands for, where the command has these flags."""
+    return JSON_FIELDS + word[len("--json") :] if word.startswith("--json=") and JSON_FIELDS in flags else word
 
 
 def stray(command: Command, options: "Mapping[str, Any]") -> list[str]:

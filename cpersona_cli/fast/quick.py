@@ -67,6 +67,7 @@ def _options(command: "Command", rest: list[str], options: dict, values: dict) -
         if not _is_option(word):
             words.append(rest.pop())
             continue
+        rest[-1] = word = spec.spelled(word, flags)
         parameter = _named(flags, word)[1]
         key, value = _option(flags, rest)
         if key is not None:

@@ -176,7 +176,7 @@ TABLE = (
         ("memories",),
         usual=True,
         notes={"limit": "100 unless said, 500 at most"},
-        unlisted=_FOR_PROGRAMS,
+        unlisted=(*_FOR_PROGRAMS, "locked"),
     ),
     Tool(
         "archive_episode",
@@ -439,6 +439,7 @@ TABLE = (
 BY_NAME = {tool.name: tool for tool in TABLE}
 # Methods that no model should have, and why.
 NO_TOOLS = {
+    "find_ids": "which refs keys of the caller's have; the command line's --id asks it, and recall and list tell both",
     "find_notes": "which notes of a git history or a directory are there; `git` and `import --markdown` ask it",
     "replace_notes": "what a changed git history or directory does to its notes; hooks and `import --markdown` call it",
     "daemon_stop": "it ends the process under every other client",

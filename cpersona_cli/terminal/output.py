@@ -121,6 +121,10 @@ class Output:
         self.terminal = sys.stdout.isatty()
         self.draws = self.terminal and not as_json
 
+    def use_json(self) -> None:
+        """Print JSON from here on, as --json does."""
+        self.as_json, self.draws = True, False
+
     def write(self, data: str | bytes) -> None:
         """Write text or bytes to stdout: as they are into a pipe or file, without control sequences on a terminal.
 

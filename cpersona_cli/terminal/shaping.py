@@ -1,11 +1,11 @@
-"""How rows are printed when the caller says how: --fields, --format, -0 and --max-chars, the same in every command that
-shows rows.
+"""How rows are printed when the caller says how: --fields, --format, -0, --max-chars and --json=NAME,…, the same in
+every command that shows rows.
 
 Contract: output.shapes.
 """
 
 from .. import exits
-from ..declare.spec import Parameter, option
+from ..declare.spec import JSON_FIELDS, Parameter, option
 from .output import Output, one_line
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def shape_options(known: "Sequence[str]") -> "tuple[Parameter, ...]":
-    """Declare the four options of a command whose rows have these fields."""
+    """Declare the five options of a command whose rows have these fields."""
     return (
         option("--fields", "The columns to print, off a terminal or on it.", metavar="NAME,…", values=tuple(known)),
         option(
@@ -32,52 +32,65 @@ def shape_options(known: "Sequence[str]") -> "tuple[Parameter, ...]":
             metavar="N",
             least=1,
         ),
+        option(
+            JSON_FIELDS,
+            "The same as --json=NAME,…: JSON whose rows have these fields alone.",
+            metavar="NAME,…",
+            values=tuple(known),
+        ),
     )
 
 
+# Fields that are worked out as text and are another value in JSON.
+_VALUES: "dict[str, Callable[[str], object]]" = {"rank": int, "length": int, "truncated": "true".__eq__}
+_OPTIONS = ("fields", "format", "null", "max_chars", "json_fields")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
 
 
 class Shape:
     """What one command line asked for. ``names`` are the chosen columns, None where nobody chose.
 
-    ``known`` are the names that the command's rows have, ``as_json`` whether the whole answer was asked for. Raises
-    Usage for a name that is none of them, and for what contradicts itself.
+    ``known`` are the names that the command's rows have; ``out`` is where they are printed, as JSON where fields of
+    that are chosen. Raises Usage for a name that is none of them, and for what contradicts itself.
     """
 
     def __init__(
         self,
         known: "Sequence[str]",
-        as_json: bool = False,
+        out: "Output",
         fields: str | None = None,
         format: str | None = None,
         null: bool = False,
         max_chars: int | None = None,
+        json_fields: str | None = None,
     ) -> None:
+        if json_fields is not None:
+            out.use_json()
         for word, given in (("--fields", fields is not None), ("--format", format is not None), ("-0/--null", null)):
-            if given and as_json:
+            if given and out.as_json:
                 raise exits.Usage(f"--json prints the whole answer and {word} says how to print rows; give one of them")
         if fields is not None and format is not None:
             raise exits.Usage("--fields and --format both say what to print; give one of them")
         self._known, self.null, self._max_chars = known, null, max_chars
-        self.names = None if fields is None else self._listed(fields)
+        self.names = None if fields is None else self._listed("--fields", fields)
+        self._json_names = None if json_fields is None else self._listed("--json=NAME,…", json_fields)
         self._pieces = None if format is None else self._template(format)
 
     @classmethod
-    def taken(cls, known: "Sequence[str]", as_json: bool, given: dict) -> "Shape":
+    def taken(cls, known: "Sequence[str]", out: "Output", given: dict) -> "Shape":
         """Return the shape that the options ``given`` ask for, and take its own out of them. Raises Usage."""
-        return cls(known, as_json, **{name: given.pop(name) for name in ("fields", "format", "null", "max_chars")})
+        return cls(known, out, **{name: given.pop(name) for name in _OPTIONS})
 
     @property
     def chosen(self) -> bool:
         """Whether the caller said which fields to print."""
         return self.names is not None or self._pieces is not None
 
-    def _listed(self, text: str) -> list[str]:
+    def _listed(self, option: str, text: str) -> list[str]:
         names = [name.strip() for name in text.split(",") if name.strip()]
         if not names:
-            raise exits.Usage(f"--fields names no column; it takes {', '.join(self._known)}")
-        return [self._checked("--fields", name) for name in names]
+            raise exits.Usage(f"{option} names no column; it takes {', '.join(self._known)}")
+        return [self._checked(option, name) for name in names]
 
     def _checked(self, option: str, name: str) -> str:
         if name not in self._known:
@@ -145,6 +158,14 @@ class Shape:
         response[name] = kept[::-1] if backwards else kept
         return response[name]
 
+    def chosen_json(self, name: str, rows: "Sequence[dict]", cell: "Cell") -> dict:
+        """Return `{name: rows}` with the fields alone that --json=NAME,… chose, their values null where a row has none;
+        nothing where nobody chose.
+        """
+        if self._json_names is None:
+            return {}
+        return {name: [{field: _value(row, field, cell) for field in self._json_names} for row in rows]}
+
     def print(
         self,
         out: "Output",
@@ -175,6 +196,16 @@ class Shape:
 
     def _on_one_line(self, text: str) -> str:
         return text if self.null else one_line(text)
+
+
+def _value(row: dict, name: str, cell: "Cell") -> object:
+    """Return one field of a row as a value of JSON, null for what the row does not have."""
+    for held in (row, row.get("match_reason") or {}):
+        # The contract's lists name the caller's key msg_id, and a number of their own id.
+        if name in held and not (name == "id" and "msg_id" in held) and name not in _VALUES:
+            return held[name]
+    text = cell(row, name)
+    return None if text == "" else _VALUES.get(name, str)(text)
 
 
 def _filled(

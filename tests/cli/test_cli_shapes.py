@@ -29,12 +29,12 @@ def two(shared_daemon):
         shared_daemon.call("archive_episode", {"agent_id": "default", "summary": text})
 
 
-def test_every_command_that_shows_rows_takes_all_four():
+def test_every_command_that_shows_rows_takes_all_five():
     taking = {
         " ".join(command.path)
         for name in catalogue.ENTRIES
         for command in catalogue.declared(name)
-        if any(p.name in ("fields", "format", "null", "max_chars") for p in command.parameters)
+        if any(p.name in ("fields", "format", "null", "max_chars", "json_fields") for p in command.parameters)
     }
     assert taking == {*COMMANDS, "git blame-note"}  # which asks a repository, and is held to them in its own test
     for name in taking:
@@ -91,7 +91,8 @@ def test_what_the_rows_of_a_list_have_can_be_chosen(shared_cli, two):
 
 
 def filled(template, null=False, **row):
-    shape, out = Shape(KNOWN, format=template, null=null), Output()
+    out = Output()
+    shape = Shape(KNOWN, out, format=template, null=null)
     written = []
     out.write = written.append
     shape.print(out, [row], lambda row, name: row[name], KNOWN)
@@ -134,10 +135,10 @@ def test_with_nul_a_field_of_a_template_is_as_it_is():
 )
 def test_a_template_that_means_nothing_is_a_usage_error_that_says_what_does(template, said):
     with pytest.raises(exits.Usage, match=".") as refused:
-        Shape(KNOWN, format=template)
+        Shape(KNOWN, Output(), format=template)
     assert said in str(refused.value) and refused.value.exit_status == 2
 
 
 def test_fields_and_a_template_do_not_go_together():
     with pytest.raises(exits.Usage, match="one of them"):
-        Shape(KNOWN, fields="ref", format="{ref}")
+        Shape(KNOWN, Output(), fields="ref", format="{ref}")

@@ -68,7 +68,7 @@ def test_what_the_environment_sets_is_no_option_and_no_error(reached, monkeypatc
 
 
 def test_an_empty_value_is_a_value(reached, capsys):
-    assert reached(["--project", "", "get", "1"])[0] == 2 and "--project" in capsys.readouterr().err
+    assert reached(["--channel", "", "get", "1"])[0] == 2 and "--channel" in capsys.readouterr().err
     assert reached(["--project", "", "list"])[1]["project"] == ""
 
 

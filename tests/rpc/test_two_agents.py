@@ -145,6 +145,7 @@ def calls(rows):
     )
     yield "list_associations", mine
     yield "get_contents", mine | {"refs": [ref, f"ep:{episode}"]}
+    yield "find_ids", mine | {"ids": ["theirkey", "mykey"]}
     yield "find_notes", mine | {"ids": ["theirkey", "new"]}
     yield "find_notes", mine | {"prefix": "their"}
     yield "replace_notes", mine | {"content": "note", "id": "new", "replaces": ["theirkey"]}

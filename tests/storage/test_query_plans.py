@@ -27,6 +27,7 @@ from cpersona_daemon.storage import (
     lexical,
     memories,
     note_ids,
+    own_ids,
     postings,
     profiles,
     schema,
@@ -34,6 +35,7 @@ from cpersona_daemon.storage import (
     vector_counts,
 )
 from cpersona_daemon.storage import calibration as measuring
+from cpersona_daemon.storage import narrowing as narrowing_of
 from cpersona_daemon.storage.idempotency import Key
 from cpersona_daemon.storage.memories import NewMemory
 from cpersona_daemon.storage.transaction import Transaction
@@ -327,6 +329,24 @@ def test_a_list_reads_as_many_rows_as_it_shows(store, agent, project):
         ),
     )
     assert looked.uses("INDEX memories_recent" if agent else "INDEX memories_created") and not looked.sorts
+
+
+@pytest.mark.parametrize("agent", ["", "kit"])
+@pytest.mark.parametrize("narrowing", [{"batch": "some"}, {"id_prefix": "k"}, {"locked": True}, {"source_id": "u:"}])
+def test_a_narrowed_list_is_walked_newest_first_and_reads_ids_from_their_own_index(store, agent, narrowing):
+    """Contract: lists.narrowed."""
+    conditions = narrowing_of.conditions(narrowing_of.Narrowing(**narrowing), agent)
+    with looking(store) as looked:
+        memories.newest(store, agent, None, 500, narrowed=conditions)
+    assert looked.uses("INDEX memories_recent" if agent else "INDEX memories_created") and not looked.sorts
+    assert "batch" not in narrowing or looked.uses("COVERING INDEX batches_name (batch=? AND kind=?)")
+    assert "id_prefix" not in narrowing or looked.uses("COVERING INDEX memories_msg_id")
+
+
+def test_keys_of_the_caller_are_found_one_by_one(store):
+    """Contract: rows.keyed."""
+    looked = bounded(store, lambda tx: own_ids.holders(tx.conn, Scope("kit"), ["k1", "k2"]))
+    assert looked.uses("m USING COVERING INDEX memories_msg_id (agent_id=? AND msg_id=?)")
 
 
 def test_rows_named_by_their_ids_are_found_by_their_ids(store):

@@ -32,6 +32,7 @@ MAX_HELD_BYTES = 256 * 1024 * 1024
 MAX_KEY_LENGTH = 256  # characters of an idempotency key
 LONG_BYTES = 1_200  # of a text; what is longer has passages: about a window of the builtin model
 MAX_REFS = 20  # refs that one get_contents may name
+MAX_IDS = 100  # keys that one find_ids may name
 
 EXIT_OK = 0
 EXIT_FAILED = 1

@@ -368,12 +368,15 @@ def newest(
     since: str = "",
     until: str = "",
     channel: str = "",
+    narrowed: Sequence[tuple[str, tuple]] = (),
 ) -> list[Memory | Unreadable]:
     """Return rows created_at DESC, id DESC; agent '' lists all agents.
 
-    ``since`` and ``until``, in created_at's form, are inclusive; '' = open.
+    ``since`` and ``until``, in created_at's form, are inclusive; '' = open. ``narrowed``: as ``tables.newest`` has it.
     """
-    found = map(_read, tables.newest(conn, MEMORY.table, _FULL, agent_id, project_id, limit, since, until, channel))
+    found = map(
+        _read, tables.newest(conn, MEMORY.table, _FULL, agent_id, project_id, limit, since, until, channel, narrowed)
+    )
     return tables.within_a_frame(found, lambda memory: len(memory.content) + len(memory.source) + len(memory.metadata))
 
 

@@ -6,7 +6,7 @@ Contract: scope.axes, lists.newest.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import apsw
@@ -77,9 +77,10 @@ def newest(
     since: str = "",
     until: str = "",
     channel: str = "",
+    narrowed: Sequence[tuple[str, tuple]] = (),
 ) -> Iterable[tuple | Unreadable]:
     """Return rows created_at DESC, id DESC; agent '' means all agents, ``since`` and ``until`` are inclusive, and '' is
-    open, as is channel ''.
+    open, as is channel ''. ``narrowed`` are more conditions with their parameters.
     """
     asked = [
         ("agent_id = ?", agent_id or None),
@@ -89,11 +90,10 @@ def newest(
         ("created_at <= ?", until or None),
     ]
     conditions = [(condition, value) for condition, value in asked if value is not None]
-    where = " AND ".join([hidden.seen(table), *(condition for condition, _ in conditions)])
+    where = " AND ".join([hidden.seen(table), *(condition for condition, _ in (*conditions, *narrowed))])
+    values = [value for _, value in conditions] + [value for _, more in narrowed for value in more]
     return rows(
-        conn,
-        f"SELECT {columns} FROM {table} WHERE {where} ORDER BY created_at DESC, id DESC LIMIT ?",
-        (*(value for _, value in conditions), limit),
+        conn, f"SELECT {columns} FROM {table} WHERE {where} ORDER BY created_at DESC, id DESC LIMIT ?", (*values, limit)
     )
 
 

@@ -1,6 +1,6 @@
-"""Handler of get_contents: rows by their refs, whole.
+"""Handlers of get_contents, rows by their refs, whole, and of find_ids, refs by the caller's own keys.
 
-Contract: contents.refs, edit.within.
+Contract: contents.refs, edit.within, rows.keyed.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import apsw
 import msgspec
 
 from ...errors import InvalidParams
-from ...model.kinds import Rid, parse_ref
+from ...model.kinds import MEMORY, Rid, parse_ref
 from ...model.scope import Scope
 from ...recall.display import episode_row, left_out, memory_row
 from ...shared import fields
-from ...storage import records
+from ...storage import own_ids, records
 from ...storage.damaged import Unreadable
 from ...storage.memories import Memory
 from ..registry import Call, Handler
@@ -28,6 +28,12 @@ Refs = Annotated[
 class ContentsParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str = ""
     refs: Refs = []
+    project_id: str | None = None
+
+
+class FindIdsParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+    ids: list[str]
     project_id: str | None = None
 
 
@@ -67,4 +73,14 @@ async def get_contents(call: Call) -> dict:
     return {"items": items, "missing": missing, "count": len(items), **({"left_out": without} if without else {})}
 
 
-HANDLERS = {"get_contents": Handler(ContentsParams, get_contents)}
+async def find_ids(call: Call) -> dict:
+    """Answer `{found: [{id, ref, project_id}], count}`: the memories that have these keys of their writer."""
+    p = call.params
+    if not 0 < len(p.ids) <= fields.MAX_IDS:
+        raise InvalidParams(f"ids holds {len(p.ids)} entries; send 1 to {fields.MAX_IDS}")
+    rows = await call.ctx.db.read(own_ids.holders, Scope(p.agent_id, p.project_id), p.ids)
+    found = [{"id": key, "ref": MEMORY.ref(memory_id), "project_id": project} for key, memory_id, project in rows]
+    return {"found": found, "count": len(found)}
+
+
+HANDLERS = {"get_contents": Handler(ContentsParams, get_contents), "find_ids": Handler(FindIdsParams, find_ids)}

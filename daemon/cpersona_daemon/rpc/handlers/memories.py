@@ -1,6 +1,6 @@
 """Handlers of single memories: store, edit, lock, list.
 
-Contract: store.answer, edit.update, lists.newest.
+Contract: store.answer, edit.update, lists.newest, lists.narrowed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ...model.kinds import MEMORY
 from ...shared import methods
 from ...storage import memories
 from ...storage.json_columns import load_json, load_source
+from ...storage.narrowing import Narrowing, conditions
 from ..common import Map, Text, advise_of_history, bounded, scope_of
 from ..listing import ListParams, listed
 from ..registry import Call, Handler
@@ -61,6 +62,10 @@ class MemoryParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class MemoryListParams(ListParams, forbid_unknown_fields=True):
+    source_id: str | None = None
+    locked: bool = False
+    batch: str | None = None
+    id_prefix: str | None = None
     since: str | None = None
     until: str | None = None
     as_of: str | None = None
@@ -144,6 +149,7 @@ async def unlock_memory(call: Call) -> dict:
 
 async def list_memories(call: Call) -> dict:
     p, scope = call.params, scope_of(call.params)
+    narrowing = Narrowing(scope.source_id, p.locked, p.batch or "", p.id_prefix or "")
     found = await call.ctx.db.read(
         memories.newest,
         p.agent_id,
@@ -152,6 +158,7 @@ async def list_memories(call: Call) -> dict:
         scope.since,
         scope.latest,
         scope.channel,
+        conditions(narrowing, p.agent_id),
     )
     answer = listed(
         "memories",
