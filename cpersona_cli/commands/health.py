@@ -29,12 +29,13 @@ def health(session: Session, fix: bool, deep: bool, check: list[str], of: str | 
 
     Looks at the database, its log and the room left for it, the word and vector indexes against the rows, vectors that
     are missing, foreign or damaged, permissions, duplicates, echoes of recalls, stamps, associations, embedder,
-    calibration, canaries and queued writes. Each issue is one line: severity (critical, warn, info), check, what was
-    found. Exit 7 when a critical problem is left. `doctor` looks at the installation.
+    calibration, canaries, queued writes and what a vector service has yet to hear of. Each issue is one line: severity
+    (critical, warn, info), check, what was found. Exit 7 when a critical problem is left. `doctor` looks at the
+    installation.
 
     The checks are sqlite_integrity, schema, wal, disk, lexical_index, vector_index, missing_vectors, foreign_vectors,
     damaged_vectors, contents, permissions, duplicates, contamination, timestamps, associations, embedder, calibration,
-    canaries and spool. contents compares every text with what was stored, with --deep.
+    canaries, spool and outbox. contents compares every text with what was stored, with --deep.
 
     Example:
       cpersona health

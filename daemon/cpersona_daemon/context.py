@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # numpy comes with them, and the way to the first answer is w
     from .embedding.backlog import BacklogWorker
     from .embedding.service import EmbeddingService
     from .rerank.service import Reranker
-    from .vectors.backend import VectorBackend
+    from .vectors.fallback import WithFallback
 
 log = logging.getLogger("cpersona.context")
 
@@ -179,7 +179,7 @@ class Context:
     access: Access
     pauses: Pauses
     status: Status
-    vectors: VectorBackend = _LATER
+    vectors: WithFallback = _LATER
     embedding: EmbeddingService = _LATER
     backlog: BacklogWorker = _LATER
     reranker: Reranker | None = None  # where one is configured

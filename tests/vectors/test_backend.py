@@ -4,6 +4,7 @@ Contract: vectors.exact, window.near.
 """
 
 import glob
+import types
 
 import numpy as np
 import pytest
@@ -101,9 +102,10 @@ def test_the_files_that_a_backend_names_are_all_that_it_makes(house):
     assert sorted(made) == sorted(glob.glob(house.path + ".*.vec*"))
 
 
-def test_a_mode_that_is_not_there_yet_is_refused_with_the_reason():
-    with pytest.raises(SettingsConflict, match="VECTOR_SEARCH_MODE=qdrant.*this daemon alone"):
-        choice.backend("qdrant", Places("x", "", ""), None)
+def test_a_mode_that_is_not_there_is_refused_with_the_reason():
+    settings = types.SimpleNamespace(vector_search_mode="elsewhere")
+    with pytest.raises(SettingsConflict, match="VECTOR_SEARCH_MODE=elsewhere.*this daemon alone"):
+        choice.backend(settings, Places("x", "", ""), None)
 
 
 def test_the_local_engine_tells_that_it_keeps_to_everything_asked(house):

@@ -140,7 +140,7 @@ class House:
         def job(tx):
             for kind, row_id in rids:
                 tx.execute(f"DELETE FROM {kind.table} WHERE id = ?", (row_id,))
-                tx.changes.append(VectorDrop(kind, row_id))
+                tx.changes.append(VectorDrop(kind, row_id, self.rows[kind, row_id].agent))
 
         self.db.write_now(job)
         for rid in rids:

@@ -48,5 +48,6 @@ _ROWS = (
     Check("calibration", parts.calibration, repair=repairs.calibration),
     Check("canaries", parts.canaries, of_agent=True),
     Check("spool", files.spool),
+    Check("outbox", parts.outbox),
 )
 CHECKS = {check.name: check for check in _ROWS}

@@ -101,3 +101,18 @@ def canaries(view: View) -> list[Issue]:
     if len(lost) > MOST_MESSAGES:
         out.append(issue(WARN, f"{len(lost) - MOST_MESSAGES} more canaries are lost", count=len(lost) - MOST_MESSAGES))
     return out
+
+
+def outbox(view: View) -> list[Issue]:
+    """A service elsewhere has heard of every change, where there is one."""
+    drainer = view.ctx.vectors.outbox
+    if drainer is None:
+        return []
+    told = drainer.status(view.conn)
+    pending, oldest = told["pending"], told["oldest_seconds"] or 0.0
+    waits = f"{pending} changes wait for the vector service, the oldest for {oldest:.0f} s"
+    if told["problem"] is not None:
+        return [issue(WARN, f"the vector service is not told of changes ({told['problem']}); {waits}", count=pending)]
+    if told["filling"] is not None:
+        return [issue(INFO, "the vector service is being sent everything; recall asks the database meanwhile")]
+    return [issue(INFO, waits, count=pending)] if pending else []

@@ -81,6 +81,8 @@ async def close(ctx: Context) -> None:
         await ctx.embedding.close()
     if ctx.reranker is not None:
         ctx.reranker.close()
+    if ctx.vectors is not None:
+        ctx.vectors.leave()
     ctx.db.close()
     if ctx.vectors is not None:
         ctx.vectors.close()
@@ -186,7 +188,7 @@ class Opening:
         from ..recall import recent  # noqa: F401
         from ..vectors import choice
 
-        vectors = choice.backend(self._ctx.settings.vector_search_mode, self._ctx.places, self._ctx.clock)
+        vectors = choice.backend(self._ctx.settings, self._ctx.places, self._ctx.clock)
         # Nothing is written before all parts are open: no writing method is an early one.
         self._ctx.db.on_commit = vectors.apply
         self._ctx.vectors = vectors

@@ -31,10 +31,11 @@ class VectorPut:
 
 @dataclass(frozen=True, slots=True)
 class VectorDrop:
-    """A row, a passage, or its vector, is gone."""
+    """A row, a passage, or its vector, is gone. Whose it was is known of rows alone."""
 
     kind: VectorKind
     id: int
+    agent_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +86,11 @@ class Hidden:
     ids: np.ndarray
 
 
-Change = VectorPut | VectorDrop | Hidden
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """Nothing of an agent is seen from now on, and all of it is being deleted: said beside ``Hidden``."""
+
+    agent_id: str
+
+
+Change = VectorPut | VectorDrop | Hidden | Purged

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..context import Context
 from ..errors import Refused
-from ..model.changes import Hidden
+from ..model.changes import Hidden, Purged
 from ..model.kinds import Kind
 from ..storage import canaries, hidden, history, transfer
 from ..storage.idempotency import Key
@@ -47,6 +47,7 @@ def _hide(tx: Transaction, agent_id: str) -> dict:
     for table in hidden.TABLES:
         hidden.hide_agent(tx, table, agent_id)
     tx.changes += [Hidden(kind, np.array(hidden.ids(tx.conn, kind.table), np.int64)) for kind in Kind]
+    tx.changes.append(Purged(agent_id))
     canaries.remove_agent(tx, agent_id)
     history.forget(tx, agent_id)
     answer = {

@@ -9,8 +9,9 @@ Contract: recall.stages, recall.order, rerank.asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import apsw
 
@@ -21,7 +22,7 @@ from ..model.kinds import Rid
 from ..shared.settings import Settings
 from ..text import operators
 from ..text.question import Question
-from . import account, prepare, reranking
+from . import account, elsewhere, prepare, reranking
 from .advice import advice_of
 from .hydrate import hydrate
 from .run import Run
@@ -110,15 +111,17 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
     with ctx.embedding.turns.claim(QUESTION) as turn:
         if not question.blank and not question.wordless:
             made, lack = await prepare.embed_question(ctx, query, question, turn)
-        make = prepare.run_of(ctx, settings, query, question, made)
+        reader = await elsewhere.reader(ctx, prepare.run_of(ctx, settings, query, question, made))
         said = reranking.Reranked({})
         if ctx.reranker is not None and rerank in PLANS[plan_of(settings, question)]:
-            texts = await ctx.db.read(_for_the_reranker, make)
+            texts = await reader.read(_for_the_reranker)
             turn.give_up()
             said = await reranking.ask(ctx, question, texts)
             turn.take()
-            make = _reranked(make, said.scores)
-        result = await ctx.db.read(answer, make)
+            reader.make = partial(reader.make, reranked=said.scores)
+        result = await reader.read(answer)
+    if (advice := reader.advice()) is not None and settings.degraded_advisory:
+        result.advice.append(advice)
     if lack is not None:
         if settings.degraded_advisory:
             result.advice.append(lack.advice)
@@ -137,7 +140,8 @@ async def candidates(ctx: Context, settings: Settings, query: Query, made: Embed
         with ctx.embedding.turns.claim(QUESTION) as turn:
             made, _ = await prepare.embed_question(ctx, query, question, turn)
     make = prepare.run_of(ctx, settings, replace(query, fold=False), question, made)
-    return await ctx.db.read(lambda conn: _before_the_gate(as_stored(make(conn))))
+    reader = await elsewhere.reader(ctx, make)
+    return await reader.read(lambda conn, make: _before_the_gate(as_stored(make(conn))))
 
 
 def answer(conn: apsw.Connection, make: Callable[[apsw.Connection], Run]) -> Result:
@@ -170,12 +174,6 @@ def _walk(run: Run, stages: Sequence[Stage]) -> list[Candidate]:
     for stage in stages:
         rows = stage(run, rows)
     return rows
-
-
-def _reranked(
-    make: Callable[[apsw.Connection], Run], scores: Mapping[tuple[Rid, str], float]
-) -> Callable[[apsw.Connection], Run]:
-    return lambda conn: replace(make(conn), reranked=scores)
 
 
 def _for_the_reranker(conn: apsw.Connection, make: Callable[[apsw.Connection], Run]) -> dict[Rid, str]:

@@ -5,12 +5,10 @@ Contract: gate.measured, window.near, advisory.says.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-import apsw
 import numpy as np
 
 from ..context import Context
@@ -59,9 +57,7 @@ async def embed_question(
     return made, None
 
 
-def run_of(
-    ctx: Context, settings: Settings, query: Query, question: Question, made: Embedded | None
-) -> Callable[[apsw.Connection], Run]:
+def run_of(ctx: Context, settings: Settings, query: Query, question: Question, made: Embedded | None) -> partial[Run]:
     """Return what makes the run of a snapshot's connection. Everything that the daemon's state decides is settled here.
 
     ``made`` is the question's vector: rows are judged by what was measured with the model that made it.

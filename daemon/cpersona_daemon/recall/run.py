@@ -21,7 +21,7 @@ from ..storage.candidates import Facts
 from ..text.passages import Span
 from ..text.question import Question
 from ..text.times import AskedTime
-from ..vectors.backend import VectorBackend
+from ..vectors.backend import Vectors
 from .scoring.fusion import Votes
 from .scoring.gate import UNGATED, Thresholds
 from .types import Candidate, Query, Ranked, Read, Scan, VectorQuery
@@ -111,7 +111,7 @@ class Run:
     query: Query
     question: Question
     vector: VectorQuery | None
-    vectors: VectorBackend
+    vectors: Vectors
     now: float
     depth: int
     scans: Sequence[Scan] = ()

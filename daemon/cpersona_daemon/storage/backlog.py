@@ -208,8 +208,12 @@ def _unchanged(tx: Transaction, listed: tuple[str, int], kind: Kind, origin: Ori
 
 def detach(tx: Transaction, kind: Kind, row_ids: Sequence[int]) -> None:
     """Take the vectors and passages of rows away, as far as they have any, and tell the vector index."""
-    tx.execute(f"DELETE FROM {kind.vectors} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(row_ids)),))
-    tx.changes += [VectorDrop(kind, row_id) for row_id in row_ids]
+    named = json.dumps(list(row_ids))
+    whose = dict(
+        tx.execute(f"SELECT m.id, m.agent_id FROM json_each(?) j CROSS JOIN {kind.table} m ON m.id = j.value", (named,))
+    )
+    tx.execute(f"DELETE FROM {kind.vectors} WHERE id IN (SELECT value FROM json_each(?))", (named,))
+    tx.changes += [VectorDrop(kind, row_id, whose.get(row_id, "")) for row_id in row_ids]
     passages.drop(tx, kind, row_ids)
 
 

@@ -17,7 +17,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -30,6 +30,9 @@ from .generations import Generation
 from .idempotency import Key
 from .jobs import Outcome, Pending, WriteJob
 from .readers import Readers
+
+if TYPE_CHECKING:
+    from .outbox import Feed  # numpy comes with it
 
 GROUP_LIMIT = 256
 WAL_KEPT_BYTES = 16 * 1024 * 1024
@@ -56,9 +59,10 @@ class Database:
     """One SQLite file. Open it once per process; every method may be called from any thread.
 
     ``on_commit(changes, generation)`` runs on the writer thread after each durable commit that changed
-    vectors or rows with vectors, in commit order. ``on_lost(why)`` runs there once, when nothing can be
-    promised any more: the file was moved away, or a connection cannot be trusted. From then on writes are
-    refused as ShuttingDown with that reason, and reads go on.
+    vectors or rows with vectors, in commit order. ``feed`` lists what such a commit changes for a service elsewhere,
+    where there is one. ``on_lost(why)`` runs there once, when nothing can be promised any more: the file was moved
+    away, or a connection cannot be trusted. From then on writes are refused as ShuttingDown with that reason, and reads
+    go on.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Database:
         self.path, self._clock = path, clock
         self.on_commit = on_commit or (lambda changes, generation: None)
         self.on_lost: Callable[[str], object] = lambda why: None
+        self.feed: Feed | None = None
         self.lost: str | None = None
         self.read_only = False
         self.write_problem: str | None = None  # why the latest commit could not be written, None once one was
@@ -277,7 +282,7 @@ class Database:
         conn = self._writer_conn
         try:
             outcomes, changes = jobs.run(conn, group, self._clock.now)
-            reached = generations.advance(conn, changes) if changes else None
+            reached = self._advance(conn, changes) if changes else None
             self._prune(conn, len(group))
             if self._ground.lost() == "":
                 # Seen before the commit, it keeps the group out of a file that has gone elsewhere; seen after, it is
@@ -297,8 +302,21 @@ class Database:
             (str(error) for _, error in outcomes if isinstance(error, (StorageFailure, ReadOnly))), None
         )
         if reached is not None:
-            self.on_commit(changes, reached)
+            self._tell(changes, reached)
         return self._on_firm_ground(outcomes)
+
+    def _advance(self, conn: apsw.Connection, changes: list[Change]) -> Generation:
+        """Note in the running transaction what it changes, for the index and for a service elsewhere."""
+        reached = generations.advance(conn, changes)
+        if self.feed is not None:
+            self.feed.note(conn, changes, reached, self._clock.now())
+        return reached
+
+    def _tell(self, changes: list[Change], reached: Generation) -> None:
+        """Tell the index what a durable commit changed."""
+        if self.feed is not None:
+            self.feed.committed()
+        self.on_commit(changes, reached)
 
     def _on_firm_ground(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Return what may be promised of a commit: nothing, where it went into a file that has lost its name."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
-from ..model.changes import Change, Hidden
+from ..model.changes import Change, VectorDrop, VectorPut
 
 STAMP_BYTES = 8
 NO_STAMP = bytes(STAMP_BYTES)
@@ -65,7 +65,7 @@ def advance(conn: apsw.Connection, changes: Sequence[Change]) -> Generation:
     ((number, before),) = found
     reached = Generation(number, os.urandom(STAMP_BYTES), _stamp(before))
     changed = _encode(
-        (reached.before, [(change.kind, change.id) for change in changes if not isinstance(change, Hidden)])
+        (reached.before, [(change.kind, change.id) for change in changes if isinstance(change, VectorPut | VectorDrop)])
     )
     conn.execute(
         "INSERT OR REPLACE INTO meta VALUES ('vector_stamp', ?), ('vector_changes', ?)", (reached.stamp, changed)

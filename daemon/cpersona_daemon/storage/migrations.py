@@ -407,6 +407,21 @@ _PASSAGES = _passages("mem", "memories", "memory_vectors", "memory_passages", "c
 )
 
 
+# What a service elsewhere has yet to hear of (``outbox``). Empty where none is configured.
+_OUTBOX = """
+CREATE TABLE outbox (
+  kind TEXT NOT NULL,
+  id INTEGER NOT NULL,
+  agent_id TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  at REAL NOT NULL,
+  PRIMARY KEY (kind, id, agent_id)
+) WITHOUT ROWID;
+CREATE INDEX outbox_order ON outbox (generation, id);
+CREATE INDEX outbox_age ON outbox (at);
+"""
+
+
 def _words(conn: apsw.Connection) -> None:
     conn.execute(_WORDS)
     if not conn.execute(
@@ -437,6 +452,7 @@ MIGRATIONS = (
     Migration(11, "words by agent", _words),
     Migration(12, "words inside camel case", camel_case.begin),
     Migration(13, "passages of long texts", _PASSAGES),
+    Migration(14, "outbox", _OUTBOX),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 FORMER_WORDS = 11  # the step that keeps the index of before until its rows are written anew

@@ -9,7 +9,7 @@ Contract: window.near, window.reach, vectors.exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -20,10 +20,15 @@ from ..model.kinds import Rid, VectorKind
 from ..model.scope import Scope
 from ..storage.database import Database
 from ..storage.generations import Generation
+from .drainer import Drainer
 
 
 class NoAnswer(Exception):
     """An engine cannot answer now, and why. Whoever asks looks into the database instead."""
+
+
+class NotReady(NoAnswer):
+    """An engine is up and does not have everything yet: it is being filled, or too much waits in the outbox."""
 
 
 class Hit(NamedTuple):
@@ -53,13 +58,18 @@ class Capabilities(NamedTuple):
 
     ``exact``: the float64 sum of the exact products, whatever the engine. ``window``: the scan positions asked for; an
     engine without ranks under a window of its own. ``filters``: the axes of a Scope it filters by. ``reach``: whether
-    it also ranks what lies behind the first window.
+    it also ranks what lies behind the first window. ``elsewhere``: it is no part of this process, so that it is asked
+    before a snapshot and never inside one.
     """
 
     exact: bool
     window: bool
     filters: frozenset[str]
     reach: bool
+    elsewhere: bool = False
+
+
+EVERY_AXIS = frozenset({"agent_id", "project_id", "channel", "source_id", "as_of", "since", "until"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +92,24 @@ class QueryVectors:
         return self.vectors.shape[1]
 
 
-class VectorBackend(Protocol):
-    """An engine over the vectors of one database. ``open`` first; then any thread may ask.
+class Ask(NamedTuple):
+    """What ``search`` is asked with, as a value."""
+
+    queries: QueryVectors
+    kind: VectorKind
+    scope: Scope
+    window: Window
+    floor: float
+    k: int
+
+
+class Vectors(Protocol):
+    """What a recall asks.
 
     Rows and passages are asked for alike: a passage is a row of its own with the axes and the time of the row that it
     belongs to. A row of another width, or of another known model than the question's, keeps its position in a scan and
     is never returned. What is asked raises NoAnswer where the engine cannot answer it.
     """
-
-    @property
-    def capabilities(self) -> Capabilities: ...
-
-    def open(self, db: Database, background: bool = False) -> None:
-        """Make ready for an open database; with ``background`` return at once, and be ready a little later."""
-
-    def close(self) -> None:
-        """End what runs and let go of everything. After ``Database.close``, whose last commits still arrive here."""
 
     def search(
         self, queries: QueryVectors, kind: VectorKind, scope: Scope, window: Window, floor: float, k: int
@@ -122,6 +134,26 @@ class VectorBackend(Protocol):
         None where no memory can be compared. The same rows give the same mean.
         """
 
+
+class VectorBackend(Vectors, Protocol):
+    """An engine over the vectors of one database. ``open`` first; then any thread may ask."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def open(self, db: Database, background: bool = False) -> None:
+        """Make ready for an open database; with ``background`` return at once, and be ready a little later."""
+
+    @property
+    def outbox(self) -> Drainer | None:
+        """What tells a service elsewhere of every change; None where there is none."""
+
+    def leave(self) -> None:
+        """End what reads and writes the database by itself. Before ``Database.close``."""
+
+    def close(self) -> None:
+        """End what runs and let go of everything. After ``Database.close``, whose last commits still arrive here."""
+
     def apply(self, changes: list[Change], reached: Generation) -> None:
         """Bring a committed transaction in. Runs on the writer thread; never raises: the commit itself stands."""
 
@@ -139,4 +171,14 @@ class VectorBackend(Protocol):
 
         ``rows`` and ``generation`` say what is held and up to which commit, ``reason`` what is wrong, ``moved_aside``
         what stood in the way.
+        """
+
+
+class Elsewhere(VectorBackend, Protocol):
+    """An engine that is no part of this process. Its ``search`` has no answer."""
+
+    def ask(self, asks: Sequence[Ask], text: str, deadline: float) -> list[list[list[Hit]]]:
+        """Return of each of the asks what ``search`` would; ``text`` is the question in words.
+
+        No snapshot is open. ``deadline`` is of time.monotonic. Raises NoAnswer, whose words an answer may carry.
         """

@@ -10,24 +10,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SettingsConflict
+from ..shared.settings import Settings
 from .local import names
 
 if TYPE_CHECKING:
-    from .backend import VectorBackend
+    from .fallback import WithFallback
 
 LOCAL = "local"
 
 
-def backend(mode: str, places: names.IndexPlaces, clock: Any) -> VectorBackend:
-    """Return the engine of a `vector_search_mode`, with the database behind it. Raises SettingsConflict."""
+def backend(settings: Settings, places: names.IndexPlaces, clock: Any) -> WithFallback:
+    """Return the engine that the settings ask for, with the database behind it. Raises SettingsConflict."""
+    mode = settings.vector_search_mode
     if mode != LOCAL:
         raise SettingsConflict(
             f"CPERSONA_VECTOR_SEARCH_MODE={mode}: so far vectors are searched by this daemon alone (local)"
         )
-    from .fallback import WithFallback
+    from . import fallback
     from .local.engine import LocalEngine
 
-    return WithFallback(LocalEngine(places, clock))
+    return fallback.WithFallback(LocalEngine(places, clock))
 
 
 def files_of(places: names.IndexPlaces) -> tuple[str, ...]:

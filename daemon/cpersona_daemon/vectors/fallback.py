@@ -20,14 +20,20 @@ from ..storage import vectors as rows
 from ..storage.database import Database
 from ..storage.generations import Generation
 from . import plain
+from .ahead import Asking
 from .backend import Background, Capabilities, Hit, NoAnswer, QueryVectors, VectorBackend, Window
+from .drainer import Drainer
 
 
 class WithFallback:
-    """A VectorBackend that asks another one, and the database where that one has no answer."""
+    """A VectorBackend that asks another one, and the database where that one has no answer.
 
-    def __init__(self, engine: VectorBackend) -> None:
+    ``elsewhere`` asks an engine that is no part of this process before a snapshot; None for one that is.
+    """
+
+    def __init__(self, engine: VectorBackend, elsewhere: Asking | None = None) -> None:
         self.engine = engine
+        self.elsewhere = elsewhere
         self._db_path = ""
 
     @property
@@ -37,6 +43,20 @@ class WithFallback:
     def open(self, db: Database, background: bool = False) -> None:
         self._db_path = db.path
         self.engine.open(db, background)
+
+    @property
+    def outbox(self) -> Drainer | None:
+        return self.engine.outbox
+
+    @property
+    def path(self) -> str:
+        """The database's file."""
+        return self._db_path
+
+    def leave(self) -> None:
+        if self.elsewhere is not None:
+            self.elsewhere.close()
+        self.engine.leave()
 
     def close(self) -> None:
         self.engine.close()

@@ -9,6 +9,7 @@ Contract: window.near, vectors.exact.
 from __future__ import annotations
 
 import heapq
+import time
 
 import apsw
 import numpy as np
@@ -17,21 +18,29 @@ from ..model.changes import VectorPut
 from ..model.kinds import EPISODE, MEMORY, Rid, VectorKind, by_vector_kind
 from ..model.scope import Scope
 from ..storage import vectors as rows
-from .backend import Background, Hit, QueryVectors, Window
+from .backend import Background, Hit, NoAnswer, QueryVectors, Window
 from .cosine import exact, is_usable, spaced
 
 
 def search(
-    conn: apsw.Connection, queries: QueryVectors, kind: VectorKind, scope: Scope, window: Window, floor: float, k: int
+    conn: apsw.Connection,
+    queries: QueryVectors,
+    kind: VectorKind,
+    scope: Scope,
+    window: Window,
+    floor: float,
+    k: int,
+    deadline: float | None = None,
 ) -> list[list[Hit]]:
     """Return the best rows for each question by reading the window's vectors.
 
-    Memory: an id a row in scope, one chunk of vectors.
+    Memory: an id a row in scope, one chunk of vectors. Raises NoAnswer where it is not through by a ``deadline`` of
+    time.monotonic.
     """
     if kind.rows == EPISODE and not scope.sees_episodes:
         return [[] for _ in queries.vectors]
     return [
-        _best(conn, query, kind, scope, window, floor, k, queries.model) if is_usable(query) else []
+        _best(conn, query, kind, scope, window, floor, k, queries.model, deadline) if is_usable(query) else []
         for query in queries.vectors
     ]
 
@@ -45,6 +54,7 @@ def _best(
     floor: float,
     k: int,
     model: str,
+    deadline: float | None,
 ) -> list[Hit]:
     best: list[tuple[float, int, int]] = []  # (score, -position, id): a heap whose smallest is the worst
     position = 0
@@ -53,6 +63,8 @@ def _best(
         for at in range(0, len(order), rows.CHUNK):
             if position >= window.stop or k <= 0:
                 break
+            if deadline is not None and time.monotonic() > deadline:
+                raise NoAnswer("the database holds too many vectors to be read in time")
             for put, score in _scored(rows.with_vectors(conn, kind, order[at : at + rows.CHUNK]), query, model):
                 if score is not None and score >= floor and window.start <= position < window.stop:
                     (heapq.heappush if len(best) < k else heapq.heappushpop)(best, (score, -position, put.id))

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...model.kinds import PASSAGES, Rid
+from ...model.kinds import PASSAGES, Rid, VectorKind
+from ...model.scope import Scope
 from ...shared.settings import Settings
 from ...storage import passages
 from ...text.passages import Span
-from ...vectors.backend import QueryVectors, Window
+from ...vectors.backend import Ask, QueryVectors, Window
 from ..run import Run
-from ..types import BLEND, CASCADE, FAR, NEAR, PART, PASSAGE, Ranked, Scan
+from ..types import BLEND, CASCADE, FAR, NEAR, PART, PASSAGE, Query, Ranked, Scan, VectorQuery
 
 # A long row may take several of the best places with its passages.
 PASSAGES_A_ROW = 4
@@ -34,6 +35,33 @@ def scans_of(settings: Settings, depth: int) -> tuple[Scan, ...]:
         return (near,)
     cut = min(depth, settings.vector_far_limit) if settings.vector_far_limit > 0 else depth
     return near, Scan(FAR, window, reach, cut)
+
+
+def asks_of(query: Query, asked: VectorQuery, scans: Sequence[Scan], mode: str) -> list[Ask]:
+    """Return what a recall will ask an engine for its lists, where these do not reach deeper than at first."""
+    both = [asked.vector] if asked.part is None else [asked.vector, asked.part]
+    asks = []
+    for scan in scans:
+        vectors, window = both if scan.channel == NEAR else both[:1], Window(scan.start, scan.stop)
+        asks += _asks(vectors, asked.model, query.scope, query.scope.kinds, window, asked.floor, scan.cut)
+    if mode == BLEND:
+        (scan,), of_rows = scans, [PASSAGES[kind] for kind in query.scope.kinds]
+        k = PASSAGES_A_ROW * scan.cut
+        asks += _asks(both, asked.model, query.scope, of_rows, Window(0, scan.stop), asked.floor, k)
+    return asks
+
+
+def _asks(
+    vectors: Sequence[np.ndarray],
+    model: str,
+    scope: Scope,
+    kinds: Sequence[VectorKind],
+    window: Window,
+    floor: float,
+    k: int,
+) -> list[Ask]:
+    queries = QueryVectors(np.array(vectors, np.float32), model)
+    return [Ask(queries, kind, scope, window, floor, k) for kind in kinds]
 
 
 def vector_lists(run: Run) -> list[Ranked]:
@@ -83,10 +111,11 @@ class Near(NamedTuple):
 def nearest_passages(run: Run, vectors: Sequence[np.ndarray], stop: int, k: int, floor: float) -> list[list[Near]]:
     """Return for each vector the best ``k`` passages of the newest ``stop`` with cosine >= ``floor``, best first."""
     assert run.vector is not None
-    asked = QueryVectors(np.array(vectors, np.float32), run.vector.model)
+    scope, model = run.query.scope, run.vector.model
     found: list[list[Near]] = [[] for _ in vectors]
-    for kind in run.query.scope.kinds:
-        hits = run.vectors.search(asked, PASSAGES[kind], run.query.scope, Window(0, stop), floor, k)
+    asks = _asks(vectors, model, scope, [PASSAGES[kind] for kind in scope.kinds], Window(0, stop), floor, k)
+    for kind, ask in zip(scope.kinds, asks, strict=True):
+        hits = run.vectors.search(*ask)
         of = passages.by_ids(run.conn, PASSAGES[kind], {hit.id for of_one in hits for hit in of_one})
         for near, of_one in zip(found, hits, strict=True):
             near += [Near((kind, of[hit.id][0]), hit.id, hit.score, of[hit.id][1]) for hit in of_one if hit.id in of]
@@ -109,11 +138,11 @@ def looked_at(
     """
     assert run.vector is not None
     least = run.vector.floor if floor is None else floor
-    asked, window = QueryVectors(np.array(vectors, np.float32), run.vector.model), Window(scan.start, scan.stop)
+    scope, window = run.query.scope, Window(scan.start, scan.stop)
     found: list[list[tuple[Rid, float]]] = [[] for _ in vectors]
-    for kind in run.query.scope.kinds:
-        for rows, hits in zip(found, run.vectors.search(asked, kind, run.query.scope, window, least, k), strict=True):
-            rows += [((kind, hit.id), hit.score) for hit in hits]
+    for ask in _asks(vectors, run.vector.model, scope, scope.kinds, window, least, k):
+        for rows, hits in zip(found, run.vectors.search(*ask), strict=True):
+            rows += [((ask.kind, hit.id), hit.score) for hit in hits]
     for rows in found:
         rows.sort(key=lambda pair: -pair[1])
     return [rows[:k] for rows in found]

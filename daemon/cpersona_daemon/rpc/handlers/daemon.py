@@ -41,6 +41,7 @@ async def daemon_status(call: Call) -> dict:
         "log": ctx.places.log,
         "rows": await ctx.db.read(_counts),
         "vectors": ctx.vectors.status(),
+        **({} if ctx.vectors.outbox is None else {"outbox": await ctx.db.read(ctx.vectors.outbox.status)}),
         "passages": await ctx.db.read(passages.count),
         "embedding": ctx.embedding.status(),
         **({} if ctx.reranker is None else {"rerank": ctx.reranker.status()}),

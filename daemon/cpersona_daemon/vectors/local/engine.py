@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...errors import CPersonaError
-from ...model.changes import Change, Hidden
+from ...model.changes import Change, Hidden, Purged
 from ...model.clock import SystemClock
 from ...model.kinds import EPISODE, MEMORY, Kind, Rid, VectorKind, by_vector_kind
 from ...model.scope import Scope
@@ -26,7 +26,7 @@ from ...storage import generations, hidden
 from ...storage import vectors as rows
 from ...storage.database import Database
 from ...storage.generations import Generation
-from ..backend import Background, Capabilities, Hit, NoAnswer, QueryVectors, Window
+from ..backend import EVERY_AXIS, Background, Capabilities, Hit, NoAnswer, QueryVectors, Window
 from ..cosine import is_usable, spaced
 from .build import Abandoned, Source, bring_in, built, opened
 from .index import Index
@@ -42,7 +42,6 @@ _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 30.0
 _TRIES = 3
 _NOBODY = bytes(16)  # the identity of a database that has none and cannot be given one: no index fits it
-_EVERY_AXIS = frozenset({"agent_id", "project_id", "channel", "source_id", "as_of", "since", "until"})
 T = TypeVar("T")
 
 
@@ -52,7 +51,8 @@ class LocalEngine:
     ``db.on_commit`` must be ``apply`` once ``open`` was called.
     """
 
-    capabilities = Capabilities(exact=True, window=True, filters=_EVERY_AXIS, reach=True)
+    capabilities = Capabilities(exact=True, window=True, filters=EVERY_AXIS, reach=True)
+    outbox = None
 
     def __init__(self, places: IndexPlaces, clock: SystemClock | None = None) -> None:
         self._parts = {kind: Part(kind, path) for kind, path in paths(places).items()}
@@ -93,6 +93,9 @@ class LocalEngine:
             for work in building:
                 work.result()
 
+    def leave(self) -> None:
+        """Nothing here uses the database by itself but to rebuild, which reads on connections of its own."""
+
     def close(self) -> None:
         """Stop a running rebuild and close the files so that the next start reads little."""
         with self._lock:
@@ -123,6 +126,8 @@ class LocalEngine:
             if isinstance(change, Hidden):
                 unseen[change.kind] = change.ids
                 continue
+            if isinstance(change, Purged):
+                continue  # its rows are hidden, and then dropped one by one
             latest[change.kind].pop(change.id, None)
             latest[change.kind][change.id] = change
         with self._lock:
