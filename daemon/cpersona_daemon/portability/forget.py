@@ -54,7 +54,7 @@ def _hide(tx: Transaction, agent_id: str) -> dict:
         "ok": True,
         "agent_id": agent_id,
         "deleted_memories": declared["memory"],
-        "deleted_profiles": transfer.delete_profile(tx, agent_id),
+        "deleted_profiles": transfer.delete_profiles(tx, agent_id),
         "deleted_episodes": declared["episode"],
     }
     if not any(declared.values()):

@@ -85,9 +85,14 @@ def unfit(content: str, *values: str) -> str | None:
     for value in values:
         if nests_deeper(value, fields.MAX_NESTING):
             return f"its source or metadata nests deeper than {fields.MAX_NESTING} levels"
-    if len(content) + sum(map(len, values)) <= _SURELY_FITS:
+    return oversized(content, *values)
+
+
+def oversized(*texts: str) -> str | None:
+    """Return why no answer carries the texts of a row together, None where one does."""
+    if sum(map(len, texts)) <= _SURELY_FITS:
         return None
-    size = sum(len(text.encode()) for text in (content, *values))
+    size = sum(len(text.encode()) for text in texts)
     return (
         f"it has {size} bytes, more than an answer carries; `cpersona export` writes it to a file"
         if size > fields.MAX_FRAME_BYTES - 65_536

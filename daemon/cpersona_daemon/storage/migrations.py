@@ -421,6 +421,14 @@ CREATE INDEX outbox_order ON outbox (generation, id);
 CREATE INDEX outbox_age ON outbox (at);
 """
 
+# When an association was declared, as the file that brought it has it; NULL where created_at or declared_at says it
+# all, by which lists are sorted.
+_STAMPS = """
+ALTER TABLE entities ADD COLUMN stamp TEXT;
+ALTER TABLE entity_mentions ADD COLUMN stamp TEXT;
+ALTER TABLE relations ADD COLUMN stamp TEXT;
+"""
+
 
 def _words(conn: apsw.Connection) -> None:
     conn.execute(_WORDS)
@@ -453,6 +461,7 @@ MIGRATIONS = (
     Migration(12, "words inside camel case", camel_case.begin),
     Migration(13, "passages of long texts", _PASSAGES),
     Migration(14, "outbox", _OUTBOX),
+    Migration(15, "stamps of associations as they came", _STAMPS),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 FORMER_WORDS = 11  # the step that keeps the index of before until its rows are written anew

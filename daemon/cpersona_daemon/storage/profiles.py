@@ -1,4 +1,7 @@
-"""Every statement on profiles: at most one per agent.
+"""Every statement on profiles: one per agent, which every write replaces.
+
+An import may bring profiles of other users as well. They are kept beside the agent's own, whose user is '', and the
+first by name stands in for one that is not there.
 
 Contract: profile.one, profile.row.
 """
@@ -10,6 +13,9 @@ import apsw
 from ..model.instants import created_text
 from . import damaged
 from .transaction import Transaction
+
+# The profile that is the agent's: '' comes before every name.
+_OWN = "agent_id = ?1 AND user_id = (SELECT min(user_id) FROM profiles WHERE agent_id = ?1)"
 
 
 def put(tx: Transaction, agent_id: str, content: str) -> None:
@@ -27,9 +33,8 @@ def get(conn: apsw.Connection, agent_id: str, since: str = "", until: str = "") 
     """
     found = damaged.texts(
         conn,
-        "SELECT content FROM profiles WHERE agent_id = ? AND user_id = '' AND updated_at >= ?"
-        " AND (? = '' OR updated_at <= ?)",
-        (agent_id, since, until, until),
+        f"SELECT content FROM profiles WHERE {_OWN} AND updated_at >= ?2 AND (?3 = '' OR updated_at <= ?3)",
+        (agent_id, since, until),
     )
     return found[0][0] if found else ""
 
@@ -39,8 +44,6 @@ def written_after(conn: apsw.Connection, agent_id: str, as_of: str) -> bool:
     known.
     """
     return (
-        conn.execute(
-            "SELECT 1 FROM profiles WHERE agent_id = ? AND user_id = '' AND updated_at > ?", (agent_id, as_of)
-        ).fetchone()
+        conn.execute(f"SELECT 1 FROM profiles WHERE {_OWN} AND updated_at > ?2", (agent_id, as_of)).fetchone()
         is not None
     )

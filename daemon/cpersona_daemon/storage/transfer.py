@@ -5,14 +5,14 @@ Contract: import.lines, export.file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apsw
 import numpy as np
 
 from ..model.changes import VectorPut
-from ..model.instants import created_text
+from ..model.instants import created_text, normal_created
 from ..model.kinds import EPISODE, MEMORY, Kind
 from . import associations, episodes, memories
 from .damaged import Unreadable, rows
@@ -105,8 +105,9 @@ def entity_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     """Yield (id, agent, project, channel, name, declared_by, created_at, JSON list of aliases) by id."""
     where, params = _owned(agent_id)
     return conn.execute(
-        "SELECT id, agent_id, project_id, channel, name, declared_by, created_at, (SELECT json_group_array(alias)"
-        " FROM (SELECT alias FROM entity_aliases WHERE entity_id = entities.id AND NOT is_name ORDER BY normalized))"
+        "SELECT id, agent_id, project_id, channel, name, declared_by, coalesce(stamp, created_at),"
+        " (SELECT json_group_array(alias) FROM"
+        "  (SELECT alias FROM entity_aliases WHERE entity_id = entities.id AND NOT is_name ORDER BY normalized))"
         f" FROM entities WHERE {where} AND {seen('entities')} ORDER BY id",
         params,
     )
@@ -116,7 +117,7 @@ def mention_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     """Yield (entity id, record kind, record id, declared_by, created_at), by entity and then as they were declared."""
     where, params = _owned(agent_id, "e.agent_id")
     return conn.execute(
-        "SELECT m.entity_id, m.kind, m.record_id, m.declared_by, m.created_at FROM entity_mentions m"
+        "SELECT m.entity_id, m.kind, m.record_id, m.declared_by, coalesce(m.stamp, m.created_at) FROM entity_mentions m"
         f" JOIN entities e ON e.id = m.entity_id WHERE {where} AND {_MENTION_SEEN}"
         " ORDER BY m.entity_id, m.created_at, m.kind DESC, m.record_id",
         params,
@@ -130,7 +131,8 @@ def relation_rows(conn: apsw.Connection, agent_id: str) -> Iterator[tuple]:
     where, params = _owned(agent_id)
     return conn.execute(
         "SELECT id, agent_id, project_id, channel, subject_kind, subject_id, predicate, object_kind, object_id,"
-        f" anchor_ref, declared_by, declared_at FROM relations WHERE {where} AND {seen('relations')} ORDER BY id",
+        " anchor_ref, declared_by, coalesce(stamp, declared_at) FROM relations"
+        f" WHERE {where} AND {seen('relations')} ORDER BY id",
         params,
     )
 
@@ -184,25 +186,29 @@ def put_episode(tx: Transaction, new: episodes.NewEpisode) -> tuple[int, bool]:
     return (found, False) if found is not None else (episodes.insert(tx, new), True)
 
 
-def profile_age(conn: apsw.Connection, agent_id: str) -> str | None:
-    """Return when an agent's profile was written, or None when it has none."""
-    row = conn.execute("SELECT updated_at FROM profiles WHERE agent_id = ? AND user_id = ''", (agent_id,)).fetchone()
+def profile_age(conn: apsw.Connection, agent_id: str, user_id: str = "") -> str | None:
+    """Return when a profile was written, or None when there is none."""
+    row = conn.execute(
+        "SELECT updated_at FROM profiles WHERE agent_id = ? AND user_id = ?", (agent_id, user_id)
+    ).fetchone()
     return None if row is None else row[0]
 
 
-def put_profile(tx: Transaction, agent_id: str, content: str, updated_at: str | None, project_id: str) -> bool:
-    """Write a profile unless the stored one is newer, and tell whether it was written.
+def put_profile(
+    tx: Transaction, agent_id: str, content: str, updated_at: str | None, project_id: str, user_id: str = ""
+) -> bool:
+    """Write a profile unless the stored one is newer, and tell whether it was written. Each user's is one of its own.
 
     One of unknown age never replaces another.
     """
     stamp = updated_at or created_text(tx.now)
     before = tx.conn.total_changes()
     tx.execute(
-        "INSERT INTO profiles (agent_id, user_id, project_id, updated_at, content) VALUES (?, '', ?, ?, ?)"
+        "INSERT INTO profiles (agent_id, user_id, project_id, updated_at, content) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (agent_id, user_id)"
         " DO UPDATE SET project_id = excluded.project_id, updated_at = excluded.updated_at, content = excluded.content"
         " WHERE ? AND excluded.updated_at >= profiles.updated_at",
-        (agent_id, project_id, stamp, content, updated_at is not None),
+        (agent_id, user_id, project_id, stamp, content, updated_at is not None),
     )
     return tx.conn.total_changes() > before
 
@@ -249,17 +255,22 @@ def episode_plan(conn: apsw.Connection, source: str, target: str) -> list[tuple[
     return found
 
 
-def profile_of(conn: apsw.Connection, agent_id: str) -> tuple | None:
-    """Return (content, updated_at, project) of an agent's profile, or None."""
-    return conn.execute(
-        "SELECT content, updated_at, project_id FROM profiles WHERE agent_id = ? AND user_id = ''", (agent_id,)
-    ).fetchone()
+def profiles_of(conn: apsw.Connection, agent_id: str) -> dict[str, tuple]:
+    """Return (content, updated_at, project) of an agent's profiles by their users, the own one under ''."""
+    found: list[Any] = conn.execute(
+        "SELECT user_id, content, updated_at, project_id FROM profiles WHERE agent_id = ?", (agent_id,)
+    ).fetchall()
+    return {user: tuple(rest) for user, *rest in found}
 
 
-def delete_profile(tx: Transaction, agent_id: str) -> int:
-    """Remove an agent's profile and return how many that were."""
+def delete_profiles(tx: Transaction, agent_id: str, users: Iterable[str] | None = None) -> int:
+    """Remove an agent's profiles, or those of some users, and return how many that were."""
     before = tx.conn.total_changes()
-    tx.execute("DELETE FROM profiles WHERE agent_id = ?", (agent_id,))
+    if users is None:
+        tx.execute("DELETE FROM profiles WHERE agent_id = ?", (agent_id,))
+    else:
+        for user in users:
+            tx.execute("DELETE FROM profiles WHERE agent_id = ? AND user_id = ?", (agent_id, user))
     return tx.conn.total_changes() - before
 
 
@@ -274,6 +285,12 @@ def ids_of(conn: apsw.Connection, table: str, agent_id: str) -> list[int]:
 
 
 # -- associations
+
+
+def _stamped(tx: Transaction, stamp: str | None) -> tuple[str, str | None]:
+    """Return the two columns of an instant: in the form that lists sort by, and as it is written where that differs."""
+    normal = normal_created(stamp)
+    return (created_text(tx.now), None) if normal is None else (normal, None if normal == stamp else stamp)
 
 
 def find_entity(conn: apsw.Connection, agent_id: str, project_id: str, channel: str, normalized: str) -> int | None:
@@ -298,13 +315,14 @@ def put_entity(
 ) -> tuple[int, list[str]]:
     """Register an entity unless its name is known in the scope; return its id and the aliases that name another one.
 
-    ``name`` and ``aliases`` are (normalised, written).
+    ``name`` and ``aliases`` are (normalised, written); ``created_at`` is any stamp, kept as it is written.
     """
     entity = find_entity(tx.conn, agent_id, project_id, channel, name[0])
     if entity is None:
         tx.execute(
-            "INSERT INTO entities (agent_id, project_id, channel, name, declared_by, created_at) VALUES (?,?,?,?,?,?)",
-            (agent_id, project_id, channel, name[1], declared_by, created_at or created_text(tx.now)),
+            "INSERT INTO entities (agent_id, project_id, channel, name, declared_by, created_at, stamp)"
+            " VALUES (?,?,?,?,?,?,?)",
+            (agent_id, project_id, channel, name[1], declared_by, *_stamped(tx, created_at)),
         )
         entity = tx.conn.last_insert_rowid()
         associations.insert_name(tx, entity, *name, is_name=True)
@@ -319,9 +337,9 @@ def put_entity(
 def put_mention(tx: Transaction, entity: int, kind: str, record: int, declared_by: str, created_at: str | None) -> None:
     """Register that an entity is mentioned by a record, unless it is known."""
     tx.execute(
-        "INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at)"
-        " VALUES (?,?,?,?,?)",
-        (entity, kind, record, declared_by, created_at or created_text(tx.now)),
+        "INSERT OR IGNORE INTO entity_mentions (entity_id, kind, record_id, declared_by, created_at, stamp)"
+        " VALUES (?,?,?,?,?,?)",
+        (entity, kind, record, declared_by, *_stamped(tx, created_at)),
     )
 
 
@@ -346,7 +364,7 @@ def put_relation(
         )
     tx.execute(
         "INSERT OR IGNORE INTO relations (agent_id, project_id, channel, subject_kind, subject_id, predicate,"
-        " object_kind, object_id, anchor_ref, declared_by, declared_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        " object_kind, object_id, anchor_ref, declared_by, declared_at, stamp) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
         (
             agent_id,
             project_id,
@@ -356,6 +374,6 @@ def put_relation(
             *object_,
             anchor_ref,
             declared_by,
-            declared_at or created_text(tx.now),
+            *_stamped(tx, declared_at),
         ),
     )

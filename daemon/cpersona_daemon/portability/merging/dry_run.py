@@ -30,8 +30,8 @@ def dry_run(conn: apsw.Connection, request: Request) -> dict:
     }
     left_out = {kind: _left_out_of(conn, kind, source, target) for kind in places}
     counts = {kind: _counted(rows, left_out[kind]) for kind, rows in places.items()}
-    has, had = (transfer.profile_of(conn, agent) is not None for agent in (source, target))
-    return Merged(counts, has and not had, has and had, left_out).answer(request, True) | unknown_agent(conn, source)
+    has, had = (transfer.profiles_of(conn, agent).keys() for agent in (source, target))
+    return Merged(counts, len(has - had), len(has & had), left_out).answer(request, True) | unknown_agent(conn, source)
 
 
 def _counted(rows: _Places, left_out: dict[int, str]) -> tuple[int, int]:

@@ -47,8 +47,8 @@ class Merged:
     """What a merge did or would do: (copied, skipped) rows of each kind, and those that stay at the source."""
 
     counts: dict[Kind, tuple[int, int]]
-    profile_copied: bool
-    profile_skipped: bool
+    profiles_copied: int
+    profiles_skipped: int
     left_out: LeftOut
 
     def answer(self, request: Request, dry_run: bool) -> dict:
@@ -65,22 +65,22 @@ class Merged:
             "skipped_memories": skipped,
             "merged_episodes": episodes_copied,
             "skipped_episodes": episodes_skipped,
-            "profile_copied": self.profile_copied,
-            "skipped_profile": self.profile_skipped,
+            "profile_copied": self.profiles_copied > 0,
+            "skipped_profile": self.profiles_skipped > 0,
         }
         if request.moves and not dry_run:
             answer["source_deleted"] = {
                 "ok": True,
                 "agent_id": request.source,
                 "deleted_memories": copied,
-                "deleted_profiles": int(self.profile_copied),
+                "deleted_profiles": self.profiles_copied,
                 "deleted_episodes": episodes_copied,
             }
         if request.moves:
             answer["left_at_source"] = {
                 "memories": skipped + len(self.left_out[MEMORY]),
                 "episodes": episodes_skipped + len(self.left_out[EPISODE]),
-                "profiles": int(self.profile_skipped),
+                "profiles": self.profiles_skipped,
             }
         if named := [
             {"ref": kind.ref(row_id), "reason": reason}

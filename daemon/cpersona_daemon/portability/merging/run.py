@@ -186,28 +186,29 @@ class _Merge:
         copies = self._changed(self._again(tx, copying.take_changed(tx)))
         hidden.show_all(tx)
         copying.unwatch(tx)
-        profile_copied, profile_skipped = self._copy_profile(tx)
+        profiles, skipped = self._copy_profiles(tx)
         copy_associations(tx, request, copies)
         counts = {kind: these.counts() for kind, these in copies.items()}
         if any(copied for copied, _ in counts.values()):
             history.note_arrival(tx, request.target)
         if request.moves:
-            self._let_go(tx, copies, profile_copied)
+            self._let_go(tx, copies, profiles)
         else:
             tx.changes += [Hidden(kind, np.zeros(0, np.int64)) for kind in copies]
-        return Merged(counts, profile_copied, profile_skipped, self._left_out).answer(request, False) | unknown
+        return Merged(counts, len(profiles), skipped, self._left_out).answer(request, False) | unknown
 
-    def _copy_profile(self, tx: Transaction) -> tuple[bool, bool]:
-        """Give the target the source's profile unless it has one; return whether it was copied, and whether skipped."""
-        profile = transfer.profile_of(tx.conn, self._request.source)
-        if profile is None:
-            return False, False
-        if transfer.profile_of(tx.conn, self._request.target) is not None:
-            return False, True
-        transfer.put_profile(tx, self._request.target, *profile)
-        return True, False
+    def _copy_profiles(self, tx: Transaction) -> tuple[list[str], int]:
+        """Give the target those profiles of the source that it has none of; return whose they are, and how many were
+        skipped.
+        """
+        found = transfer.profiles_of(tx.conn, self._request.source)
+        copied = [user for user in found if user not in transfer.profiles_of(tx.conn, self._request.target)]
+        for user in copied:
+            content, updated_at, project = found[user]
+            transfer.put_profile(tx, self._request.target, content, updated_at, project, user)
+        return copied, len(found) - len(copied)
 
-    def _let_go(self, tx: Transaction, copies: dict[Kind, Copies], profile_copied: bool) -> None:
+    def _let_go(self, tx: Transaction, copies: dict[Kind, Copies], profiles: list[str]) -> None:
         """Let nobody see at the source what was copied from there; the rows are deleted afterwards."""
         for kind, these in copies.items():
             doomed = these.copied()
@@ -215,5 +216,4 @@ class _Merge:
             history.note_deletions(tx, kind, doomed.tolist())
             tx.changes.append(Hidden(kind, doomed))
         copying.hide_relations_of_hidden(tx, self._request.source)
-        if profile_copied:
-            transfer.delete_profile(tx, self._request.source)
+        transfer.delete_profiles(tx, self._request.source, profiles)
