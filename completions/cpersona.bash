@@ -129,7 +129,7 @@ _cpersona() {
     " git uninstall") known="--json -q --quiet --help" ;;
     " health") known="--fix --deep --check --of --session --json -q --quiet --db --help" ;;
     " help") known="-q --quiet --help" ;;
-    " import") known="--dry-run --to-agent --batch --fail-if-cut --session --json -q --quiet --db --help" ;;
+    " import") known="--dry-run --to-agent --batch --fail-if-cut --keep-vectors --session --json -q --quiet --db --help" ;;
     " list") known="-n --limit --since --until --as-of --source-id --locked --batch --id-prefix --all-agents --fields --format -0 --null --max-chars --json-fields --agent --project --channel --json -q --quiet --db --help" ;;
     " lock") known="--id --session --agent --project --json -q --quiet --db --help" ;;
     " mcp") known="--tools --read-only --print-config --session --agent --project -q --quiet --db --help" ;;

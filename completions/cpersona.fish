@@ -321,6 +321,7 @@ complete -c cpersona -n '__fish_seen_subcommand_from import' -l dry-run -d 'Coun
 complete -c cpersona -n '__fish_seen_subcommand_from import' -l to-agent -x -k -a '(__cpersona_values)' -d 'Give every row to this agent'
 complete -c cpersona -n '__fish_seen_subcommand_from import' -l batch -x -d 'Name this run, so that `cpersona undo NAME` can take it back'
 complete -c cpersona -n '__fish_seen_subcommand_from import' -l fail-if-cut -d 'Leave out lines whose text is too long to be kept whole'
+complete -c cpersona -n '__fish_seen_subcommand_from import' -l keep-vectors -d 'Leave vectors of another model as they are'
 complete -c cpersona -n '__fish_seen_subcommand_from import' -l session -x -d 'Your session'\''s key `pause --session KEY` keeps what is written with it out'
 complete -c cpersona -n '__fish_seen_subcommand_from import' -l json -d 'Print the daemon'\''s whole answer as JSON; a row is its `ref`, your own key its `id`'
 complete -c cpersona -n '__fish_seen_subcommand_from import' -s q -l quiet -d 'Print no notes on stderr, only failures and warnings'

@@ -32,6 +32,7 @@ _ASKED: Rows = (
     ("to_agent", "target_agent_id", None),
     ("batch", "batch", None),
     ("fail_if_cut", "fail_if_cut", None),
+    ("keep_vectors", "keep_vectors", None),
 )
 
 
@@ -42,20 +43,25 @@ _ASKED: Rows = (
     option("--to-agent", "Give every row to this agent.", metavar="NAME", values="agents"),
     option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
     option("--fail-if-cut", "Leave out lines whose text is too long to be kept whole.", kind="flag", default=False),
+    option("--keep-vectors", "Leave vectors of another model as they are.", kind="flag", default=False),
     common=(*WRITES, *PLAIN),
 )
 def import_(session: Session, file: str, **given: Any) -> int:
-    """Read a file that export wrote. What is there already is skipped; importing twice is harmless.
+    """Read a file that export wrote, here or in the reference implementation, or the reference's database.
 
-    Ends with totals. Lines that cannot be read are counted, the first with their numbers, the rest goes on, and the
-    exit status is 1; so it is with one whose text is too long and was cut, or with --fail-if-cut left out. A file that
-    was cut imports nothing, and of one that is no export it is said what it seems to be and which command takes it.
-    Rows that name no agent belong to the header's. An import that was interrupted goes on where it stopped when it is
-    run again.
+    It is recognised by its content, and the reference's database is only read: `man cpersona-import` says what becomes
+    of each field. What is there already is skipped; importing twice is harmless.
+
+    Ends with totals. Vectors of another model are made anew in the background, unless --keep-vectors. Lines that cannot
+    be read are counted, the first with their numbers, the rest goes on, and the exit status is 1; so it is with one
+    whose text is too long and was cut, or with --fail-if-cut left out. A file that was cut imports nothing, and of one
+    that is no export it is said what it seems to be and which command takes it. Rows that name no agent belong to the
+    header's. An import that was interrupted goes on where it stopped when it is run again.
 
     Example:
       cpersona import backup.jsonl --dry-run
       zcat backup.jsonl.gz | cpersona import -
+      cpersona import ~/.claude/cpersona.db
     """
     params = {"embed": True, **session.parameters(given, _ASKED)}
     if file != "-":
@@ -83,6 +89,7 @@ def _import(session: Session, params: dict, file: str | None = None) -> int:
     if "imported_memories" in answer.response and not shown:
         out.records(_totals(answer.response))
     _say_vectors(out, answer.response)
+    _say_unkept(out, answer.response)
     if answer.status:
         raise exits.Stop(_refusal(answer, file), answer.status)
     if answer.response.get("dry_run"):
@@ -129,15 +136,32 @@ def _totals(response: dict) -> Iterator[tuple[str, object]]:
 
 def _say_vectors(out: Output, response: dict) -> None:
     """Say how many rows have no vector that this store's embedder can compare, and what becomes of them."""
+    foreign = response.get("foreign_vectors", 0)
+    of_another = f", {foreign:,} of them with one of another model" if foreign else ""
     if listed := response.get("listed_for_embedding"):
         out.note(
-            f"{listed:,} of the rows came without a vector that this store's embedder can compare; they are embedded in"
-            " the background and found by words alone until then: `cpersona daemon status` shows how many are left"
+            f"{listed:,} of the rows came without a vector that this store's embedder can compare{of_another}; they are"
+            " embedded in the background and found by words alone until then: `cpersona daemon status` shows how many"
+            " are left"
         )
-    elif lacking := response.get("without_usable_vector"):
+    if lacking := response.get("without_usable_vector"):
+        what = (
+            "an import without --keep-vectors has them embedded"
+            if not response.get("dry_run")
+            else "an import has them embedded in the background"
+        )
+        out.note(f"{lacking:,} of the rows have no vector that this store's embedder can compare{of_another}; {what}")
+
+
+def _say_unkept(out: Output, response: dict) -> None:
+    """Say what a file brought that has no place here, and whose profiles are kept beside the agent's own."""
+    if unkept := response.get("unkept"):
+        said = ", ".join(f"{count:,} {name}" for name, count in unkept.items())
+        out.note(f"left out, there is no place for them here: {said}; `man cpersona-import` says why")
+    if others := response.get("other_profiles"):
         out.note(
-            f"{lacking} of the rows have no vector that this store's embedder can compare; an import has them embedded"
-            " in the background"
+            f"{others:,} profile{'s' if others > 1 else ''} of other users are kept beside the agent's own, which comes"
+            " first; an export writes them again"
         )
 
 

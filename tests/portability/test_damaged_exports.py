@@ -97,10 +97,10 @@ def test_damaged_lines_do_not_stand_for_more_lines_than_they_are(house):
 
 
 def test_kinds_of_a_later_version_hide_no_cut(house):
-    later = {**header(memory=3), "version": "cpersona-export/1.2"}
-    answer = load(house, later, memory("one"), {"_type": "folder", "id": 1}, {"_type": "folder", "id": 2})
+    later = {**header(memory=3), "version": "cpersona-export/1.3"}
+    answer = load(house, later, memory("one"), {"_type": "shelf", "id": 1}, {"_type": "shelf", "id": 2})
     assert answer["ok"] is False and contents(house) == []
-    answer = load(house, {**later, "memory_count": 1}, memory("one"), {"_type": "folder", "id": 1})
+    answer = load(house, {**later, "memory_count": 1}, memory("one"), {"_type": "shelf", "id": 1})
     assert answer["ok"] is True and answer["rejected"] == 1 and contents(house) == ["one"]
 
 

@@ -139,7 +139,6 @@ def test_what_an_answer_can_carry_is_imported(house):
         (memory("x", msg_id="i" * 257), "msg_id has 257"),
         (memory("x", channel=3), "channel is text"),
         (memory("x", timestamp="t" * 65), "timestamp has 65"),
-        (memory("x", metadata={"k": "v" * 9000}), "CPERSONA_MAX_METADATA_LENGTH"),
         (memory("x", source=nested(900)), "source nests deeper"),
         (memory("x", metadata=nested(59)), "metadata nests deeper"),
         (memory("x", source_text="[" * 900), "source nests deeper"),
@@ -160,7 +159,7 @@ def test_a_bad_line_is_reported_with_its_number_and_the_rest_goes_on(house, line
 
 
 def test_only_a_hundred_bad_lines_are_quoted_and_all_are_counted(house):
-    answer = load(house, *["{" for _ in range(2300)], memory("x"))
+    answer = load(house, memory("x"), *["{" for _ in range(2300)])
     assert (len(answer["errors"]), answer["error_count"], answer["imported_memories"]) == (100, 2300, 1)
 
 
@@ -336,8 +335,8 @@ def test_a_byte_order_mark_blank_lines_and_crlf_do_no_harm(house):
 
 def test_a_line_longer_than_any_is_passed_over(house, monkeypatch):
     monkeypatch.setattr("cpersona_daemon.portability.imports.survey.MAX_LINE_BYTES", 1000)
-    answer = load(house, memory("x" * 5000), memory("y"))
-    assert answer["errors"][0].startswith("Line 1: longer") and contents(house) == ["y"]
+    answer = load(house, memory("y"), memory("x" * 5000))
+    assert answer["errors"][0].startswith("Line 2: longer") and contents(house) == ["y"]
 
 
 def test_files_that_cannot_be_read_twice_are_refused(house):
@@ -436,3 +435,112 @@ def test_progress_ends_at_the_number_of_lines(house):
     load(house, *[memory(f"row {i}") for i in range(2500)], "")
     assert [step["done"] for step in house.progress] == sorted(step["done"] for step in house.progress)
     assert house.progress[-1] == {"done": 2501, "total": 2501}
+
+
+def test_broken_json_of_metadata_is_kept_letter_by_letter_both_ways(house):
+    broken = ['{"a": 1', "plain words", '{"n": NaN}', '{"big": 1e999}']
+    lines = [memory(f"row {i}", metadata={}, metadata_text=text) for i, text in enumerate(broken)]
+    load(house, *lines, memory("a list", metadata=[1, "two"]), memory("none", metadata={}, metadata_text=""))
+    assert [text for (text,) in house.sql("SELECT metadata FROM memories ORDER BY id")] == [*broken, '[1,"two"]', "{}"]
+    out = house.export("out.jsonl")[1:]
+    assert [(line["metadata"], line.get("metadata_text")) for line in out] == [
+        *(({}, text) for text in broken),
+        ([1, "two"], None),
+        ({}, None),
+    ]
+    rows = house.ask("list_memories", agent_id="a")["memories"]
+    assert house.code is None and [row["metadata"] for row in reversed(rows)][:2] == broken[:2]
+
+
+STAMP = "2026-01-05T02:00:00.123456+02:00"
+
+
+def test_instants_of_associations_keep_their_microseconds_and_their_offset(house):
+    lines = [
+        memory("x", id=1),
+        {"_type": "entity", "id": 1, "agent_id": "a", "name": "Alpha", "created_at": STAMP},
+        {"_type": "mention", "entity": 1, "ref": "mem:1", "created_at": STAMP},
+        {
+            "_type": "relation",
+            "agent_id": "a",
+            "subject_kind": "entity",
+            "subject_id": 1,
+            "predicate": "is in",
+            "object_kind": "mem",
+            "object_id": 1,
+            "declared_at": STAMP,
+        },
+    ]
+    load(house, *lines)
+    _, _, entity, mention, relation = house.export("out.jsonl")
+    assert (entity["created_at"], mention["created_at"], relation["declared_at"]) == (STAMP, STAMP, STAMP)
+    # What lists sort by stays an instant in the one form.
+    assert house.sql("SELECT declared_at FROM relations") == [("2026-01-05 00:00:00",)]
+    house.ask("merge_memories", source_agent_id="a", target_agent_id="b")
+    assert [line["created_at"] for line in house.export("b.jsonl", agent_id="b") if line["_type"] == "entity"] == [
+        STAMP
+    ]
+
+
+def test_a_stamp_that_names_no_instant_becomes_the_time_of_the_import(house):
+    for stamp in ("once", 7, None, "2026-01-05T00:00:00+00:00" + " " * 60):
+        load(house, {"_type": "entity", "agent_id": "a", "name": f"of {stamp}", "created_at": stamp})
+    assert all(line["created_at"] > "2026-02" for line in house.export("out.jsonl")[1:])
+
+
+def profile_of(user, content, agent="a", **more):
+    return {"_type": "profile", "agent_id": agent, "user_id": user, "content": content, **more}
+
+
+def test_profiles_of_other_users_stay_beside_the_agents_own_and_come_out_again(house):
+    stamp = {"updated_at": "2026-01-05 00:00:00"}
+    lines = [profile_of("", "own", **stamp), profile_of("u1", "of u1", **stamp), profile_of("u2", "of u2", **stamp)]
+    for dry_run in (True, False):
+        answer = load(house, *lines, dry_run=dry_run)
+        assert answer["profile_updated"] is True and answer["other_profiles"] == 2 and "errors" not in answer
+    assert house.ask("get_profile", agent_id="a") == {"profile": "own"}
+    assert [(line["user_id"], line["content"]) for line in house.export("out.jsonl")[1:]] == [
+        ("", "own"),
+        ("u1", "of u1"),
+        ("u2", "of u2"),
+    ]
+    house.ask("update_profile", agent_id="a", profile="changed")
+    assert house.ask("get_profile", agent_id="a") == {"profile": "changed"}
+    done = house.ask("merge_memories", source_agent_id="a", target_agent_id="b", mode="move")
+    assert done["source_deleted"]["deleted_profiles"] == 3
+    assert [line["user_id"] for line in house.export("b.jsonl", agent_id="b")[1:]] == ["", "u1", "u2"]
+    assert house.ask("delete_agent_data", agent_id="b")["deleted_profiles"] == 3
+
+
+def test_without_an_own_profile_the_first_of_another_user_stands_in(house):
+    load(house, profile_of("u2", "of u2"), profile_of("u1", "of u1"))
+    assert house.ask("get_profile", agent_id="a") == {"profile": "of u1"}
+    house.ask("update_profile", agent_id="a", profile="own")
+    assert house.ask("get_profile", agent_id="a") == {"profile": "own"}
+
+
+def test_a_move_leaves_the_profile_that_the_target_has_already(house):
+    load(house, profile_of("", "of a"), profile_of("u1", "of u1"), profile_of("", "of b", "b"))
+    dry = house.ask("merge_memories", source_agent_id="a", target_agent_id="b", mode="move", dry_run=True)
+    done = house.ask("merge_memories", source_agent_id="a", target_agent_id="b", mode="move")
+    assert dry["profile_copied"] and dry["skipped_profile"] and done["left_at_source"]["profiles"] == 1
+    assert house.sql("SELECT agent_id, user_id FROM profiles ORDER BY 1, 2") == [("a", ""), ("b", ""), ("b", "u1")]
+
+
+def test_folders_of_the_reference_are_counted_and_no_fault(house):
+    header = {"_type": "header", "version": "cpersona-export/1.2", "memory_count": 1, "folder_count": 2}
+    folders = [{"_type": "folder", "id": i, "agent_id": "a", "name": "f"} for i in (1, 2)]
+    member = {"_type": "folder_member", "ref": "mem:1", "folder_id": 1}
+    for dry_run in (True, False):
+        answer = load(house, header, memory("x", id=1), *folders, member, dry_run=dry_run)
+        assert answer["unkept"] == {"folders": 2, "folder_members": 1} and "errors" not in answer
+    assert contents(house) == ["x"]
+
+
+def test_vectors_of_another_model_are_left_as_they_are_when_asked(make_house, model):
+    house = make_house(CPERSONA_EMBEDDING_MODE="http", CPERSONA_EMBEDDING_URL=model.url)
+    house.run(house.ctx.backlog.stop())
+    answer = load(house, *STRANGERS, embed=True, keep_vectors=True)
+    assert (answer["listed_for_embedding"], answer["foreign_vectors"], answer["without_usable_vector"]) == (2, 2, 2)
+    assert house.sql("SELECT kind, id FROM embedding_backlog ORDER BY kind, id") == [("ep", 1), ("mem", 5)]
+    assert load(house, *STRANGERS, embed=True, target_agent_id="b")["foreign_vectors"] == 2

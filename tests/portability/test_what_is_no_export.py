@@ -103,9 +103,24 @@ def test_an_export_of_an_agent_without_rows_is_one_all_the_same(house):
     assert answer["ok"] is True and answer["imported_memories"] == 0
 
 
-def test_a_single_record_makes_a_file_an_export(house):
-    answer = house.ask("import_memories", input_path=house.write("in.jsonl", "# a title", memory("x"), "prose"))
+def test_the_first_line_says_whether_a_file_is_an_export(house):
+    answer = house.ask("import_memories", input_path=house.write("in.jsonl", "", memory("x"), "prose", "# a title"))
     assert answer["ok"] is True and (answer["imported_memories"], answer["rejected"]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "said"), [(["{broken"], "line 1 is no record"), (["", "a", '{"_type": 7}'], "lines 1 to 3 are no")]
+)
+def test_records_behind_lines_of_another_kind_are_taken_by_a_command_that_is_named(house, before, said):
+    answer = house.ask("import_memories", input_path=house.write("in.jsonl", *before, memory("x"), "prose"))
+    assert answer["ok"] is False and house.sql("SELECT count(*) FROM memories") == [(0,)]
+    assert said in answer["error"] and f"tail -n +{len(before) + 1} FILE | cpersona import -" in answer["error"], answer
+    assert "errors" not in answer
+
+
+def test_what_begins_otherwise_is_not_read_to_its_end_for_a_record(house):
+    answer = house.ask("import_memories", input_path=house.write("in.jsonl", *["a line"] * 1500, memory("x")))
+    assert answer["ok"] is False and "plain text" in answer["error"]
 
 
 def test_a_large_file_without_a_line_is_no_matter(house):

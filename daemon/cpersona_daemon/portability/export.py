@@ -11,6 +11,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from math import isfinite
 from typing import Any, BinaryIO
 
 import apsw
@@ -30,6 +31,7 @@ from .progress import Progress
 
 PROGRESS_EVERY = 1000
 _encode = msgspec.json.Encoder().encode
+_TEXT = object()  # stands for a text that is kept as it is
 
 
 def export(
@@ -168,7 +170,7 @@ def _lines(
 
 def _memories(conn: apsw.Connection, agent_id: str, vectors: bool, written: _Written) -> Iterator[dict]:
     for row in written.lines(MEMORY, transfer.memory_rows(conn, agent_id, vectors)):
-        source = _loaded(row[4])
+        source, metadata = _loaded(row[4]), _strict(row[6])
         record = {
             "_type": "memory",
             "id": row[0],
@@ -177,7 +179,7 @@ def _memories(conn: apsw.Connection, agent_id: str, vectors: bool, written: _Wri
             "content": row[3],
             "source": source if isinstance(source, dict) else {},
             "timestamp": row[5],
-            "metadata": _loaded(row[6]),
+            "metadata": {} if metadata is _TEXT else metadata,
             "created_at": row[7],
             "project_id": row[8],
             "channel": row[9],
@@ -187,6 +189,8 @@ def _memories(conn: apsw.Connection, agent_id: str, vectors: bool, written: _Wri
         }
         if not isinstance(source, dict):
             record["source_text"] = row[4]  # what an import brought that is no JSON object, so that nothing is lost
+        if metadata is _TEXT:
+            record["metadata_text"] = row[6]
         yield _with_vector(_with_mark(record, row[3], *row[13:15]), *row[15:])
 
 
@@ -293,6 +297,23 @@ def _loaded(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def _strict(text: str) -> Any:
+    """Return what a JSON column holds, _TEXT where that is none, or has numbers that no file can hold."""
+    try:
+        return {} if text == "{}" else json.loads(text, parse_constant=_no_number, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return _TEXT
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if isfinite(number) else _no_number(digits)
 
 
 def _with_mark(record: dict, kept: str, length: int | None, key: bytes | None) -> dict:

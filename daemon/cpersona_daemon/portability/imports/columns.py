@@ -16,7 +16,7 @@ from ...memory.cleaning import MAX_AXIS_LENGTH, fit, sanitise
 from ...model.cuts import Whole, read_mark
 from ...model.instants import normal_created
 from ...shared import fields
-from ...storage.damaged import nests_deeper
+from ...storage.damaged import nests_deeper, oversized
 from .records import BadRecord
 
 MAX_DIMENSIONS = 16_384
@@ -74,16 +74,21 @@ def content(
     return kept, whole, cut
 
 
-def fits(name: str, value: str, most: int) -> None:
-    """Raise BadRecord for a source or metadata, as JSON text, that is too long or that nothing could give out again."""
-    if len(value) > most:
-        raise BadRecord(
-            f"{name} has {len(value)} characters as JSON, at most {most} are kept (CPERSONA_MAX_METADATA_LENGTH)"
-        )
+def fits(name: str, value: str) -> None:
+    """Raise BadRecord for a source or metadata, as JSON text, that nothing could give out again.
+
+    CPERSONA_MAX_METADATA_LENGTH is no matter: what another store held is kept.
+    """
     if "\0" in value:
         raise BadRecord(f"{name} holds a NUL character")
     if nests_deeper(value, fields.MAX_VALUE_NESTING):
         raise BadRecord(f"{name} nests deeper than {fields.MAX_VALUE_NESTING} levels; nothing could give it out again")
+
+
+def carried(*texts: str) -> None:
+    """Raise BadRecord for the texts of one row that no answer would carry together."""
+    if (reason := oversized(*texts)) is not None:
+        raise BadRecord(reason)
 
 
 def source(record: dict) -> str:
@@ -92,27 +97,34 @@ def source(record: dict) -> str:
     Such a text stands in ``source`` itself or, beside an empty ``source``, in ``source_text``.
     """
     value = record.get("source")
-    verbatim = record.get("source_text")
-    if not value and type(verbatim) is str and verbatim:
-        value = verbatim
-    if value is None:
-        return "{}"
-    if type(value) is not str:
-        return _encode(value).decode()
-    if "\\u" in value:
-        try:
-            _encode(json.loads(value))
-        except UnicodeEncodeError:
-            raise BadRecord("source holds half of a surrogate pair, which is no text") from None
-        except (ValueError, RecursionError):
-            pass  # no JSON: a text like any other
-    return value
+    if type(value) is str and value:
+        return _verbatim("source", value)
+    return _json(record, "source")
 
 
 def metadata(record: dict) -> str:
-    """Return the metadata column, JSON text."""
-    value = record.get("metadata")
+    """Return the metadata column: JSON text, or beside an empty ``metadata`` the very text of ``metadata_text``."""
+    return _json(record, "metadata")
+
+
+def _json(record: dict, name: str) -> str:
+    """Return a column of JSON: of the value, or beside an empty one of the text that another program kept of it."""
+    value, text = record.get(name), record.get(f"{name}_text")
+    if not value and type(text) is str and text:
+        return _verbatim(name, text)
     return "{}" if value is None else _encode(value).decode()
+
+
+def _verbatim(name: str, text: str) -> str:
+    """Return a text as it is. Raises BadRecord for JSON that no answer can carry."""
+    if "\\u" in text:
+        try:
+            _encode(json.loads(text))
+        except UnicodeEncodeError:
+            raise BadRecord(f"{name} holds half of a surrogate pair, which is no text") from None
+        except (ValueError, RecursionError):
+            pass  # no JSON: a text like any other
+    return text
 
 
 def stamp(

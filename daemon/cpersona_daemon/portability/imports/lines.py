@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ...memory.cleaning import MAX_AXIS_LENGTH, MAX_TIMESTAMP_LENGTH
-from ...model.instants import normal_created
+from ...model.instants import parse_instant
 from ...model.kinds import parse_ref
 from ...shared.settings import Settings
 from ...storage.episodes import NewEpisode
@@ -28,9 +28,12 @@ from .records import (
     Profile,
     Record,
     Relation,
+    Unkept,
 )
 
 VERSION = "cpersona-export/1.1"
+DECLARED_AS = "declared_as"
+UNKEPT = {"folder": "folders", "folder_member": "folder_members"}  # of the reference's 1.2, as its tables are called
 
 _decode = msgspec.json.Decoder().decode
 
@@ -60,6 +63,7 @@ class _Memory(msgspec.Struct):
     source_text: Any = None
     timestamp: Any = None
     metadata: Any = None
+    metadata_text: Any = None
     created_at: Any = None
     project_id: Any = None
     channel: Any = None
@@ -84,9 +88,18 @@ def parse(raw: bytes, target: str, settings: Settings, default: str = "") -> Rec
             return _memory(_owned(msgspec.structs.asdict(_decode_memory(raw)), default), target, settings)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass  # the long way says what is wrong with it, or that only its vector is
-    record = decode(raw)
+    return read(decode(raw), target, settings, default)
+
+
+def read(record: dict, target: str, settings: Settings, default: str = "") -> Record:
+    """Return what an object of an export stands for, ``embedding_b64`` being text or the bytes themselves.
+
+    Raises BadRecord.
+    """
     kind = record.get("_type")
     reader = _READERS.get(kind) if isinstance(kind, str) else None
+    if kind in UNKEPT:
+        return Unkept(UNKEPT[kind])
     if reader is None:
         raise BadRecord(f"unknown _type {kind!r}" if kind is not None else "no _type")
     return reader(record if kind == "header" else _owned(record, default), target, settings)
@@ -103,8 +116,9 @@ def _memory(record: dict, target: str, settings: Settings) -> MemoryRow:
     timestamp = columns.text(record, "timestamp", MAX_TIMESTAMP_LENGTH)
     source = columns.source(record)
     metadata = columns.metadata(record)
-    columns.fits("source", source, settings.max_metadata_length)
-    columns.fits("metadata", metadata, settings.max_metadata_length)
+    columns.fits("source", source)
+    columns.fits("metadata", metadata)
+    columns.carried(content, source, metadata)
     recalled = record.get("last_recalled_at")
     new = NewMemory(
         agent,
@@ -159,6 +173,7 @@ def _profile(record: dict, target: str, settings: Settings) -> Profile:
         columns.text(record, "project_id"),
         remarks,
         cut,
+        columns.text(record, "user_id"),
     )
 
 
@@ -178,8 +193,8 @@ def _entity(record: dict, target: str, settings: Settings) -> Entity:
         columns.text(record, "channel"),
         name,
         aliases,
-        columns.text(record, "declared_by"),
-        normal_created(record.get("created_at")),
+        _declared_by(record),
+        _instant(record, "created_at"),
     )
 
 
@@ -187,9 +202,7 @@ def _mention(record: dict, target: str, settings: Settings) -> Mention:
     ref = parse_ref(record.get("ref"))
     if ref is None:
         raise BadRecord(f"ref {record.get('ref')!r} names no record")
-    return Mention(
-        record.get("entity"), *ref, columns.text(record, "declared_by"), normal_created(record.get("created_at"))
-    )
+    return Mention(record.get("entity"), *ref, _declared_by(record), _instant(record, "created_at"))
 
 
 def _relation(record: dict, target: str, settings: Settings) -> Relation:
@@ -211,9 +224,21 @@ def _relation(record: dict, target: str, settings: Settings) -> Relation:
         predicate,
         ends[1],
         None if anchor is None else parse_ref(anchor),
-        columns.text(record, "declared_by"),
-        normal_created(record.get("declared_at")),
+        _declared_by(record),
+        _instant(record, "declared_at"),
     )
+
+
+def _declared_by(record: dict) -> str:
+    """Return who declared an association; DECLARED_AS stands in the files for programs that know few such names."""
+    return columns.text(record, DECLARED_AS) or columns.text(record, "declared_by")
+
+
+def _instant(record: dict, name: str) -> str | None:
+    """Return a stamp as it is written, None for one that names no instant."""
+    value = record.get(name)
+    sound = isinstance(value, str) and len(value) <= MAX_TIMESTAMP_LENGTH and parse_instant(value) is not None
+    return value if sound else None
 
 
 def _header(record: dict, target: str, settings: Settings) -> NewPart:

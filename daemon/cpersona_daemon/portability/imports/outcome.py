@@ -5,6 +5,7 @@ Contract: import.lines.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,10 @@ _ADDED = (
     "entities",
     "mentions",
     "relations",
+    "other_profiles",
     "uncompared",
+    "foreign",
+    "listed",
     "cut",
     "error_count",
     "rejected",
@@ -32,9 +36,13 @@ _ADDED = (
 class Outcome:
     """What became of the lines so far.
 
-    ``uncompared`` rows have no vector, or one of another model or width than those of the embedder; they are ``listed``
-    for embedding where that was asked for. ``error_count`` are the rejected lines, and what is to be said of others.
+    ``uncompared`` rows have no vector, or a ``foreign`` one, of another model or width than those of the embedder; so
+    many are ``listed`` for embedding. ``unkept`` counts records of kinds that have no place here, by their names.
+    ``error_count`` are the rejected lines, and what is to be said of others; a fault is told with its number behind
+    ``unit``.
     """
+
+    unit: str = "Line"
 
     imported_memories: int = 0
     skipped_memories: int = 0
@@ -44,17 +52,20 @@ class Outcome:
     mentions: int = 0
     relations: int = 0
     profile_updated: bool = False
+    other_profiles: int = 0
     uncompared: int = 0
-    listed: bool = False
+    foreign: int = 0
+    listed: int = 0
     cut: int = 0
     errors: list[str] = field(default_factory=list)
     error_count: int = 0
     rejected: int = 0
+    unkept: Counter[str] = field(default_factory=Counter)
 
     def complain(self, line: int, text: str) -> None:
         self.error_count += 1
         if len(self.errors) < MAX_ERRORS:
-            self.errors.append(f"Line {line}: {text}")
+            self.errors.append(f"{self.unit} {line}: {text}")
 
     def count_rows(self, kind: Kind, imported: int, skipped: int) -> None:
         if kind is MEMORY:
@@ -76,6 +87,7 @@ class Outcome:
         for name in _ADDED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.profile_updated |= other.profile_updated
+        self.unkept.update(other.unkept)
         self.errors.extend(other.errors[: MAX_ERRORS - len(self.errors)])
 
     def answer(self, dry_run: bool) -> dict:
@@ -91,8 +103,15 @@ class Outcome:
         counts = {"entity": self.entities, "mention": self.mentions, "relation": self.relations}
         if declared := associations(counts):
             out["associations"] = declared
-        if self.uncompared:
-            out["listed_for_embedding" if self.listed else "without_usable_vector"] = self.uncompared
+        said = {
+            "other_profiles": self.other_profiles,
+            "listed_for_embedding": self.listed,
+            "without_usable_vector": self.uncompared - self.listed,
+            "foreign_vectors": self.foreign,
+        }
+        out |= {name: count for name, count in said.items() if count}
+        if self.unkept:
+            out["unkept"] = dict(self.unkept)
         if self.cut:
             out["cut"] = self.cut
         if self.error_count:

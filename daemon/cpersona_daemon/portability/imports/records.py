@@ -62,12 +62,15 @@ class EpisodeRow(Row):
 
 @dataclass(slots=True)
 class Profile:
+    """A profile; ``user_id`` is '' for the agent's own, which every write replaces."""
+
     agent_id: str
     content: str
     updated_at: str | None
     project_id: str
     remarks: list[str]
     cut: dict | None
+    user_id: str = ""
 
 
 @dataclass(slots=True)
@@ -79,7 +82,7 @@ class Entity:
     name: str
     aliases: list[str]
     declared_by: str
-    created_at: str | None
+    created_at: str | None  # any stamp that names an instant
 
 
 @dataclass(slots=True)
@@ -114,4 +117,12 @@ class NewPart:
     agent_id: str = ""
 
 
-Record = Row | Profile | Entity | Mention | Relation | NewPart
+@dataclass(slots=True)
+class Unkept:
+    """A sound record of a kind that has no place here: so many of ``what`` are counted and said, and no fault."""
+
+    what: str
+    count: int = 1
+
+
+Record = Row | Profile | Entity | Mention | Relation | NewPart | Unkept

@@ -38,7 +38,8 @@ class Options:
     """How to import. ``target`` replaces the agent of every record, ``batch`` names the run that new rows belong to.
 
     With ``embed`` rows without a vector, or with one of another model, are listed for embedding, with ``fail_if_cut``
-    records whose text is too long are left out instead of cut.
+    records whose text is too long are left out instead of cut, with ``keep_vectors`` vectors of another model stay as
+    they are.
     """
 
     dry_run: bool = False
@@ -46,6 +47,7 @@ class Options:
     embed: bool = False
     batch: str = ""
     fail_if_cut: bool = False
+    keep_vectors: bool = False
 
 
 async def import_file(
@@ -90,7 +92,7 @@ class _Import:
         self._ctx, self._options, self._lines = ctx, options, survey.lines
         self._tell = progress or (lambda step: None)
         self._embed = options.embed and ctx.embedding.enabled and not options.dry_run
-        self._total, self._done = Outcome(listed=self._embed), 0
+        self._total, self._done = Outcome(), 0
         self._ids: Ids = Ids(survey.wanted)
         self._seen: set[bytes] = set()
 
@@ -138,7 +140,9 @@ class _Import:
 
     async def _write(self, chunk: Chunk, start: int) -> tuple[int, Outcome]:
         def job(tx: Transaction) -> tuple[int, Outcome]:
-            return apply(chunk, start, Writer(tx, self._ids, self._embed, self._options.batch, self._model))
+            options = self._options
+            writer = Writer(tx, self._ids, self._embed, options.batch, self._model, options.keep_vectors)
+            return apply(chunk, start, writer)
 
         return await self._ctx.db.write(job)
 

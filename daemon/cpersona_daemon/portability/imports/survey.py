@@ -20,12 +20,13 @@ from ...errors import Refused, ShuttingDown
 from ...model.kinds import parse_ref
 from ...storage.associations import ENTITY
 from .format import Survey
-from .lines import VERSION
+from .lines import UNKEPT, VERSION
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 _COUNTED = ("memory", "episode", "profile", "entity", "mention", "relation")
 _CHECK_EVERY = 1024
+_LOOKED_AHEAD = 1000  # lines for a record, where the first one is none
 _NAMED = 5  # damaged lines that a refusal names
 
 
@@ -65,7 +66,7 @@ _decode = msgspec.json.Decoder(_Head).decode
 
 
 def survey(handle: BinaryIO, stop: threading.Event) -> Survey | None:
-    """Read the whole file from its start; None where nothing in it is of an export. Raises Refused."""
+    """Read the whole file from its start; None where it begins as no export does. Raises Refused."""
     found = _Found()
     for raw in read_lines(handle):
         found.lines += 1
@@ -73,12 +74,25 @@ def survey(handle: BinaryIO, stop: threading.Event) -> Survey | None:
             raise ShuttingDown("the import was ended before it began")
         if raw != b"":
             found.look_at(_head(raw))
+        if found.begins_otherwise and (found.first_known or found.lines == _LOOKED_AHEAD):
+            _check_beginning(found.first_known)
+            return None
     if found.last_is_damaged and not _ends_with_newline(handle):
         found.damaged -= 1  # not damaged but cut off, perhaps with more behind it
     if not found.is_export:
         return None
     found.check()
     return found
+
+
+def _check_beginning(first_known: int) -> None:
+    """Raise Refused for a file whose first line is of no export, and that has records behind it."""
+    if first_known:
+        before = "line 1 is" if first_known == 2 else f"lines 1 to {first_known - 1} are"
+        raise Refused(
+            f"{before} no record of an export, and the next one is; `tail -n +{first_known} FILE | cpersona import -`"
+            " takes what stands from there on; nothing was imported"
+        )
 
 
 def _head(raw: bytes | None) -> _Head:
@@ -120,6 +134,8 @@ class _Found(Survey):
     damaged: int = 0
     first_damaged: list[int] = field(default_factory=list)
     last_is_damaged: bool = False
+    first_known: int = 0  # the first line that is a header or a record
+    begins_otherwise: bool = False  # another line that is not blank stands before it
     ours: bool = True  # no header is of another version, which may have kinds of lines that are unknown here
 
     @property
@@ -137,8 +153,14 @@ class _Found(Survey):
             self.found[kind] += 1
             if kind in _ASSOCIATIONS:
                 self._want(head.names())
-        elif self.ours or not isinstance(kind, str):
+        elif isinstance(kind, str) and (kind in UNKEPT or not self.ours):
+            return
+        else:
             self._count_damaged()
+            if not self.first_known:
+                self.begins_otherwise = True
+            return
+        self.first_known = self.first_known or self.lines
 
     def _begin_part(self, head: _Head) -> None:
         if isinstance(head.version, str) and head.version.rpartition(".")[0] != VERSION.rpartition(".")[0]:

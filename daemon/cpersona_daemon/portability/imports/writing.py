@@ -21,7 +21,7 @@ from ...storage.transaction import Transaction
 from ...text.folding import as_name
 from .format import Key
 from .outcome import Outcome
-from .records import BadRecord, Entity, EpisodeRow, MemoryRow, Mention, NewPart, Profile, Relation, Row
+from .records import BadRecord, Entity, EpisodeRow, MemoryRow, Mention, NewPart, Profile, Relation, Row, Unkept
 
 Placed = tuple[int, bool]  # the row that stands where one of the file would, and whether it was written
 
@@ -72,6 +72,7 @@ class Taker(ABC):
             Entity: self._entity,
             Mention: self._mention,
             Relation: self._relation,
+            Unkept: self._unkept,
         }
 
     @abstractmethod
@@ -105,8 +106,18 @@ class Taker(ABC):
             self._ids.keep(row.kind, row.old_id, new_id, row.new.agent_id)
             if written:
                 count += 1
-                out.uncompared += not self.comparable(row)
+                self._count_vector(row, out)
         out.count_rows(rows[0].kind, count, len(rows) - count)
+
+    def _count_vector(self, row: Row, out: Outcome) -> None:
+        if not self.comparable(row):
+            out.uncompared += 1
+            out.foreign += row.vector is not None
+            out.listed += self.listed(row)
+
+    def listed(self, row: Row) -> bool:
+        """Tell whether a row that is written is listed for embedding."""
+        return False
 
     def comparable(self, row: Row) -> bool:
         """Tell whether a question's vector can be compared with the row's, where there is an embedder."""
@@ -117,9 +128,17 @@ class Taker(ABC):
         return []
 
     def _profile(self, profile: Profile, out: Outcome) -> list[str]:
-        out.profile_updated |= self.put_profile(profile)
+        written = self.put_profile(profile)
+        if profile.user_id:
+            out.other_profiles += 1
+        else:
+            out.profile_updated |= written
         out.cut += profile.cut is not None
         return profile.remarks
+
+    def _unkept(self, record: Unkept, out: Outcome) -> list[str]:
+        out.unkept[record.what] += record.count
+        return []
 
     def _entity(self, entity: Entity, out: Outcome) -> list[str]:
         name = as_name(entity.name)
@@ -155,14 +174,26 @@ class Taker(ABC):
 
 
 class Writer(Taker):
-    """Writes, inside one transaction. With ``embed`` rows whose vector cannot be compared are listed for embedding."""
+    """Writes, inside one transaction. With ``embed`` rows whose vector cannot be compared are listed for embedding.
+
+    With ``keep_vectors`` of them only those without any.
+    """
 
     def __init__(
-        self, tx: Transaction, ids: Ids, embed: bool, batch: str = "", model: VectorModel | None = None
+        self,
+        tx: Transaction,
+        ids: Ids,
+        embed: bool,
+        batch: str = "",
+        model: VectorModel | None = None,
+        keep_vectors: bool = False,
     ) -> None:
         super().__init__(ids, model)
-        self._tx, self._embed, self._batch = tx, embed, batch
+        self._tx, self._embed, self._batch, self._keep_vectors = tx, embed, batch, keep_vectors
         self._width_known = False
+
+    def listed(self, row: Row) -> bool:
+        return self._embed and not self.comparable(row) and not (self._keep_vectors and row.vector is not None)
 
     def put_rows(self, rows: list[Row]) -> list[Placed]:
         kind = rows[0].kind
@@ -180,7 +211,7 @@ class Writer(Taker):
             if row.vector is not None:
                 self._note_model(row.model, len(row.vector))
                 vectors.append((new_id, row.new, source, row.model, row.vector))
-            if self._embed and not self.comparable(row):
+            if self.listed(row):
                 backlog.enqueue(self._tx, kind, new_id)
         transfer.put_vectors(self._tx, kind, vectors)
         self._note_arrivals(rows, placed)
@@ -224,7 +255,9 @@ class Writer(Taker):
                 backlog.remember_width(self._tx, model, width)
 
     def put_profile(self, profile: Profile) -> bool:
-        return transfer.put_profile(self._tx, profile.agent_id, profile.content, profile.updated_at, profile.project_id)
+        return transfer.put_profile(
+            self._tx, profile.agent_id, profile.content, profile.updated_at, profile.project_id, profile.user_id
+        )
 
     def put_entity(
         self, entity: Entity, name: tuple[str, str], aliases: list[tuple[str, str]]
@@ -284,7 +317,7 @@ class DryRun(Taker):
         return self._WOULD_BE, True
 
     def put_profile(self, profile: Profile) -> bool:
-        stored = transfer.profile_age(self._conn, profile.agent_id)
+        stored = transfer.profile_age(self._conn, profile.agent_id, profile.user_id)
         return stored is None or (profile.updated_at is not None and profile.updated_at >= stored)
 
     def put_entity(

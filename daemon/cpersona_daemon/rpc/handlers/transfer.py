@@ -32,6 +32,7 @@ class ImportParams(msgspec.Struct, forbid_unknown_fields=True):
     embed: bool = False
     batch: str | None = None
     fail_if_cut: bool = False
+    keep_vectors: bool = False
     session_key: str = ""
 
 
@@ -68,7 +69,7 @@ async def import_memories(call: Call) -> dict:
         call.ctx,
         call.settings,
         p.input_path,
-        Options(p.dry_run, p.target_agent_id or "", p.embed, undo.check_name(p.batch), p.fail_if_cut),
+        Options(p.dry_run, p.target_agent_id or "", p.embed, undo.check_name(p.batch), p.fail_if_cut, p.keep_vectors),
         call.progress,
     )
     if not p.dry_run:
