@@ -31,8 +31,8 @@ def zip_of(name):
 EXPORT = json.dumps({"_type": "header", "version": "cpersona-export/1.1"}).encode() + b"\n"
 PROSE = "The harbour closes at nine, and nobody, not even the pilot, has a key.\nAsk the night watch.\n"
 CASES = {
-    "empty": (b"", "empty", ""),
-    "blank": (b"\n \n", "empty", ""),
+    "empty": (b"", "empty", "name a file that `cpersona export` wrote"),
+    "blank": (b"\n \n", "empty", "cpersona export"),
     "array": (b'[{"content": "a"}, {"content": "b"}]', "JSON array", "jq -c '.[]' FILE | cpersona store --jsonl -"),
     "array over lines": (b'[\n  "a",\n  "b"\n]\n', "JSON array", "cpersona store --jsonl -"),
     "objects": (b'{"content": "a", "id": "1"}\n{"content": "b"}\n', "JSON", "cpersona store --jsonl FILE"),
@@ -45,20 +45,20 @@ CASES = {
     "markdown": (b"# Notes\n\n- [a link](https://example.org)\n", "Markdown", "cpersona store < FILE"),
     "markdown link": (b"[a link](https://example.org) and more\n\n## Title\n", "Markdown", "cpersona store < FILE"),
     "prose": (PROSE.encode(), "plain text", "cpersona store < FILE"),
-    "html": (b"<!doctype html><p>x", "HTML or XML", ""),
+    "html": (b"<!doctype html><p>x", "HTML or XML", "cpersona store < FILE"),
     "latin-1": ("Grüße\n".encode("latin-1"), "UTF-8", "iconv"),
     "utf-16": ("plain".encode("utf-16"), "UTF-16", "iconv"),
     "gzipped export": (gzip.compress(EXPORT), "compressed", "gzip -dc FILE | cpersona import -"),
     "gzipped notes": (gzip.compress(PROSE.encode()), "compressed", "gzip -dc FILE"),
     "backup": (tar_of("manifest.json"), "backup", "cpersona restore FILE"),
     "gzipped backup": (gzip.compress(tar_of("manifest.json")), "backup", "cpersona restore FILE"),
-    "tar": (tar_of("notes.txt"), "tar archive", ""),
+    "tar": (tar_of("notes.txt"), "tar archive", "tar -xf FILE"),
     "broken gzip": (b"\x1f\x8b\x08\x00" + b"\xff" * 40, "compressed", "gzip"),
     "xz": (b"\xfd7zXZ\0" + bytes(40), "xz", "xz -dc FILE"),
     "bzip2": (b"BZh91AY&SY", "bzip2", "bzip2 -dc FILE"),
     "zstd": (b"\x28\xb5\x2f\xfd" + bytes(10), "zstd", "zstd -dc FILE"),
-    "zip": (zip_of("a.txt"), "zip", ""),
-    "pdf": (b"%PDF-1.7\n", "PDF", ""),
+    "zip": (zip_of("a.txt"), "zip", "unzip FILE"),
+    "pdf": (b"%PDF-1.7\n", "PDF", "pdftotext FILE - | cpersona store -"),
     "binary": (bytes(range(256)) * 10, "binary", ""),
 }
 

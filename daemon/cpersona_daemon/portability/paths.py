@@ -26,12 +26,18 @@ def output_file(path: object, settings: Settings, places: Places) -> str:
     return real
 
 
-def open_input(path: object, settings: Settings) -> BinaryIO:
+def open_input(path: object, settings: Settings, places: Places) -> BinaryIO:
     """Open a file for import. Raises Refused where it is missing, not a regular file, too large or out of bounds.
 
     Two passes need a file that can be read twice, so a pipe is refused, and opening one must not wait for its writer.
+    The own database is refused unopened: whoever closes a file gives up every lock that its process has on it.
     """
     real = _resolved(path, "input_path", settings)
+    try:
+        if os.path.samefile(real, places.db):
+            raise Refused(f"input_path: {real} is the database that this daemon serves; its rows are in it already")
+    except OSError:
+        pass
     try:
         descriptor = files.opened(real)
     except files.InTheWay:
@@ -45,7 +51,7 @@ def open_input(path: object, settings: Settings) -> BinaryIO:
             f"input_path: {real} has {info.st_size} bytes, at most {settings.max_import_bytes} are read"
             " (CPERSONA_MAX_IMPORT_BYTES)"
         )
-    return open(descriptor, "rb", buffering=1 << 20)
+    return open(real, "rb", buffering=1 << 20, opener=lambda *_: descriptor)
 
 
 def _resolved(path: object, name: str, settings: Settings) -> str:

@@ -21,10 +21,15 @@ class Survey:
     """What the first pass found: so many ``lines``, or whatever the format counts and numbers its records by.
 
     ``wanted`` are the rows that associations name: only for these must the second pass remember which id they got.
+    ``unit`` is what a number counts, as a complaint begins with it.
     """
 
     lines: int = 0
     wanted: set[Key] = field(default_factory=set)
+    unit: str = "Line"
+
+    def close(self) -> None:
+        """End what the two passes had open."""
 
 
 class Format(Protocol):
@@ -33,7 +38,8 @@ class Format(Protocol):
     def survey(self, handle: BinaryIO, stop: threading.Event) -> Survey | None:
         """Return what a file of this format holds, None for a file of another one, which its content tells.
 
-        Raises Refused for a file that is not whole or of an unknown version, ShuttingDown once ``stop`` is set.
+        ``handle.name`` is the path. Raises Refused for a file that is not whole or of an unknown version, ShuttingDown
+        once ``stop`` is set.
         """
         ...
 

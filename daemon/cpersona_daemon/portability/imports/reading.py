@@ -21,10 +21,11 @@ ROWS_TOGETHER = 64
 
 @dataclass(slots=True)
 class Chunk:
-    """Records that were read, each with its line, and the number of the last line."""
+    """Records that were read, each with its line (or what ``unit`` names), and the number of the last one."""
 
     items: list[tuple[int, Record | BadRecord]]
     last_line: int
+    unit: str = "Line"
 
     def rows_from(self, place: int) -> list[tuple[int, Row]]:
         """Return the rows of one kind that stand together from here on, so many as one statement writes."""
@@ -39,9 +40,13 @@ class Reader:
     """The records of a file, a chunk at a time. ``prepare``: have memories ready to be written."""
 
     def __init__(
-        self, records: Iterator[tuple[int, int, Record | BadRecord]], prepare: bool, fail_if_cut: bool
+        self,
+        records: Iterator[tuple[int, int, Record | BadRecord]],
+        prepare: bool,
+        fail_if_cut: bool,
+        unit: str = "Line",
     ) -> None:
-        self._records, self._prepare, self._fail_if_cut = records, prepare, fail_if_cut
+        self._records, self._prepare, self._fail_if_cut, self._unit = records, prepare, fail_if_cut, unit
 
     def chunk(self) -> Chunk:
         """Return the next records, none at the end of the file."""
@@ -60,7 +65,7 @@ class Reader:
             items.append((number, record))
             if len(items) >= CHUNK_LINES or size >= CHUNK_BYTES:
                 break
-        return Chunk(items, number)
+        return Chunk(items, number, self._unit)
 
 
 def _too_long(cut: dict) -> BadRecord:

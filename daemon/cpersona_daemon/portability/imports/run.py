@@ -26,10 +26,11 @@ from .format import Format, Survey
 from .outcome import Outcome
 from .reading import Chunk, Reader
 from .records import BadRecord, Record, Row
+from .reference_database import ReferenceDatabase
 from .seems import seems
 from .writing import DryRun, Ids, Taker, Writer
 
-FORMATS: tuple[Format, ...] = (ExportFile(),)  # asked in this order whether a file is theirs
+FORMATS: tuple[Format, ...] = (ReferenceDatabase(), ExportFile())  # asked in this order whether a file is theirs
 LEARN_SECONDS = 5.0  # how long an embedder may take to say which model it is, before the first line is written
 
 
@@ -58,8 +59,8 @@ async def import_file(
     ``progress`` is called with `{done, total}` in lines. Raises Refused, with nothing changed, for a file that
     cannot be read or is not what its header says; an import that ends later answers `ok: false` with what it stored.
     """
-    handle = paths.open_input(path, settings)
-    stop = threading.Event()
+    handle = paths.open_input(path, settings, ctx.places)
+    stop, survey = threading.Event(), Survey()
     try:
         known = await asyncio.to_thread(_recognised, handle, stop)
         if known is None:
@@ -68,12 +69,13 @@ async def import_file(
             )
         its_format, survey = known
         records = its_format.records(handle, survey, options.target, settings)
-        reader = Reader(records, prepare=not options.dry_run, fail_if_cut=options.fail_if_cut)
+        reader = Reader(records, not options.dry_run, options.fail_if_cut, survey.unit)
         return await _Import(ctx, options, survey, progress).run(reader)
     except OSError as error:
         raise Refused(f"input_path cannot be read ({error.strerror})") from None
     finally:
         stop.set()
+        survey.close()
         handle.close()
 
 
@@ -81,7 +83,9 @@ def _recognised(handle: BinaryIO, stop: threading.Event) -> tuple[Format, Survey
     """Return the format that a file is of with what it holds, None for a file of no format that is known."""
     for one in FORMATS:
         if (survey := one.survey(handle, stop)) is not None:
-            return one, survey
+            if not stop.is_set():
+                return one, survey
+            survey.close()  # nobody waits for it any more
     return None
 
 
@@ -89,7 +93,7 @@ class _Import:
     """One import under way: its second pass."""
 
     def __init__(self, ctx: Context, options: Options, survey: Survey, progress: Progress | None) -> None:
-        self._ctx, self._options, self._lines = ctx, options, survey.lines
+        self._ctx, self._options, self._lines, self._unit = ctx, options, survey.lines, survey.unit.lower()
         self._tell = progress or (lambda step: None)
         self._embed = options.embed and ctx.embedding.enabled and not options.dry_run
         self._total, self._done = Outcome(), 0
@@ -109,7 +113,7 @@ class _Import:
             ended = (
                 "nothing was written"
                 if dry_run
-                else f"lines 1 to {self._done} of {self._lines} are stored, the rest is not;"
+                else f"{self._unit}s 1 to {self._done} of {self._lines} are stored, the rest is not;"
                 " running it again is harmless"
             )
             return {"ok": False, "error": f"the import ended early: {text}; {ended}", **self._total.answer(dry_run)}
@@ -166,7 +170,7 @@ def apply(chunk: Chunk, start: int, into: Taker) -> tuple[int, Outcome]:
 
     Returns where the next transaction goes on, and the outcome of this one.
     """
-    out, deadline, place = Outcome(), time.monotonic() + TRANSACTION_SECONDS, start
+    out, deadline, place = Outcome(chunk.unit), time.monotonic() + TRANSACTION_SECONDS, start
     while place < len(chunk.items) and (place == start or time.monotonic() < deadline):
         number, record = chunk.items[place]
         if isinstance(record, Row):

@@ -28,7 +28,7 @@ def seems(handle: BinaryIO) -> str:
     handle.seek(0)
     head = handle.read(LOOKED_AT)
     if not head.strip():
-        return "it is empty"
+        return "it is empty; name a file that `cpersona export` wrote"
     return next((said for look in _LOOKS if (said := look(head)) is not None), None) or _of_text(_text_of(head) or "")
 
 
@@ -73,13 +73,21 @@ def _tar(head: bytes) -> str | None:
     first = _tar_of(head)
     if first is None:
         return None
-    return _BACKUP if first == MANIFEST else "it seems to be a tar archive; unpack it, and import a file that is in it"
+    if first == MANIFEST:
+        return _BACKUP
+    return (
+        "it seems to be a tar archive; `tar -xf FILE` unpacks it, and `cpersona import` takes an export that is in it"
+    )
 
 
 def _document(head: bytes) -> str | None:
-    for magic, what in ((b"PK\x03\x04", "a zip archive or an office document"), (b"%PDF", "a PDF document")):
-        if head.startswith(magic):
-            return f"it seems to be {what}, which no command reads; store its text"
+    if head.startswith(b"%PDF"):
+        return "it seems to be a PDF document; `pdftotext FILE - | cpersona store -` keeps its text as one memory"
+    if head.startswith(b"PK\x03\x04"):
+        return (
+            "it seems to be a zip archive or an office document; `unzip FILE` unpacks the one, of the other store the"
+            " text"
+        )
     return None
 
 
@@ -130,7 +138,7 @@ def _of_text(text: str) -> str:
     if text.startswith(("{", '"')):
         return _of_json(lines[0])
     if text.startswith("<"):
-        return "it seems to be HTML or XML, which no command reads; store its text"
+        return f"it seems to be HTML or XML; {_ONE_MEMORY}"
     if (table := _table(lines)) is not None:
         return f"it seems to be {table}; make each row a line of JSON for {_AS_LINES} ({_TAKEN})"
     if _MARKDOWN.search(text):
