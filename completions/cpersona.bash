@@ -28,7 +28,7 @@ _cpersona_valued() {
     " episode delete") [[ " --session --agent --db " == *" $2 "* ]] ;;
     " episode list") [[ " -n --limit --fields --format --max-chars --json-fields --agent --project --channel --db " == *" $2 "* ]] ;;
     " exists") [[ " --source-id --since --until --agent --project --channel --db " == *" $2 "* ]] ;;
-    " export") [[ " --agent --db " == *" $2 "* ]] ;;
+    " export") [[ " --for --agent --db " == *" $2 "* ]] ;;
     " forget-agent") [[ " --session --db " == *" $2 "* ]] ;;
     " get") [[ " --id --fields --format --max-chars --json-fields --agent --project --db " == *" $2 "* ]] ;;
     " git backfill") [[ " --batch --session --agent --project --db " == *" $2 "* ]] ;;
@@ -80,6 +80,7 @@ _cpersona() {
   done
   case "$at:$before" in
     " calibrate:--method") COMPREPLY=($(compgen -W "separation percentile zscore" -- "$word")); return ;;
+    " export:--for") COMPREPLY=($(compgen -W "reference" -- "$word")); return ;;
     " mcp:--tools") COMPREPLY=($(compgen -W "usual all" -- "$word")); return ;;
     " store:--on-conflict") COMPREPLY=($(compgen -W "skip update fail" -- "$word")); return ;;
     " store:--check-secrets") COMPREPLY=($(compgen -W "warn refuse" -- "$word")); return ;;
@@ -117,7 +118,7 @@ _cpersona() {
     " episode delete") known="--session --agent --json -q --quiet --db --help" ;;
     " episode list") known="-n --limit --all-agents --fields --format -0 --null --max-chars --json-fields --agent --project --channel --json -q --quiet --db --help" ;;
     " exists") known="--source-id --since --until --agent --project --channel --json -q --quiet --db --help" ;;
-    " export") known="--all-agents --embeddings --agent --json -q --quiet --db --help" ;;
+    " export") known="--all-agents --embeddings --for --agent --json -q --quiet --db --help" ;;
     " forget-agent") known="--yes --session --json -q --quiet --db --help" ;;
     " get") known="--id --raw --fields --format -0 --null --max-chars --json-fields --agent --project --json -q --quiet --db --help" ;;
     " git") known="install uninstall status note backfill blame-note --help" ;;

@@ -240,6 +240,7 @@ complete -c cpersona -n '__fish_seen_subcommand_from exists' -s q -l quiet -d 'P
 complete -c cpersona -n '__fish_seen_subcommand_from exists' -l db -r -d 'The database file (env CPERSONA_DB_PATH)'
 complete -c cpersona -n '__fish_seen_subcommand_from export' -l all-agents -d 'Everything, not one agent'\''s rows'
 complete -c cpersona -n '__fish_seen_subcommand_from export' -l embeddings -d 'Take the vectors along, so that importing needs no embedding'
+complete -c cpersona -n '__fish_seen_subcommand_from export' -l for -x -a 'reference' -d 'Write it so that the reference implementation takes all of it'
 complete -c cpersona -n '__fish_seen_subcommand_from export' -l agent -x -k -a '(__cpersona_values)' -d 'Whose memory is meant (env CPERSONA_AGENT; default default)'
 complete -c cpersona -n '__fish_seen_subcommand_from export' -l json -d 'Print the daemon'\''s whole answer as JSON; a row is its `ref`, your own key its `id`'
 complete -c cpersona -n '__fish_seen_subcommand_from export' -s q -l quiet -d 'Print no notes on stderr, only failures and warnings'

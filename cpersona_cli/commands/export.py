@@ -23,20 +23,32 @@ if TYPE_CHECKING:
     argument("file", "Where to write; - writes to standard output.", metavar="FILE|-", values="files"),
     option("--all-agents", "Everything, not one agent's rows.", kind="flag", default=False),
     option("--embeddings", "Take the vectors along, so that importing needs no embedding.", kind="flag", default=False),
+    option(
+        "--for",
+        "Write it so that the reference implementation takes all of it.",
+        choices=("reference",),
+        metavar="reference",
+        name="reader",
+    ),
     common=AGENT,
 )
-def export(session: Session, file: str, all_agents: bool, embeddings: bool) -> int:
+def export(session: Session, file: str, all_agents: bool, embeddings: bool, reader: str | None) -> int:
     """Write an agent's memories, episodes, profile and associations as JSON lines.
 
-    The file appears whole or not at all.
+    The file appears whole or not at all. The reference implementation knows two who declare an association, agent and
+    operator: with --for reference the owner is its operator and every other client an agent, and the name stands beside
+    that for an import here.
 
     Example:
       cpersona export backup.jsonl --all-agents
       cpersona export - | gzip > backup.jsonl.gz
+      cpersona export peer.jsonl --all-agents --embeddings --for reference
     """
     params: dict = {"agent_id": session.whom(all_agents)}
     if embeddings:
         params["include_embeddings"] = True
+    if reader:
+        params["for_reference"] = True
     if file != "-":
         params["output_path"] = os.path.abspath(file)
         answer = session.ask("export_memories", params)

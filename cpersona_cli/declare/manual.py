@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from cpersona_daemon import __version__
 from cpersona_daemon.shared import fields, settings_table
 
-from . import catalogue, completions, spec
+from . import catalogue, completions, longer, spec
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _SCOPES = {
@@ -243,6 +243,8 @@ def _family_page(name: str) -> list[str]:
     out += [".SH COMMANDS" if len(commands) > 1 else ".SH COMMAND"]
     for command in commands:
         out += _command(command)
+    for title, text in longer.SECTIONS.get(name, ()):
+        out += [f".SH {_roff(title.upper())}", *_paragraphs(text)]
     return out + _exit_section() + _see_also(("cpersona", 1), ("cpersona-config", 5))
 
 

@@ -25,6 +25,7 @@ from ..recall.display import left_out
 from ..shared import fields, files
 from ..storage import transfer
 from ..storage.damaged import NOT_UTF8, Unreadable, nests_deeper, readable
+from . import reference
 from .counted import associations
 from .imports.lines import VERSION
 from .progress import Progress
@@ -41,13 +42,20 @@ def export(
     now: float,
     include_embeddings: bool = False,
     progress: Progress | None = None,
+    for_reference: bool = False,
 ) -> dict:
     """Write an agent's data ('' = everybody's) to ``target`` and return export_memories' answer.
 
-    Runs inside the read snapshot of ``conn``. Whatever ends it early leaves the file of that name as it was.
+    Runs inside the read snapshot of ``conn``. With ``for_reference`` the lines are those that the reference
+    implementation takes. Whatever ends it early leaves the file of that name as it was.
     Raises Refused where the directory cannot be written to, StorageFailure where the disk is full.
     """
     counts, written = transfer.counts(conn, agent_id), _Written()
+
+    def records(noting: _Written) -> Iterator[dict]:
+        found = _records(conn, agent_id, counts, now, include_embeddings, noting)
+        return map(reference.fit, found) if for_reference else found
+
     directory = os.path.dirname(target)
     if not os.access(directory, os.W_OK | os.X_OK):
         raise Refused(f"output_path: nothing can be written in {directory}")
@@ -55,23 +63,13 @@ def export(
         files.tidy(directory)
     try:
         with files.Replacing(target) as handle:
-            _write(
-                handle,
-                _records(conn, agent_id, counts, now, include_embeddings, written),
-                1 + sum(counts.values()),
-                progress,
-            )
+            _write(handle, records(written), 1 + sum(counts.values()), progress)
             if written.left_out:
                 # The first line has promised them, so it is written again by what is there.
                 counts = {kind: written.counts[kind] for kind in counts}
                 handle.seek(0)
                 handle.truncate()
-                _write(
-                    handle,
-                    _records(conn, agent_id, counts, now, include_embeddings, _Written()),
-                    1 + sum(counts.values()),
-                    progress,
-                )
+                _write(handle, records(_Written()), 1 + sum(counts.values()), progress)
     except OSError as error:
         raise of_file(error, f"the export could not be written, and {target} is as it was") from error
     answer: dict[str, Any] = {
@@ -170,7 +168,7 @@ def _lines(
 
 def _memories(conn: apsw.Connection, agent_id: str, vectors: bool, written: _Written) -> Iterator[dict]:
     for row in written.lines(MEMORY, transfer.memory_rows(conn, agent_id, vectors)):
-        source, metadata = _loaded(row[4]), _strict(row[6])
+        source, metadata = _strict(row[4]), _strict(row[6])
         record = {
             "_type": "memory",
             "id": row[0],

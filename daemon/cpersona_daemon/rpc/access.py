@@ -12,10 +12,10 @@ import stat
 from dataclasses import dataclass
 
 from ..errors import SettingsConflict
-from ..shared import files
+from ..shared import fields, files
 from ..shared.methods import ADMIN, READ, WRITE
 
-OWNER = "owner"
+OWNER = fields.OWNER
 NONE, READ_ONLY, READ_WRITE = 0, 1, 2
 _LEVELS = {"none": NONE, "read": READ_ONLY, "read-write": READ_WRITE}
 _NEEDED = {READ: READ_ONLY, WRITE: READ_WRITE, ADMIN: READ_WRITE}

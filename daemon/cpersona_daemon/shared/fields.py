@@ -77,6 +77,8 @@ ERRORS = {
     "shutting_down": (EXIT_RETRY, True, "try again; the next call starts a new daemon"),
 }
 
+OWNER = "owner"  # the name of who owns the socket, where no file of grants names its clients
+
 # How a row is refused by its ref: with an agent given, a row that is missing, another agent's or locked is one refusal
 # that tells nothing apart. A client may find out for the row's owner which it is.
 NOT_OWNED = "{ref} does not exist or belongs to another agent"

@@ -23,6 +23,7 @@ class ExportParams(msgspec.Struct, forbid_unknown_fields=True):
     output_path: str
     agent_id: str = ""
     include_embeddings: bool = False
+    for_reference: bool = False
 
 
 class ImportParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -60,7 +61,9 @@ class DeleteParams(msgspec.Struct, forbid_unknown_fields=True):
 async def export_memories(call: Call) -> dict:
     p, ctx = call.params, call.ctx
     target = paths.output_file(p.output_path, call.settings, ctx.places)
-    return await ctx.db.read(export.export, p.agent_id, target, ctx.clock.now(), p.include_embeddings, call.progress)
+    return await ctx.db.read(
+        export.export, p.agent_id, target, ctx.clock.now(), p.include_embeddings, call.progress, p.for_reference
+    )
 
 
 async def import_memories(call: Call) -> dict:
