@@ -146,6 +146,7 @@ def test_a_daemon_at_whose_place_something_else_stands_is_said_to_be_unreachable
     found = control.find_daemon(load(home), home)
     assert found["answers"] is False and time.monotonic() - began < 4
     assert found["problem"] == f"it cannot be reached: what stands at {daemon.places.socket} is not its socket"
+    os.kill(daemon.hello["pid"], signal.SIGTERM)  # nobody else can ask it to leave
 
 
 def test_a_connection_whose_answer_came_too_late_is_not_used_again(daemon, connect, monkeypatch):

@@ -136,8 +136,7 @@ def test_rows_that_wait_for_their_vectors_are_said_to_be_found_by_words_alone(ho
     environ = model.environ(home, "behind")
     model.holds = "heavy"
     model.free.clear()
-    for text in ("heavy one", "heavy two"):
-        assert cpersona(environ, "store", text).returncode == 0
+    assert cpersona(environ, "store", "--jsonl", "-", input='"heavy one"\n"heavy two"\n').returncode == 0
     until(lambda: "heavy one" in model.asked)
     for words in (["recall", "light"], ["context", "light"], ["reconstruct", "light"]):
         assert (
