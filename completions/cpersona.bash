@@ -53,6 +53,7 @@ _cpersona_valued() {
     " reindex") [[ " --db " == *" $2 "* ]] ;;
     " restore") [[ " --db " == *" $2 "* ]] ;;
     " resume") [[ " --session --db " == *" $2 "* ]] ;;
+    " status") [[ " --db " == *" $2 "* ]] ;;
     " store") [[ " --id --source --at --metadata --associations --on-conflict --batch --check-secrets --jsonl --session --agent --project --channel --db " == *" $2 "* ]] ;;
     " traverse") [[ " --max-hops -n --limit --source-id --agent --project --channel --db " == *" $2 "* ]] ;;
     " undo") [[ " --session --agent --db " == *" $2 "* ]] ;;
@@ -75,7 +76,7 @@ _cpersona() {
     if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi
     case "${words[i]}" in -*) continue ;; esac
     case "$at ${words[i]}" in
-      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config path"|" config show"|" context"|" daemon"|" daemon logs"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" delete"|" doctor"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" health"|" help"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
+      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config path"|" config show"|" context"|" daemon"|" daemon logs"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" delete"|" doctor"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" health"|" help"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
     esac
   done
   case "$at:$before" in
@@ -86,7 +87,7 @@ _cpersona() {
     " store:--check-secrets") COMPREPLY=($(compgen -W "warn refuse" -- "$word")); return ;;
   esac
   case "$at" in
-    "") known="store update delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon config call mcp git help --db --agent --project --channel --session --json -q --quiet --help --version -V" ;;
+    "") known="store update delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon status config call mcp git help --db --agent --project --channel --session --json -q --quiet --help --version -V" ;;
     " associate") known="declare retract list --help" ;;
     " associate declare") known="--entity --alias --relation --anchor --session --agent --project --channel --json -q --quiet --db --help" ;;
     " associate list") known="--agent --project --channel --json -q --quiet --db --help" ;;
@@ -109,7 +110,7 @@ _cpersona() {
     " daemon run") known="--db --help" ;;
     " daemon socket") known="-q --quiet --db --help" ;;
     " daemon start") known="--json -q --quiet --db --help" ;;
-    " daemon status") known="--json -q --quiet --db --help" ;;
+    " daemon status") known="--watch --json -q --quiet --db --help" ;;
     " daemon stop") known="--timeout --json -q --quiet --db --help" ;;
     " delete") known="--id --session --agent --project --json -q --quiet --db --help" ;;
     " doctor") known="--json -q --quiet --db --help" ;;
@@ -130,7 +131,7 @@ _cpersona() {
     " git uninstall") known="--json -q --quiet --help" ;;
     " health") known="--fix --deep --check --of --session --json -q --quiet --db --help" ;;
     " help") known="-q --quiet --help" ;;
-    " import") known="--dry-run --to-agent --batch --fail-if-cut --keep-vectors --session --json -q --quiet --db --help" ;;
+    " import") known="--dry-run --to-agent --batch --wait --progress --fail-if-cut --keep-vectors --session --json -q --quiet --db --help" ;;
     " list") known="-n --limit --since --until --as-of --source-id --locked --batch --id-prefix --all-agents --fields --format -0 --null --max-chars --json-fields --agent --project --channel --json -q --quiet --db --help" ;;
     " lock") known="--id --session --agent --project --json -q --quiet --db --help" ;;
     " mcp") known="--tools --read-only --print-config --session --agent --project -q --quiet --db --help" ;;
@@ -145,10 +146,11 @@ _cpersona() {
     " profile show") known="--agent --json -q --quiet --db --help" ;;
     " recall") known="-n --limit --source-id --exclude --full --deep --best-first --top --fields --format -0 --null --max-chars --json-fields --absolute --since --until --as-of --set --no-wait --fail-empty --explain --explain-all --why-not --legend --agent --project --channel --json -q --quiet --db --help" ;;
     " reconstruct") known="-n --count --top-k --max-hops --max-evidence --budget --source-id --deep --no-wait --trace --set --agent --project --channel --json -q --quiet --db --help" ;;
-    " reindex") known="--json -q --quiet --db --help" ;;
+    " reindex") known="--wait --progress --json -q --quiet --db --help" ;;
     " restore") known="--check --settings --force --json -q --quiet --db --help" ;;
     " resume") known="--session --json -q --quiet --db --help" ;;
-    " store") known="--id --source --at --metadata --associations --lock --on-conflict --batch --queue --check-secrets --fail-if-skipped --fail-if-cut --jsonl --session --agent --project --channel --json -q --quiet --db --help" ;;
+    " status") known="--watch --json -q --quiet --db --help" ;;
+    " store") known="--id --source --at --metadata --associations --lock --on-conflict --batch --queue --check-secrets --fail-if-skipped --fail-if-cut --wait --progress --jsonl --session --agent --project --channel --json -q --quiet --db --help" ;;
     " traverse") known="--max-hops -n --limit --source-id --agent --project --channel --json -q --quiet --db --help" ;;
     " undo") known="--all-agents --dry-run --yes --session --agent --json -q --quiet --db --help" ;;
     " unlock") known="--id --session --agent --project --json -q --quiet --db --help" ;;

@@ -5,8 +5,6 @@ Contract: git.notes.
 
 from __future__ import annotations
 
-import sys
-
 from cpersona_daemon.shared import fields
 
 from .. import exits
@@ -29,7 +27,7 @@ class Backfill:
     """Notes on their way, at most ``IN_FLIGHT`` requests at once, and what became of them."""
 
     def __init__(self, session: Session, batch: str | None) -> None:
-        from ..terminal import render
+        from ..terminal import progress
 
         self._session, self._batch, self.total = session, batch, 0
         self.counts = {"stored": 0, "skipped": 0, "rejected": 0}
@@ -37,7 +35,7 @@ class Backfill:
         self.status = fields.EXIT_OK
         self._ready: list[dict] = []
         self._waiting: dict[int, list[dict]] = {}
-        self._shown = render.waiting(sys.stderr.isatty() and not session.out.quiet)
+        self._shown = progress.shown(session.out, session.name)
 
     def __enter__(self) -> Backfill:
         if self._shown is not None:

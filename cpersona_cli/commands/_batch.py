@@ -29,16 +29,18 @@ IN_FLIGHT = 64
 _COUNTED = ("stored", "skipped", "updated", "queued", "rejected")
 
 
-def store_lines(session: Session, name: str, defaults: dict, queue: bool, fail_if_skipped: bool) -> int:
+def store_lines(
+    session: Session, name: str, defaults: dict, queue: bool, fail_if_skipped: bool, progress: bool = False
+) -> int:
     """Store each line of a file, or of standard input for `-`, and return the exit status.
 
     Off a terminal, and with --json, an outcome is printed for each, as they come. On a terminal a bar shows how far
-    it has come.
+    it has come, elsewhere lines on stderr do with ``progress``.
     """
     descriptor = sys.stdin.fileno() if name == "-" else os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     if name != "-" and os.path.isdir(descriptor):
         raise IsADirectoryError(21, "Is a directory", name)
-    shown = Drawn(session.out, descriptor) if session.out.draws else Printed(session.out)
+    shown = (Drawn if session.out.draws else Printed)(session.out, descriptor, progress)
     batch = Batch(session, shown, queue)
     lines = reading.Lines(descriptor)
     try:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 
-from ..terminal import render
+from ..terminal import progress
 from ..terminal.output import to_json
 
 TYPE_CHECKING = False
@@ -25,30 +24,14 @@ FAULTS_SHOWN = 5
 _READ_BYTES = 1 << 20
 
 
-class Printed:
-    """Outcomes for a program: one line of JSON each."""
+class _Watched:
+    """Outcomes that are counted by a bar, or by lines on stderr, where there is one."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Output, descriptor: int, watched: bool, lines: bool) -> None:
         self._out = out
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def outcome(self, outcome: dict) -> None:
-        self._out.line(to_json(outcome))
-
-
-class Drawn:
-    """Outcomes for a person: a bar, and in words only what went wrong. Lines that are typed are answered one by one."""
-
-    def __init__(self, out: Output, descriptor: int) -> None:
-        self._out, self._typed = out, os.isatty(descriptor)
-        self._bar = None if self._typed else render.waiting(sys.stderr.isatty() and not out.quiet)
+        self._bar = progress.shown(out, "store", lines) if watched else None
         self._total = None if self._bar is None else _lines_of(descriptor)
-        self._done = self._faults = 0
+        self._done = 0
 
     def __enter__(self) -> Self:
         if self._bar is not None:
@@ -58,6 +41,34 @@ class Drawn:
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.__exit__(*error)
+
+    def _count(self) -> None:
+        self._done += 1
+        if self._bar is not None:
+            self._bar({"done": self._done, "total": self._total, "stage": "storing"})
+
+
+class Printed(_Watched):
+    """Outcomes for a program: one line of JSON each; how far they are, where that is asked for."""
+
+    def __init__(self, out: Output, descriptor: int, lines: bool) -> None:
+        super().__init__(out, descriptor, lines, lines)
+
+    def outcome(self, outcome: dict) -> None:
+        self._out.line(to_json(outcome))
+        self._count()
+
+
+class Drawn(_Watched):
+    """Outcomes for a person: a bar, and in words only what went wrong. Lines that are typed are answered one by one."""
+
+    def __init__(self, out: Output, descriptor: int, lines: bool) -> None:
+        self._typed = os.isatty(descriptor)
+        super().__init__(out, descriptor, not self._typed, lines)
+        self._faults = 0
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
         if self._faults > FAULTS_SHOWN:
             self._out.warn(
                 f"cpersona store: {self._faults:,} were rejected, the first {FAULTS_SHOWN} are shown;"
@@ -65,7 +76,6 @@ class Drawn:
             )
 
     def outcome(self, outcome: dict) -> None:
-        self._done += 1
         where = f"line {outcome['line']}" + (f", row {outcome['row']}" if "row" in outcome else "")
         if outcome["result"] == "rejected":
             self._faults += 1
@@ -80,8 +90,7 @@ class Drawn:
                 f" {found.get('kind')}"
                 + (f"; `cpersona delete {outcome['ref']}` removes it" if "ref" in outcome else "")
             )
-        if self._bar is not None:
-            self._bar({"done": self._done, "total": self._total, "stage": "storing"})
+        self._count()
 
 
 def _lines_of(descriptor: int) -> int | None:

@@ -1,13 +1,13 @@
 """Several requests in turn, and requests that take long: what is certain when they end early is said.
 
-Contract: exit.status.
+Contract: exit.status, progress.committed.
 """
 
 from __future__ import annotations
 
-import sys
+import os
 
-from ..terminal import render
+from ..terminal import progress
 from ..wire.dial import CallFailed
 from ..wire.interrupts import Interrupts
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..session import Answer, Session
+
+ENDING_SECONDS = 5.0  # how long a run that is given up may take to end, so that it can say what it did
 
 
 def each(session: Session, items: Sequence[Any], work: Callable[[Any], None], named: Callable[[Any], str]) -> None:
@@ -53,15 +55,18 @@ def watch(
     early: Callable[[dict], str],
     grace: bool = False,
     ask: Callable[..., Answer] | None = None,
+    lines: bool = False,
     **more: Any,
 ) -> Answer:
     """Ask what takes long, with a bar on a terminal where the daemon tells its progress, and return the Answer.
 
     When it ends early, by Ctrl-C or because the daemon went away, `early(reached)` is said first: what is certain then,
-    from the last progress map (empty when none came). With ``grace`` a Ctrl-C waits a moment for the answer.
+    as the daemon tells it (`final`: that is all), or from its last progress map (empty when none came). With ``grace``
+    a Ctrl-C waits a moment for the answer. ``lines``: off a terminal progress is said on stderr too.
     """
-    bar = render.waiting(sys.stderr.isatty() and not session.out.quiet)
-    reached = {}
+    bar = progress.shown(session.out, session.name, lines)
+    reached: dict = {}
+    key = os.urandom(16).hex()
 
     def seen(step: dict) -> None:
         reached.update(step)
@@ -73,10 +78,27 @@ def watch(
         with bar or _Nothing(), Interrupts() if grace else _Nothing() as interrupts:
             if interrupts is not None:
                 interrupts.attend(connection)
-            return (ask or session.ask)(method, params, progress=seen, **more)
+            return (ask or session.ask)(method, params, progress=seen, key=key, **more)
     except (KeyboardInterrupt, CallFailed):
-        session.out.warn(f"cpersona {session.name}: ended early: {early(reached)}")
+        session.out.warn(f"cpersona {session.name}: ended early: {early(_committed(session, key, reached))}")
         raise
+
+
+def _committed(session: Session, key: str, reached: dict) -> dict:
+    """Return what the daemon says of a run that nobody waits for any more: its last step, `final` where it is all.
+
+    What the client was told last, where the daemon cannot be asked or a second Ctrl-C comes.
+    """
+    from ..wire import client
+
+    session.close()  # which ends the run
+    asked = {"key": key, "wait_seconds": ENDING_SECONDS}
+    try:
+        with client.connect(session.settings, start=False, again=True) as connection:
+            told, code = connection.call("run_status", asked, deadline_ms=int(2000 * ENDING_SECONDS))
+    except (KeyboardInterrupt, CallFailed):
+        return reached
+    return reached if code or not told["known"] else {**reached, **told["reached"], "final": told["final"]}
 
 
 class _Nothing:

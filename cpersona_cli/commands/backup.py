@@ -6,10 +6,9 @@ Contract: backup.file, exit.status.
 from __future__ import annotations
 
 import os
-import sys
 
 from ..declare.spec import PLAIN, argument, command
-from ..terminal import render
+from ..terminal import progress
 from ._copies import ROWS, counted
 
 TYPE_CHECKING = False
@@ -32,12 +31,12 @@ def backup(session: Session, file: str) -> int:
       cpersona backup ~/backups/cpersona-$(date +%F).tar.gz
     """
     params = {"output_path": os.path.abspath(file)}
-    progress = render.waiting(sys.stderr.isatty() and not session.out.quiet)
-    if progress is None:
+    shown = progress.shown(session.out, session.name)
+    if shown is None:
         answer = session.ask("backup_database", params)
     else:
-        with progress:
-            answer = session.ask("backup_database", params, progress=progress)
+        with shown:
+            answer = session.ask("backup_database", params, progress=shown)
     if not session.show(answer):
         response = answer.response
         session.out.line(response.get("path", params["output_path"]))

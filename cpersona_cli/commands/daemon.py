@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from cpersona_daemon.shared import fields
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..session import Session
 
+WATCH_SECONDS = 1.0
 _LONGEST_SECONDS = 10_000_000
 
 
@@ -87,16 +89,41 @@ def _stop(session: Session, timeout: float) -> bool:
     return was
 
 
-@command("daemon status", common=PLAIN)
-def status(session: Session) -> int:
+WATCH = option("--watch", "Show it anew every second, until Ctrl-C.", kind="flag", default=False)
+
+
+@command("daemon status", WATCH, common=PLAIN)
+def status(session: Session, watch: bool) -> int:
     """Show whether a daemon runs, and how it is. The exit status is the state: 0 running, 4 not running, 6 silent.
 
     Versions, place, rows, indexes, calibration, embedder, queue, and for each method its calls with the median and
-    the slowest hundredth of the last 512 (p50, p99). --json has everything.
+    the slowest hundredth of the last 512 (p50, p99). Of what is still to be embedded the rate and the time that is
+    left are there once they were measured. --json has everything.
 
     Example:
       cpersona daemon status --json | jq .embedding
+      cpersona daemon status --watch
     """
+    return shown(session, watch)
+
+
+def shown(session: Session, watch: bool) -> int:
+    """Show how the daemon is, once or every second, and return its state as an exit status."""
+    if not watch:
+        return _told(session)
+    out = session.out
+    while True:
+        if out.draws:
+            out.begin_screen()
+        _told(session, brief=True)
+        if not (out.draws or out.as_json):
+            out.line("")  # between two states
+        out.flush()
+        time.sleep(WATCH_SECONDS)
+
+
+def _told(session: Session, brief: bool = False) -> int:
+    """Show how the daemon is; ``brief``: so that a terminal has room for it."""
     from ..wire import client, control
 
     out, found = session.out, control.find_daemon(session.settings)
@@ -132,8 +159,7 @@ def status(session: Session) -> int:
             "logs`"
         )
         return fields.EXIT_RETRY
-    connection = client.connect(session.settings, start=False)
-    with connection:
+    with client.connect(session.settings, start=False, again=True) as connection:
         response, code = connection.call("daemon_status", {})
     outcome = exits.status_of(response, code, "daemon_status")
     if out.as_json:
@@ -141,7 +167,7 @@ def status(session: Session) -> int:
     elif outcome:
         out.line(f"running\tpid {found.get('pid')}")
     else:
-        panel.show(out, response)
+        panel.show(out, response, brief)
         for warning in response.get("warnings", ()):
             out.warn(f"cpersona: {warning}")
     if outcome:

@@ -11,10 +11,11 @@ import sys
 from cpersona_daemon.shared import fields
 
 from .. import exits
-from ..declare.spec import PLAIN, WRITES, argument, command, option
+from ..declare.spec import PLAIN, PROGRESS, WAIT, WRITES, argument, command, option
 from ..terminal import reading
 from ..terminal.failure import failure_line
 from ._runs import watch
+from ._waiting import until_embedded
 from .export import PrivateDirectory
 
 TYPE_CHECKING = False
@@ -42,11 +43,13 @@ _ASKED: Rows = (
     option("--dry-run", "Count what would be imported and write nothing.", kind="flag", default=False),
     option("--to-agent", "Give every row to this agent.", metavar="NAME", values="agents"),
     option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
+    WAIT,
+    PROGRESS,
     option("--fail-if-cut", "Leave out lines whose text is too long to be kept whole.", kind="flag", default=False),
     option("--keep-vectors", "Leave vectors of another model as they are.", kind="flag", default=False),
     common=(*WRITES, *PLAIN),
 )
-def import_(session: Session, file: str, **given: Any) -> int:
+def import_(session: Session, file: str, wait: bool, progress: bool, **given: Any) -> int:
     """Read a file that export wrote, here or in the reference implementation, or the reference's database.
 
     It is recognised by its content, and the reference's database is only read: `man cpersona-import` says what becomes
@@ -60,6 +63,7 @@ def import_(session: Session, file: str, **given: Any) -> int:
 
     Example:
       cpersona import backup.jsonl --dry-run
+      cpersona import backup.jsonl --wait
       zcat backup.jsonl.gz | cpersona import -
       cpersona import ~/.claude/cpersona.db
     """
@@ -69,31 +73,34 @@ def import_(session: Session, file: str, **given: Any) -> int:
             raise exits.Stop(f"import: {file!r} is a directory; give the path of a file that export wrote")
         if not os.path.isfile(file):
             raise exits.Stop(f"import: there is no file {file!r}; give the path of a file that export wrote")
-        return _import(session, {**params, "input_path": os.path.abspath(file)}, file)
+        return _import(session, {**params, "input_path": os.path.abspath(file)}, file, wait, progress)
     with PrivateDirectory(session) as directory:
         path = os.path.join(directory, "import.jsonl")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as handle:
             reading.announce(session.out)
             while data := os.read(sys.stdin.fileno(), 1 << 20):
                 handle.write(data)
-        return _import(session, {**params, "input_path": path})
+        return _import(session, {**params, "input_path": path}, None, wait, progress)
 
 
-def _import(session: Session, params: dict, file: str | None = None) -> int:
-    out = session.out
+def _import(session: Session, params: dict, file: str | None, wait: bool, lines: bool) -> int:
+    out, dry_run = session.out, "dry_run" in params
     answer = watch(
-        session, "import_memories", params, lambda reached: _early(reached, "dry_run" in params), ask=session.call
+        session, "import_memories", params, lambda reached: _early(reached, dry_run), ask=session.call, lines=lines
     )
     shown = session.show(answer)
     _say_faults(out, answer.response)
     if "imported_memories" in answer.response and not shown:
         out.records(_totals(answer.response))
-    _say_vectors(out, answer.response)
+    if not wait:
+        _say_vectors(out, answer.response)
     _say_unkept(out, answer.response)
     if answer.status:
         raise exits.Stop(_refusal(answer, file), answer.status)
     if answer.response.get("dry_run"):
         out.note("a dry run: nothing was written")
+    if wait and not dry_run and (status := until_embedded(session, lines)):
+        return status
     return fields.EXIT_FAILED if answer.response.get("errors") else fields.EXIT_OK
 
 
@@ -101,6 +108,10 @@ def _early(reached: dict, dry_run: bool) -> str:
     """Return what an import that ends early leaves, so that it does not look finished."""
     if dry_run:
         return "nothing was written"
+    if reached.get("final"):
+        done = ", ".join(f"{reached[name]:,} {name.replace('_', ' ')}" for name in _ROWS if reached.get(name))
+        lines = f"lines 1 to {reached['done']:,} of {reached['total']:,} are in, and stay: {done}"
+        return f"{lines if reached['done'] else 'nothing is in'}; run the same command again, it goes on from there"
     far = (
         f"at least lines 1 to {reached['done']:,} of {reached['total']:,} are in, and stay"
         if "done" in reached
@@ -141,8 +152,8 @@ def _say_vectors(out: Output, response: dict) -> None:
     if listed := response.get("listed_for_embedding"):
         out.note(
             f"{listed:,} of the rows came without a vector that this store's embedder can compare{of_another}; they are"
-            " embedded in the background and found by words alone until then: `cpersona daemon status` shows how many"
-            " are left"
+            " embedded in the background and found by words alone until then: `cpersona status --watch` shows how far"
+            " it is"
         )
     if lacking := response.get("without_usable_vector"):
         what = (

@@ -5,7 +5,8 @@ Contract: embedding.identity, health.repairs.
 
 from __future__ import annotations
 
-from ..declare.spec import PLAIN, command
+from ..declare.spec import PLAIN, PROGRESS, WAIT, command
+from ._waiting import until_embedded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,14 +15,15 @@ if TYPE_CHECKING:
     from ..session import Session
 
 
-@command("reindex", common=PLAIN)
-def reindex(session: Session) -> int:
+@command("reindex", WAIT, PROGRESS, common=PLAIN)
+def reindex(session: Session, wait: bool, progress: bool) -> int:
     """Rebuild the word and vector indexes, and embed every row that has no vector of the present model.
 
     Other commands keep working meanwhile.
 
     Example:
       cpersona reindex
+      cpersona reindex --wait
     """
     from ._runs import watch
 
@@ -33,9 +35,11 @@ def reindex(session: Session) -> int:
         )
         return f"{far}; the old indexes serve until it is run again"
 
-    answer = watch(session, "reindex", {}, early)
+    answer = watch(session, "reindex", {}, early, lines=progress)
     if not session.show(answer):
         session.out.records(_rebuilt(answer.response))
+    if wait and not answer.status:
+        return until_embedded(session, progress)
     return answer.status
 
 

@@ -6,7 +6,7 @@ Contract: store.answer, dedup.skip, store.lines.
 from cpersona_daemon.shared import fields
 
 from .. import exits
-from ..declare.spec import AXES, WRITES, argument, command, option
+from ..declare.spec import AXES, PROGRESS, WAIT, WRITES, argument, command, option
 from ..terminal import cuts, reading
 
 TYPE_CHECKING = False
@@ -63,6 +63,8 @@ _OF_ONE: "Rows" = (("id", "id", None), ("associations", "associations", _json("-
     ),
     option("--fail-if-skipped", "Exit 3 when nothing new was stored.", kind="flag", default=False),
     cuts.FAIL_IF_CUT,
+    WAIT,
+    PROGRESS,
     option(
         "--jsonl",
         "Store each line of a file: an object of these parameters, or a string.",
@@ -72,7 +74,7 @@ _OF_ONE: "Rows" = (("id", "id", None), ("associations", "associations", _json("-
     common=(*WRITES, *AXES),
 )
 def store(
-    session: "Session", text: str | None, jsonl: str | None, queue: bool, fail_if_skipped: bool, **given: "Any"
+    session: "Session", text: str | None, jsonl: str | None, queue: bool, wait: bool, progress: bool, **given: "Any"
 ) -> int:
     """Keep one memory, or a file of them, and print its ref.
 
@@ -93,28 +95,47 @@ def store(
       cpersona store "Deploys run from the release branch" --id deploy-branch
       git log -1 --format=%B | cpersona store --source '{"System": "git"}'
       cpersona store --jsonl notes.jsonl --batch monday
+      cpersona store --jsonl notes.jsonl --progress --wait > outcomes.jsonl
       cpersona --db old.db list --json | cpersona store --jsonl -
       cpersona store "backup done" --queue
     """
+    if queue and wait:
+        raise exits.Usage("--queue waits for no daemon and --wait for the vectors that one makes; give one of them")
     if given["on_conflict"] == "skip":
         given["on_conflict"] = None  # what happens anyway
     params = {**session.axes(), **session.parameters(given, _OF_ALL)}
-    if jsonl is not None:
-        for own, name in ((text, "TEXT"), (given["id"], "--id"), (given["associations"], "--associations")):
-            if own is not None:
-                raise exits.Usage(f"with --jsonl every line brings its own; leave {name} out")
-        from ._batch import store_lines
+    if jsonl is None:
+        status = _store_one(session, text, params, queue, given)
+    else:
+        status = _store_lines(session, text, params, jsonl, queue, progress, given)
+    if wait:
+        from ._waiting import until_embedded
 
-        if jsonl == "-":
-            reading.announce(session.out)
-        return store_lines(session, jsonl, session.signed("store", params), queue, fail_if_skipped)
+        return until_embedded(session, progress) or status
+    return status
+
+
+def _store_one(session: "Session", text: str | None, params: dict, queue: bool, given: dict) -> int:
     params |= session.parameters(given, _OF_ONE)
     params["content"] = reading.text_or_stdin(text, "text", session.out)
     answer = session.ask("store", params, queue=queue)
     skipped = answer.response.get("result") == "skipped"
     if not session.show(answer):
         _say(session.out, answer.response)
-    return fields.EXIT_NOTHING if skipped and fail_if_skipped else answer.status
+    return fields.EXIT_NOTHING if skipped and given["fail_if_skipped"] else answer.status
+
+
+def _store_lines(
+    session: "Session", text: str | None, params: dict, jsonl: str, queue: bool, progress: bool, given: dict
+) -> int:
+    for own, name in ((text, "TEXT"), (given["id"], "--id"), (given["associations"], "--associations")):
+        if own is not None:
+            raise exits.Usage(f"with --jsonl every line brings its own; leave {name} out")
+    from ._batch import store_lines
+
+    if jsonl == "-":
+        reading.announce(session.out)
+    return store_lines(session, jsonl, session.signed("store", params), queue, given["fail_if_skipped"], progress)
 
 
 def _say(out: "Output", response: dict) -> None:

@@ -63,6 +63,7 @@ GROUPS = (
         "Operate",
         (
             ("daemon", "start, stop, status"),
+            ("status", "short for daemon status", "daemon"),
             ("config", "values and origins"),
             ("call", "any method, raw JSON"),
             ("mcp", "tools for agents (MCP)"),

@@ -26,7 +26,7 @@ MEANT = {
     **dict.fromkeys(("rm", "remove", "del", "erase", "drop"), ("delete",)),
     **dict.fromkeys(("ls", "log", "recent", "latest", "newest"), ("list",)),
     **dict.fromkeys(("edit", "change", "modify", "set", "replace"), ("update",)),
-    **dict.fromkeys(("status", "ps", "info", "top"), ("daemon status",)),
+    **dict.fromkeys(("ps", "info", "top"), ("status",)),
     **dict.fromkeys(("stop", "quit", "shutdown", "kill"), ("daemon stop",)),
     **dict.fromkeys(("serve", "up"), ("daemon start",)),
     **dict.fromkeys(("settings", "options", "env"), ("config show",)),

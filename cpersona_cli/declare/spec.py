@@ -126,6 +126,13 @@ COMMON = {
     ),
     "quiet": option("-q --quiet", "Print no notes on stderr, only failures and warnings.", kind="flag", default=False),
 }
+# Of what may take long: here, because a command that is usually quick has them too and loads nothing for them.
+WAIT = option(
+    "--wait", "Return when the vectors are there too; Ctrl-C leaves them to the background.", kind="flag", default=False
+)
+PROGRESS = option(
+    "--progress", "Say on stderr how far it is, in lines where that is no terminal.", kind="flag", default=False
+)
 # What `--json=NAME,…` stands for, in a command that has it.
 JSON_FIELDS = "--json-fields"
 AXES = ("agent", "project", "channel", "json", "quiet", "db")

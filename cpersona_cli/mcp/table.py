@@ -442,5 +442,7 @@ NO_TOOLS = {
     "find_ids": "which refs keys of the caller's have; the command line's --id asks it, and recall and list tell both",
     "find_notes": "which notes of a git history or a directory are there; `git` and `import --markdown` ask it",
     "replace_notes": "what a changed git history or directory does to its notes; hooks and `import --markdown` call it",
+    "backlog_status": "what `--wait` asks; daemon_status tells it",
+    "run_status": "how far a request came whose caller left; the command line asks it after Ctrl-C",
     "daemon_stop": "it ends the process under every other client",
 }

@@ -167,6 +167,11 @@ class Output:
     def json(self, value: object) -> None:
         self.line(to_json(value))
 
+    def begin_screen(self) -> None:
+        """Clear the terminal, so that what comes stands where the last did."""
+        self.flush()
+        sys.stdout.buffer.write(b"\x1b[H\x1b[2J")
+
     def flush(self) -> None:
         flush()
 

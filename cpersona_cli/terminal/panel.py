@@ -9,15 +9,19 @@ from collections.abc import Iterator
 
 from . import render
 from .output import Output, counted, to_json
+from .progress import words
 
 Facts = list[tuple[str, object]]
 
 _KINDS = {"mem": "memories", "ep": "episodes", "mem+": "passages", "ep+": "passages of episodes"}
 
 
-def show(out: Output, response: dict) -> None:
-    """Print the state of a daemon. Off a terminal every line is a name and a value; errors keep the name `error`."""
-    (_draw if out.draws else _print)(out, response)
+def show(out: Output, response: dict, brief: bool = False) -> None:
+    """Print the state of a daemon. Off a terminal every line is a name and a value; errors keep the name `error`.
+
+    ``brief`` leaves calls and errors out on a terminal: the rest fits one screen.
+    """
+    (_draw if out.draws else _print)(out, {**response, "methods": {}, "last_errors": ()} if brief else response)
 
 
 def _print(out: Output, response: dict) -> None:
@@ -101,8 +105,19 @@ def _store(response: dict) -> Facts:
 
 
 def _to_embed(backlog: dict) -> str:
-    rows, long = backlog.get("pending"), backlog.get("passages_pending")
-    return f"{rows}, and the passages of {counted(long, 'rows')}" if long else str(rows)
+    said = []
+    for rows, rate, eta in (
+        (counted(backlog.get("pending"), "rows"), "rows_per_second", "eta_seconds"),
+        (
+            "the passages of " + counted(backlog.get("passages_pending"), "rows"),
+            "passages_per_second",
+            "passages_eta_seconds",
+        ),
+    ):
+        tempo = words(backlog.get(rate), backlog.get(eta))
+        said.append(f"{rows} ({tempo})" if tempo else rows)
+    waits = said if backlog.get("passages_pending") else said[:1]
+    return ", and ".join(waits) + (f"; {backlog['problem']}" if backlog.get("problem") else "")
 
 
 def _uptime(response: dict) -> str:

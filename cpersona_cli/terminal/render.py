@@ -5,8 +5,6 @@ rich is imported by the functions that draw and by nothing else.
 Contract: output.streams.
 """
 
-import time
-
 from . import ages
 from .output import Output, one_line, to_json, without_controls
 
@@ -357,47 +355,3 @@ def console(out: "Output") -> "Console":
         markup=False,
         emoji=False,
     )
-
-
-def waiting(stream_is_terminal: bool) -> "Progress | None":
-    """Return a progress display on stderr for a long call, or None where nobody watches."""
-    return Progress() if stream_is_terminal else None
-
-
-class Progress:
-    """One line on stderr that says how far a long call has come; redrawn ten times a second at most."""
-
-    def __init__(self) -> None:
-        from rich import progress
-        from rich.console import Console
-
-        self._bar = progress.Progress(
-            progress.TextColumn("{task.description}"),
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._bar.add_task("working", total=None)
-        self._drawn = 0.0
-
-    def __enter__(self) -> "Progress":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def __call__(self, said: dict) -> None:
-        """Take one progress map of the daemon: `done`, `total` and `stage`, each if known."""
-        now = time.monotonic()
-        if now - self._drawn < 0.1 and said.get("done") != said.get("total"):
-            return
-        self._drawn = now
-        self._bar.update(
-            self._task,
-            completed=said.get("done", 0),
-            total=said.get("total"),
-            description=str(said.get("stage", "working")),
-        )

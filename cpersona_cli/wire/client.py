@@ -101,9 +101,10 @@ class Connection:
         deadline_ms: int | None = None,
         overrides: dict | None = None,
         progress: "Callable[[dict], None] | None" = None,
+        key: str | None = None,
     ) -> tuple[dict, str | None]:
         """Ask one thing and wait for its answer: (response map, error code or None). Raises CallFailed."""
-        asked = self.send(method, params, deadline_ms, overrides, progress)
+        asked = self.send(method, params, deadline_ms, overrides, progress, key)
         id, response, code = self.receive()
         if id != asked:
             raise CallFailed("protocol", f"the daemon answered request {id} where {asked} was asked")

@@ -52,6 +52,16 @@ class Pauses(Protocol):
     def is_paused(self, session_key: str = ...) -> bool: ...
 
 
+class Runs(Protocol):
+    """How far long requests came (``rpc.runs``)."""
+
+    def followed(
+        self, client_id: str, key: str, tell: Callable[[dict], None] | None
+    ) -> AbstractContextManager[Callable[[dict], None]]: ...
+
+    async def told(self, client_id: str, key: str, wait_seconds: float) -> dict: ...
+
+
 class Status(Protocol):
     """Counters, latencies, last failures and warnings (``life.status``)."""
 
@@ -179,6 +189,7 @@ class Context:
     access: Access
     pauses: Pauses
     status: Status
+    runs: Runs = _LATER
     vectors: WithFallback = _LATER
     embedding: EmbeddingService = _LATER
     backlog: BacklogWorker = _LATER

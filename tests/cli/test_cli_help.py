@@ -95,7 +95,7 @@ def test_a_wrong_command_line_is_one_line_on_stderr_and_exit_2(run_cli, home, ar
     [
         (["search", "x"], ["recall"]),
         (["rm", "mem:1"], ["delete"]),
-        (["status"], ["daemon status"]),
+        (["ps"], ["status"]),
         (["show", "mem:1"], ["get"]),
         (["add", "a text"], ["store"]),
         (["ls"], ["list"]),

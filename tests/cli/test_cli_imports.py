@@ -20,6 +20,7 @@ OF_THE_DAEMON = {
     "cpersona_daemon.shared.paths",
     "cpersona_daemon.shared.fields",
     "cpersona_daemon.shared.methods",
+    "cpersona_daemon.shared.pace",
     "cpersona_daemon.shared.peer",
     "cpersona_daemon.shared.params",
 }
@@ -28,7 +29,7 @@ WITHOUT_DAEMON = {"cpersona_daemon.shared.header", "cpersona_daemon.shared.files
 FOREIGN = {
     "msgpack": {"fast/codec.py"},
     "typer": {"declare/app.py"},
-    "rich": {"terminal/render.py", "commands/get.py"},
+    "rich": {"terminal/render.py", "terminal/progress.py", "commands/get.py"},
     **dict.fromkeys(("anyio", "mcp", "mcp_types"), {"mcp/server.py"}),
 }
 

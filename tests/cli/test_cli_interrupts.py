@@ -146,7 +146,7 @@ def test_rows_that_were_deleted_before_an_interrupt_are_said_to_be(start, home, 
     assert re.search(r"ended early: [\d,]+ of 600 are done", complaint)
 
 
-def test_an_interrupted_import_says_the_least_that_is_in(start, home, daemon):
+def test_an_interrupted_import_says_what_is_in(start, home, daemon):
     path = os.path.join(home["HOME"], "in.jsonl")
     with open(path, "w", encoding="utf-8") as handle:
         handle.writelines(
@@ -159,5 +159,5 @@ def test_an_interrupted_import_says_the_least_that_is_in(start, home, daemon):
             time.sleep(0.005)
     process.send_signal(signal.SIGINT)
     complaint = ended(process)[1]
-    least = re.search(r"ended early: at least lines 1 to ([\d,]+) of 60,000 are in", complaint)
-    assert process.returncode == 130 and least and 0 < int(least[1].replace(",", "")) <= count(home) < 60_000
+    exact = re.search(r"ended early: lines 1 to ([\d,]+) of 60,000 are in, and stay: \1 imported memories", complaint)
+    assert process.returncode == 130 and exact and 0 < int(exact[1].replace(",", "")) == count(home) < 60_000, complaint

@@ -223,6 +223,12 @@ CASES = {
         {4: "daemon status --db nowhere/t.db"},
         asks=False,
     ),
+    "status": Case(
+        ("status", "state\trunning\npid\t\\d+\n(.*\n)*"),
+        ("status --json", "running pid backlog"),
+        {4: "status --db nowhere/t.db"},
+        asks=False,
+    ),
     "daemon logs": Case(("daemon logs -n 1", "[^\n]+\n"), None, {}, asks=False),
     "daemon socket": Case(("daemon socket", "[^\n]*t.db.sock\n"), None, {}, asks=False),
     "config show": Case(
@@ -399,7 +405,7 @@ def test_each_further_exit_code_comes_with_one_line_that_says_why(run, name, sta
         assert (
             done.stderr.startswith("cpersona")
             and done.stderr.count("\n") == 1
-            or name in ("canary run", "daemon status", "doctor")
+            or name in ("canary run", "daemon status", "status", "doctor")
         ), done.stderr
 
 

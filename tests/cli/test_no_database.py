@@ -58,6 +58,7 @@ APART = {
     "doctor",
     "daemon stop",
     "daemon status",
+    "status",
     "daemon run",
     "daemon logs",
     "daemon socket",

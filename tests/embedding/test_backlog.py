@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import numpy as np
@@ -379,4 +380,36 @@ def test_rows_that_others_went_before_are_as_worth_waiting_for_as_ever(make_sett
             await until(lambda: sum(worker._listed) >= 60)
             assert worker.worth_waiting_for(256, 5.0)
 
+    worked(make_settings, embed_service, db, test)
+
+
+def test_rate_and_time_left_are_told_while_they_are_measured_and_never_otherwise(make_settings, embed_service, db):
+    """Contract: progress.measured."""
+    put_memories(db, [f"row {number}" for number in range(100)])
+    held, answers = threading.Event(), []
+
+    def slow(texts):
+        answers.append(len(texts))
+        time.sleep(0.002 * len(texts))
+        if len(answers) == 3:
+            held.wait(20)
+        return embed_service.good(texts)
+
+    async def test(worker, service):
+        assert not {"rows_per_second", "eta_seconds"} & set(await worker.status())
+        await until(lambda: len(answers) == 3)
+        told = await worker.status()
+        assert told["rows_per_second"] == pytest.approx(worker.rate, abs=0.01) and worker.rate > 0
+        assert told["eta_seconds"] == pytest.approx(told["pending"] / worker.rate, abs=0.02) and told["pending"] < 100
+        assert (await worker.status({"mem": 10}))["pending"] == 10  # the oldest are embedded last
+        held.set()
+        await until(lambda: not worker.busy)
+        assert worker.rate is None and "eta_seconds" not in await worker.status()
+        embed_service.answer = lambda texts: {}
+        put_memory(db, "one that fails")
+        worker.wake()
+        await until(lambda: worker._failures)
+        assert worker.rate is None and "eta_seconds" not in await worker.status()
+
+    embed_service.answer = slow
     worked(make_settings, embed_service, db, test)

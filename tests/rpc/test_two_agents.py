@@ -181,6 +181,8 @@ def calls(rows):
     yield "check_health", mine | {"fix": True, "deep": True}
     for method in (
         "daemon_status",
+        "backlog_status",
+        "run_status",
         "daemon_stop",
         "reindex",
         "backup_database",

@@ -4,23 +4,26 @@ A store is acknowledged at once; the rows it leaves in embedding_backlog are emb
 outside any transaction, and attached only when the text is still what was embedded. A restart goes on
 where the last process stopped. Once every row has its vector, long rows get their passages, one row after the other.
 
-Contract: backlog.order, store.embeds, passages.derived.
+Contract: backlog.order, store.embeds, passages.derived, progress.measured.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 import apsw
 
 from ..errors import StorageFailure
+from ..shared.pace import Pace, seconds_left
 from ..storage import backlog as rows
 from ..storage.backlog import Waiting
 from ..storage.database import Database
 from ..storage.transaction import Transaction
+from .loading import READY
 from .service import EmbeddingService
 
 FIRST_PAUSE_SECONDS = 5.0
@@ -52,6 +55,8 @@ class BacklogWorker:
         # Rows listed for their vector and for their passages when the last batch was read, counted up to _COUNTED, and
         # the seconds that one took lately, without those in which others went first.
         self._listed, self._paces = (0, 0), [0.0, 0.0]
+        # How many rows a second got their vector, and how many long ones their passages.
+        self._measured = (Pace(), Pace())
         self._problem: str | None = None
 
     # -- life
@@ -93,16 +98,43 @@ class BacklogWorker:
         """Return how many rows wait for their vector."""
         return await self._db.read(rows.count)
 
-    async def status(self) -> dict[str, Any]:
-        """Return the backlog's part of `daemon status`."""
+    @property
+    def rate(self) -> float | None:
+        """How many rows a second get their vector lately; None where that was not measured since the last rest."""
+        return self._measured[0].rate
+
+    async def status(self, upto: Mapping[str, int] | None = None) -> dict[str, Any]:
+        """Return the backlog's part of `daemon status`; ``upto`` counts no row beyond the id given for its kind.
+
+        `rows_per_second` and `passages_per_second` (in long rows) are there where they were measured, `eta_seconds`
+        until the rows have their vectors and `passages_eta_seconds` until the long ones have their passages too where
+        what is needed for them was. Rows stored later are embedded first, so that the times are those of all that wait.
+        """
+        all_rows, all_long = await self._db.read(_listed, None)
+        rate, long_rate = (pace.rate for pace in self._measured)
+        left = None if self._pause else seconds_left(all_rows, rate)
+        long_left = None if self._pause else seconds_left(all_long, long_rate)
+        told = {
+            "rows_per_second": rate,
+            "eta_seconds": left if all_rows else None,
+            "passages_per_second": long_rate,
+            "passages_eta_seconds": None if left is None or long_left is None or not all_long else left + long_left,
+        }
+        waiting, long_waiting = (all_rows, all_long) if upto is None else await self._db.read(rows.count_upto, upto)
         return {
-            "pending": await self.pending(),
-            "passages_pending": await self._db.read(rows.count_passages),
+            "pending": waiting,
+            "passages_pending": long_waiting,
             "done": self._done,
             "failures": self._failures,
             "paused_seconds": self._pause,
             "problem": self._problem,
+            **{name: round(value, 2) for name, value in told.items() if value is not None},
         }
+
+    @property
+    def works(self) -> bool:
+        """Whether what is listed is ever embedded here: there is an embedder, and its vectors can be written."""
+        return self._task is not None
 
     def worth_waiting_for(self, limit_rows: int, seconds: float) -> bool:
         """Whether rows are being embedded, and so few that at the pace of the latest ones most of them may be through
@@ -162,7 +194,8 @@ class BacklogWorker:
         return rows.next_batch(conn, self._size, frozenset(self._deferred)), _listed(conn, _COUNTED)
 
     async def _embed(self, batch: list[Waiting]) -> None:
-        spent = self._service.background_spent
+        spent, measures = self._service.background_spent, self._service.state == READY
+        started = asyncio.get_running_loop().time()
         texts = [text for row in batch for text in row.texts]
         answer = await self._service.embed_documents(texts, LOAD_WAIT_SECONDS, background=True)
 
@@ -174,6 +207,9 @@ class BacklogWorker:
         # Who waits for the rows lets them go first, so that what a row was put off for says nothing of how long that
         # takes.
         self._paces[batch[0].spans is not None] = (self._service.background_spent - spent) / len(batch)
+        if measures:  # a model that was still loading says nothing of the rows behind
+            seconds = asyncio.get_running_loop().time() - started
+            self._measured[batch[0].spans is not None].add(seconds, len(batch))
         self._pause, self._problem = 0.0, None
         self._size = min(self._full, self._size * 2)
         for waiter, target in list(self._waiters.items()):
@@ -182,6 +218,7 @@ class BacklogWorker:
 
     async def _rest(self) -> None:
         """Wait for the next row, or for the time to try again those that failed alone."""
+        self._forget_rates()
         if self._deferred:
             self._pause = LONGEST_PAUSE_SECONDS
             self._settle(False)
@@ -201,6 +238,7 @@ class BacklogWorker:
     def _failed(self, batch: list[Waiting], error: Exception) -> None:
         """Lengthen the pause, and find out whether one text is to blame: the next batch is a single row."""
         self._failures += 1
+        self._forget_rates()
         self._problem = str(error) or type(error).__name__
         if isinstance(error, StorageFailure):  # a full disk, and no fault of an embedder or a text
             self._pause = self._first_pause
@@ -214,12 +252,16 @@ class BacklogWorker:
         self._settle(False)
         _log.warning("embedding in the background failed, next attempt in %.0f s: %s", self._pause, error)
 
+    def _forget_rates(self) -> None:
+        for pace in self._measured:
+            pace.forget()
+
     def _settle(self, outcome: bool) -> None:
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(outcome)
 
 
-def _listed(conn: apsw.Connection, most: int) -> tuple[int, int]:
+def _listed(conn: apsw.Connection, most: int | None) -> tuple[int, int]:
     """Return how many rows wait for their vector and how many for their passages, each counted up to ``most``."""
     return rows.count(conn, most), rows.count_passages(conn, most)

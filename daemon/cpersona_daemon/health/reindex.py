@@ -24,7 +24,7 @@ async def reindex(ctx: Context, progress: Progress | None = None) -> dict:
     """Write all postings anew, rebuild the vector indexes, and list for embedding what has no vector of today's model.
 
     Answers `{ok, memories, episodes, vectors: {memories, episodes}, listed_for_embedding, waiting_for_embedding,
-    waiting_for_passages}`; a row whose vector is made anew is listed for passages once it has it.
+    waiting_for_passages, rows_per_second?}`; a row whose vector is made anew is listed for passages once it has it.
     ``progress`` is called with `{done, total}` in rows.
     """
     counts = {kind: await ctx.db.read(health.count_rows, kind) for kind, _ in KINDS}
@@ -56,6 +56,9 @@ async def reindex(ctx: Context, progress: Progress | None = None) -> dict:
         answer["listed_for_embedding"] += await enqueue_foreign(ctx)
         await ctx.db.write(lambda tx: sum(passages.enqueue_missing(tx, kind) for kind, _ in KINDS))
         ctx.backlog.wake()
+    rate = ctx.backlog.rate
+    if rate is not None:
+        answer["rows_per_second"] = round(rate, 2)
     answer["waiting_for_embedding"] = await ctx.db.read(backlog.count)
     answer["waiting_for_passages"] = await ctx.db.read(backlog.count_passages)
     return answer

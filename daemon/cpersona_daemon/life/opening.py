@@ -19,6 +19,7 @@ from ..model.clock import Clock
 from ..rpc.access import AccessList
 from ..rpc.dispatch import HANDLERS
 from ..rpc.pauses import Pauses
+from ..rpc.runs import Runs
 from ..shared.paths import Places
 from ..shared.settings import Settings
 from ..storage.database import Database
@@ -50,7 +51,7 @@ async def open_early(
     for warning in (*settings.warnings, *exposed):
         log.warning("%s", warning)
         status.warn(warning)
-    ctx.spool = spool = Spool(ctx)
+    ctx.runs, ctx.spool = Runs(), (spool := Spool(ctx))
     ctx.opening = Opening(ctx, through)
     ctx.in_background(spool.run())
     return ctx

@@ -1,12 +1,13 @@
 """What a recall says beside its rows: that some could not be compared by meaning, or that nothing was asked for.
 
-Contract: advisory.says, recall.blank.
+Contract: advisory.says, recall.blank, progress.measured.
 """
 
 from __future__ import annotations
 
 from ..embedding.values import Advice
 from ..model.scope import Scope
+from ..shared.pace import seconds_left
 from ..storage import vector_counts
 from .run import Run
 
@@ -19,7 +20,8 @@ def advice_of(run: Run, found: bool) -> list[Advice]:
     if run.vector is not None and run.settings.degraded_advisory:
         scope = run.query.scope
         unusable = vector_counts.unusable(run.conn, scope, run.vector.vector.size, run.vector.model)
-        said = uncompared(unusable, vector_counts.waiting(run.conn, scope) if unusable else 0, scope)
+        waiting = vector_counts.waiting(run.conn, scope) if unusable else 0
+        said = uncompared(unusable, waiting, scope, run.embedded_per_second)
         out += [said] if said is not None else []
     return out
 
@@ -43,12 +45,12 @@ def wordless(text: str, found: bool) -> Advice:
     )
 
 
-def uncompared(unusable: int, waiting: int, scope: Scope) -> Advice | None:
+def uncompared(unusable: int, waiting: int, scope: Scope, rate: float | None = None) -> Advice | None:
     """Return what to say of ``unusable`` rows without a usable vector, ``waiting`` of which are listed for one; None of
     none.
 
     Words alone find them. The counts know neither source nor age, so that under a scope narrowed by these they are
-    upper bounds.
+    upper bounds. ``rate`` is how many rows a second get their vector, where that was measured.
     """
     if not unusable:
         return None
@@ -64,7 +66,7 @@ def uncompared(unusable: int, waiting: int, scope: Scope) -> Advice | None:
             "hint",
             f"{bound}{what} found by words alone until then",
             evidence,
-            "ask again later; `cpersona daemon status` shows how many are left",
+            f"ask again later{_when(waiting, rate)}; `cpersona status` shows how many are left",
         )
     what = (
         "1 row has no vector that this question can be compared with and is"
@@ -78,3 +80,9 @@ def uncompared(unusable: int, waiting: int, scope: Scope) -> Advice | None:
         evidence,
         "`cpersona health --fix` has every such row embedded in the background",
     )
+
+
+def _when(waiting: int, rate: float | None) -> str:
+    """Return when so many rows have their vectors, in words behind "later"; '' where that is not known."""
+    left = seconds_left(waiting, rate)
+    return "" if left is None or rate is None else f": at {rate:.2g} rows a second they take {max(1, round(left))} s"

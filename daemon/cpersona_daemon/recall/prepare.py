@@ -81,6 +81,7 @@ def run_of(ctx: Context, settings: Settings, query: Query, question: Question, m
         sense=sense,
         declared=declared,
         measured=_measured(ctx, settings, query.scope.agent_id, model),
+        embedded_per_second=ctx.backlog.rate,
         measured_rows=ctx.calibration.rows(query.scope.agent_id),
         beta=ctx.calibration.beta(query.scope.agent_id),
         cosine_scale=(

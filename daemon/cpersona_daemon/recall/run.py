@@ -95,7 +95,8 @@ class Run:
 
     ``sense`` is the share of the question's words that the embedder knows. ``declared`` is what it says of its cosines,
     ``measured`` the calibrated gate of each signal that has one, found when the agent had ``measured_rows`` memories,
-    ``beta`` the agent's precision, ``cosine_scale`` where a confidence begins and ends to count a cosine. ``depth`` is
+    ``beta`` the agent's precision, ``embedded_per_second`` how fast rows get their vectors, as far as that is known,
+    ``cosine_scale`` where a confidence begins and ends to count a cosine. ``depth`` is
     how many rows each channel hands over, ``scans`` are the vector channels. ``as_written`` holds the rows before the
     gate for the question without its other names, None where it has none. ``reranked`` is what a reranker said of rows
     and their texts.
@@ -119,6 +120,7 @@ class Run:
     declared: Declared | None = None
     measured: Mapping[Signal, float] = field(default_factory=dict)
     measured_rows: int = 0
+    embedded_per_second: float | None = None
     beta: float = 1.0
     cosine_scale: tuple[float, float] = (0.0, 1.0)
     as_written: Sequence[Candidate] | None = None

@@ -1,6 +1,6 @@
 """From a request to its answer: find the method, permit, check for a pause, decode, run, shape failures.
 
-Contract: answer.shape, wire.requests.
+Contract: answer.shape, wire.requests, progress.committed.
 """
 
 from __future__ import annotations
@@ -103,8 +103,11 @@ async def _run(
     if method.paused is not None and ctx.pauses.is_paused(session_key(request.params)):
         return dict(method.paused)
     params = _decode(request.params, handler.params)
-    settings = ctx.settings.with_overrides(request.overrides)
-    return await handler.answer(Call(ctx, caller, params, settings, _key(caller, request), progress))
+    settings, key = ctx.settings.with_overrides(request.overrides), _key(caller, request)
+    if key is None or method.limited:
+        return await handler.answer(Call(ctx, caller, params, settings, key, progress))
+    with ctx.runs.followed(caller.client_id, key.text, progress) as note:
+        return await handler.answer(Call(ctx, caller, params, settings, key, note))
 
 
 def _failure(ctx: Context, method: Method, error: Exception) -> tuple[dict, str]:

@@ -217,6 +217,8 @@ _TABLE = (
     Method("resume_persistence", WRITE, "pausing", early=True),
     Method("persistence_status", READ, "pausing", early=True, own_session=True),
     Method("daemon_status", READ, "daemon", control=True, waits=False),
+    Method("backlog_status", READ, "daemon", waits=False),
+    Method("run_status", READ, "daemon", early=True, waits=False),
     Method("daemon_stop", ADMIN, "daemon", early=True, control=True),
 )
 METHODS = {method.name: method for method in _TABLE}

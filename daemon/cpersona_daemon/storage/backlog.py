@@ -9,7 +9,7 @@ Contract: backlog.order, embedding.identity, passages.derived.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -25,6 +25,7 @@ from .hidden import seen
 from .passages import Axes
 from .transaction import Transaction
 
+_LARGEST_ID = (1 << 63) - 1
 # What a vector was made from: the content's digest of a memory, summary and keywords of an episode.
 Origin = bytes | tuple[str, str]
 
@@ -66,6 +67,26 @@ def count(conn: apsw.Connection, most: int | None = None) -> int:
 def count_passages(conn: apsw.Connection, most: int | None = None) -> int:
     """Return how many rows wait for their passages, counting no further than ``most``."""
     return _count(conn, tuple(PassageKind), most)
+
+
+def newest(conn: apsw.Connection) -> dict[str, int]:
+    """Return the largest id of each kind of row: what is stored later has a larger one."""
+    return {kind: conn.execute(f"SELECT coalesce(max(id), 0) FROM {kind.table}").get for kind in Kind}
+
+
+def count_upto(conn: apsw.Connection, upto: Mapping[str, int]) -> tuple[int, int]:
+    """Return how many rows wait for their vector and how many for their passages, of those up to an id of their kind.
+
+    A kind that is not named counts whole.
+    """
+    counted = [0, 0]
+    for kind in Kind:
+        for place, listed in enumerate((kind, PASSAGES[kind])):
+            counted[place] += conn.execute(
+                "SELECT count(*) FROM embedding_backlog WHERE kind = ? AND id <= ?",
+                (listed, upto.get(kind, _LARGEST_ID)),
+            ).get
+    return counted[0], counted[1]
 
 
 def _count(conn: apsw.Connection, kinds: Sequence[str], most: int | None) -> int:

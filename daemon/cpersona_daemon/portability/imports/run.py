@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ...context import Context
 from ...errors import CPersonaError, Refused
@@ -108,6 +109,10 @@ class _Import:
         self._model = self._ctx.embedding.model if self._ctx.embedding.enabled else None
         try:
             await self._take_all(reader)
+        except asyncio.CancelledError:
+            # Whoever asked has left; what was committed is told to who asks later.
+            self._tell({**self._total.answer(dry_run), "done": self._done, "total": self._lines, "final": True})
+            raise
         except (CPersonaError, OSError) as error:
             text = str(error) or type(error).__name__
             ended = (
@@ -134,13 +139,15 @@ class _Import:
 
     async def _take(self, chunk: Chunk) -> None:
         step = self._try_out if self._options.dry_run else self._write
-        start = 0
-        while start < len(chunk.items):
-            start, outcome = await step(chunk, start)
+        start, left = 0, False
+        while start < len(chunk.items) and not left:
+            (start, outcome), left = await _whole(step(chunk, start))
             self._total.add(outcome)
             self._done = chunk.items[start - 1][0]
             if not self._options.dry_run:  # what has its vector may be listed for passages
                 self._ctx.backlog.wake()
+        if left:
+            raise asyncio.CancelledError
 
     async def _write(self, chunk: Chunk, start: int) -> tuple[int, Outcome]:
         def job(tx: Transaction) -> tuple[int, Outcome]:
@@ -154,6 +161,16 @@ class _Import:
         return await self._ctx.db.read(
             lambda conn: apply(chunk, start, DryRun(conn, self._ids, self._seen, self._model))
         )
+
+
+async def _whole(step: Coroutine[Any, Any, tuple[int, Outcome]]) -> tuple[tuple[int, Outcome], bool]:
+    """Return what a step did, and whether this task was cancelled meanwhile: a transaction under way is counted."""
+    task = asyncio.get_running_loop().create_task(step)
+    try:
+        return await asyncio.shield(task), False
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        return task.result(), True
 
 
 async def _finished(task: asyncio.Task[Chunk]) -> Chunk:

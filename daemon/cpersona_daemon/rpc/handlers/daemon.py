@@ -1,6 +1,6 @@
 """The daemon about itself: how it is, and its end.
 
-Contract: daemon.tells, daemon.life.
+Contract: daemon.tells, daemon.life, progress.measured, progress.committed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import msgspec
 from ... import __version__
 from ...errors import Busy
 from ...shared import fields
-from ...storage import canaries, passages
+from ...storage import backlog, canaries, passages
 from ..registry import Call, Handler
 
+LONGEST_WAIT_SECONDS = 10.0  # for the end of a run that is asked about
 _NAMED = 5  # clients that are named in one line
 
 
@@ -28,6 +29,21 @@ class DaemonStopParams(msgspec.Struct, forbid_unknown_fields=True):
     """``unless_others``: only where nobody else is connected; the daemon's own work in the background is nobody."""
 
     unless_others: bool = False
+
+
+class BacklogStatusParams(msgspec.Struct, forbid_unknown_fields=True):
+    """``upto``: the largest id of each kind (`mem`, `ep`) that counts, as an earlier answer told it."""
+
+    upto: dict[str, int] | None = None
+
+
+class RunStatusParams(msgspec.Struct, forbid_unknown_fields=True):
+    """``key``: the idempotency key of the request that is asked about; ``wait_seconds``: how long its end is waited
+    for, bounded to 10.
+    """
+
+    key: str
+    wait_seconds: float = 0.0
 
 
 async def daemon_status(call: Call) -> dict:
@@ -55,6 +71,24 @@ async def daemon_status(call: Call) -> dict:
         **ctx.daemon.status(),
         **ctx.status.snapshot(),
     }
+
+
+async def backlog_status(call: Call) -> dict:
+    """Answer what waits for vectors, how fast it goes and how long it takes, as far as that was measured.
+
+    `works` tells whether anything is ever embedded here, `upto` what is stored now, to ask later for that alone.
+    """
+    ctx, upto = call.ctx, call.params.upto
+    told = await ctx.backlog.status(upto)
+    return {**told, "works": ctx.backlog.works, "upto": upto or await ctx.db.read(backlog.newest)}
+
+
+async def run_status(call: Call) -> dict:
+    """Answer how far a long request came, `{known, running, reached, final}`: ``final`` where ``reached`` is the last
+    that was committed, and nothing more will be.
+    """
+    p = call.params
+    return await call.ctx.runs.told(call.caller.client_id, p.key, min(max(p.wait_seconds, 0.0), LONGEST_WAIT_SECONDS))
 
 
 async def daemon_stop(call: Call) -> dict:
@@ -94,5 +128,7 @@ def _counts(conn: apsw.Connection) -> dict[str, Any]:
 
 HANDLERS = {
     "daemon_status": Handler(DaemonStatusParams, daemon_status),
+    "backlog_status": Handler(BacklogStatusParams, backlog_status),
+    "run_status": Handler(RunStatusParams, run_status),
     "daemon_stop": Handler(DaemonStopParams, daemon_stop),
 }
