@@ -274,7 +274,7 @@ def backfill(session: Session, range: str | None, all: bool, batch: str | None) 
         raise exits.Usage(f"{range!r} is no range of commits; give a branch or A..B")
     from ._backfill import Backfill, note_history
 
-    with Backfill(session, batch) as run:
+    with Backfill(session, settings, batch) as run:
         note_history(session, repository, settings, asked, run)
     counts = run.counted()
     if session.out.as_json:

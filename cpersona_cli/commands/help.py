@@ -280,6 +280,44 @@ A row keeps the stamp as you wrote it. A stamp far ahead of the clock is kept
 and said to be.
 """,
     ),
+    "notes": (
+        "what becomes of Markdown files",
+        """
+`cpersona import --markdown DIR` keeps the Markdown files of a directory (.md,
+.markdown, .mdx) as memories. Run it again, from cron or a hook: what is new is
+stored, what changed is updated in its place, the rest is skipped. --watch goes
+on until Ctrl-C.
+
+    cpersona import --markdown ~/notes --dry-run
+    cpersona import --markdown ~/notes --prune --watch --yes
+
+A file of at most 1,200 bytes is one memory. Of a longer one each heading is,
+with all that is under it where that fits, else with its own words, and so on
+below it. A memory begins with its headings (Guide > Install > Linux): an
+answer is a section and not a book, and is found by what stands above it. A
+section that is longer still is known by its passages (`help scores`).
+
+Front matter, YAML between `---` or TOML between `+++`, goes to the metadata:
+`tags`, `title`, the rest under `front_matter`. `date` (or `created`, or a day
+that the file's name begins with) is the timestamp, else when the file was
+changed. Of YAML plain values, lists and long texts are read; what is nested
+stays as its text.
+
+The id of a note is made of the directory and the path in it, and of a
+section's headings: `md:notes-1f0c88ab02:trips/rome.md#Rome > Food`.
+
+    $ cpersona list --id-prefix md:
+
+So a file or a directory that got another name is gone and new. What is gone
+stays until --prune, which asks first, or takes --yes; a directory that holds
+no notes at all is asked about even then. Sections that a file no longer has go
+with its update. A locked row is never changed or deleted, and is named.
+
+In a git work tree what git ignores is not read; elsewhere hidden files,
+node_modules and virtual environments are not. Links are not followed. Files
+that are no UTF-8, or larger than 1 MiB, are named and left out, with exit 1.
+""",
+    ),
     "scripts": (
         "using it from a program",
         """
@@ -317,7 +355,8 @@ critical, 130 interrupted.
     common=("quiet",),
 )
 def help_(session: Session, words: list[str]) -> int | None:
-    """Explain one concept on a page: order, scores, gate, window, axes, dedup, backup, models, time, scripts.
+    """Explain one concept on a page: order, scores, gate, window, axes, dedup, backup, models, time, notes,
+    scripts.
 
     Or explain one command.
 

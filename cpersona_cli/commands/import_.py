@@ -11,9 +11,10 @@ import sys
 from cpersona_daemon.shared import fields
 
 from .. import exits
-from ..declare.spec import PLAIN, PROGRESS, WAIT, WRITES, argument, command, option
+from ..declare.spec import AXES, PROGRESS, WAIT, WRITES, argument, command, option
 from ..terminal import reading
 from ..terminal.failure import failure_line
+from . import _markdown
 from ._runs import watch
 from ._waiting import until_embedded
 from .export import PrivateDirectory
@@ -39,7 +40,13 @@ _ASKED: Rows = (
 
 @command(
     "import",
-    argument("file", "What to read; - reads standard input.", metavar="FILE|-", values="files"),
+    argument(
+        "files",
+        "What to read; - reads standard input. With --markdown files and directories.",
+        many=True,
+        metavar="FILE|-",
+        values="files",
+    ),
     option("--dry-run", "Count what would be imported and write nothing.", kind="flag", default=False),
     option("--to-agent", "Give every row to this agent.", metavar="NAME", values="agents"),
     option("--batch", "Name this run, so that `cpersona undo NAME` can take it back.", metavar="NAME"),
@@ -47,9 +54,10 @@ _ASKED: Rows = (
     PROGRESS,
     option("--fail-if-cut", "Leave out lines whose text is too long to be kept whole.", kind="flag", default=False),
     option("--keep-vectors", "Leave vectors of another model as they are.", kind="flag", default=False),
-    common=(*WRITES, *PLAIN),
+    *_markdown.OPTIONS,
+    common=(*WRITES, *AXES),
 )
-def import_(session: Session, file: str, wait: bool, progress: bool, **given: Any) -> int:
+def import_(session: Session, files: list[str], wait: bool, progress: bool, **given: Any) -> int:
     """Read a file that export wrote, here or in the reference implementation, or the reference's database.
 
     It is recognised by its content, and the reference's database is only read: `man cpersona-import` says what becomes
@@ -61,18 +69,23 @@ def import_(session: Session, file: str, wait: bool, progress: bool, **given: An
     that is no export it is said what it seems to be and which command takes it. Rows that name no agent belong to the
     header's. An import that was interrupted goes on where it stopped when it is run again.
 
+    --markdown reads notes: a file is one memory, and where it is long each of its sections is one, under its headings.
+    Again it stores what changed and skips the rest; notes of files that are gone stay, unless --prune. What git ignores
+    is not read. `cpersona help notes` says more. --agent, --project and --channel say whose these notes are.
+
     Example:
       cpersona import backup.jsonl --dry-run
       cpersona import backup.jsonl --wait
       zcat backup.jsonl.gz | cpersona import -
       cpersona import ~/.claude/cpersona.db
+      cpersona import --markdown ~/notes --prune
     """
+    if _markdown.asked(session, given):
+        return _markdown.run(session, files, {**given, "wait": wait, "progress": progress})
+    _markdown.refuse(files)
+    (file,) = files
     params = {"embed": True, **session.parameters(given, _ASKED)}
     if file != "-":
-        if os.path.isdir(file):
-            raise exits.Stop(f"import: {file!r} is a directory; give the path of a file that export wrote")
-        if not os.path.isfile(file):
-            raise exits.Stop(f"import: there is no file {file!r}; give the path of a file that export wrote")
         return _import(session, {**params, "input_path": os.path.abspath(file)}, file, wait, progress)
     with PrivateDirectory(session) as directory:
         path = os.path.join(directory, "import.jsonl")
@@ -147,29 +160,21 @@ def _totals(response: dict) -> Iterator[tuple[str, object]]:
 
 def _say_vectors(out: Output, response: dict) -> None:
     """Say how many rows have no vector that this store's embedder can compare, and what becomes of them."""
-    foreign, lacking = response.get("foreign_vectors", 0), response.get("without_usable_vector", 0)
+    foreign = response.get("foreign_vectors", 0)
     of_another = f", {foreign:,} of them with one of another model" if foreign else ""
     if listed := response.get("listed_for_embedding"):
         out.note(
-            f"{listed:,} of the rows came without a vector that this store's embedder can compare"
-            f"{'' if lacking else of_another}; they are embedded in the background and found by words alone until then:"
-            " `cpersona status --watch` shows how far it is"
+            f"{listed:,} of the rows came without a vector that this store's embedder can compare{of_another}; they are"
+            " embedded in the background and found by words alone until then: `cpersona status --watch` shows how far"
+            " it is"
         )
-    if lacking and response.get("dry_run"):
-        out.note(
-            f"{lacking:,} of the rows have no vector that this store's embedder can compare{of_another}; an import has"
-            " them embedded in the background"
+    if lacking := response.get("without_usable_vector"):
+        what = (
+            "an import without --keep-vectors has them embedded"
+            if not response.get("dry_run")
+            else "an import has them embedded in the background"
         )
-    elif lacking:
-        out.note(
-            f"{lacking:,} of the rows keep a vector of another model and are found by words alone; `cpersona reindex`"
-            " makes theirs anew"
-        )
-    if unknown := response.get("vectors_of_unknown_fit"):
-        out.note(
-            f"the embedder has not answered which model it is, so that nobody knows whether the {unknown:,} vectors are"
-            " of its kind; `cpersona health` says it once it answers, and `cpersona reindex` makes them anew"
-        )
+        out.note(f"{lacking:,} of the rows have no vector that this store's embedder can compare{of_another}; {what}")
 
 
 def _say_unkept(out: Output, response: dict) -> None:

@@ -13,7 +13,7 @@ from cpersona_daemon.shared import commit_notes, files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from cpersona_daemon.shared.settings import Settings
 
@@ -37,9 +37,10 @@ class GitFailed(Exception):
 
 
 class Git:
-    """Git in one directory ('' is the current one)."""
+    """Git in one directory ('' is the current one), in our environment or another."""
 
-    def __init__(self, directory: str = "") -> None:
+    def __init__(self, directory: str = "", environ: Mapping[str, str] = os.environ) -> None:
+        self._environ = environ
         self._before = ("git", "-C", directory) if directory else ("git",)
         self.wait: Callable[[int], None] | None = (
             None  # called with the descriptor of git's output before each read of it
@@ -65,7 +66,7 @@ class Git:
         try:
             try:
                 pid = os.posix_spawnp(
-                    "git", [*self._before, *arguments], {**os.environ, "LC_ALL": "C"}, file_actions=actions
+                    "git", [*self._before, *arguments], {**self._environ, "LC_ALL": "C"}, file_actions=actions
                 )
             except OSError as error:
                 raise GitFailed(f"git cannot be run: {error.strerror}") from None

@@ -30,6 +30,7 @@ FOREIGN = {
     "msgpack": {"fast/codec.py"},
     "typer": {"declare/app.py"},
     "rich": {"terminal/render.py", "terminal/progress.py", "commands/get.py"},
+    "watchfiles": {"notes/watching.py"},
     **dict.fromkeys(("anyio", "mcp", "mcp_types"), {"mcp/server.py"}),
 }
 
