@@ -12,7 +12,9 @@ _cpersona_valued() {
     " canary list") [[ " --agent --db " == *" $2 "* ]] ;;
     " canary remove") [[ " --session --agent --db " == *" $2 "* ]] ;;
     " canary run") [[ " --agent --db " == *" $2 "* ]] ;;
+    " config edit") [[ " --db " == *" $2 "* ]] ;;
     " config path") [[ " --db " == *" $2 "* ]] ;;
+    " config set") [[ " --db " == *" $2 "* ]] ;;
     " config show") [[ " --db " == *" $2 "* ]] ;;
     " context") [[ " --history -n --limit --source-id --since --until --as-of --set --fields --format --max-chars --json-fields --agent --project --channel --db " == *" $2 "* ]] ;;
     " daemon logs") [[ " -n --lines --db " == *" $2 "* ]] ;;
@@ -24,6 +26,7 @@ _cpersona_valued() {
     " daemon stop") [[ " --timeout --db " == *" $2 "* ]] ;;
     " delete") [[ " --id --session --agent --project --db " == *" $2 "* ]] ;;
     " doctor") [[ " --db " == *" $2 "* ]] ;;
+    " edit") [[ " --id --session --agent --project --db " == *" $2 "* ]] ;;
     " episode archive") [[ " --keywords --history --session --agent --project --channel --db " == *" $2 "* ]] ;;
     " episode delete") [[ " --session --agent --db " == *" $2 "* ]] ;;
     " episode list") [[ " -n --limit --fields --format --max-chars --json-fields --agent --project --channel --db " == *" $2 "* ]] ;;
@@ -76,7 +79,7 @@ _cpersona() {
     if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi
     case "${words[i]}" in -*) continue ;; esac
     case "$at ${words[i]}" in
-      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config path"|" config show"|" context"|" daemon"|" daemon logs"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" delete"|" doctor"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" health"|" help"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
+      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config edit"|" config path"|" config set"|" config show"|" context"|" daemon"|" daemon logs"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" delete"|" doctor"|" edit"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" health"|" help"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
     esac
   done
   case "$at:$before" in
@@ -87,7 +90,7 @@ _cpersona() {
     " store:--check-secrets") COMPREPLY=($(compgen -W "warn refuse" -- "$word")); return ;;
   esac
   case "$at" in
-    "") known="store update delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon status config call mcp git help --db --agent --project --channel --session --json -q --quiet --help --version -V" ;;
+    "") known="store update edit delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon status config call mcp git help --db --agent --project --channel --session --json -q --quiet --help --version -V" ;;
     " associate") known="declare retract list --help" ;;
     " associate declare") known="--entity --alias --relation --anchor --session --agent --project --channel --json -q --quiet --db --help" ;;
     " associate list") known="--agent --project --channel --json -q --quiet --db --help" ;;
@@ -100,8 +103,10 @@ _cpersona() {
     " canary list") known="--all-agents --agent --json -q --quiet --db --help" ;;
     " canary remove") known="--session --agent --json -q --quiet --db --help" ;;
     " canary run") known="--all-agents --agent --json -q --quiet --db --help" ;;
-    " config") known="show path --help" ;;
+    " config") known="show path set edit --help" ;;
+    " config edit") known="--json -q --quiet --db --help" ;;
     " config path") known="--json -q --quiet --db --help" ;;
+    " config set") known="--json -q --quiet --db --help" ;;
     " config show") known="--json -q --quiet --db --help" ;;
     " context") known="--history -n --limit --source-id --full --deep --since --until --as-of --set --no-wait --fields --format -0 --null --max-chars --json-fields --agent --project --channel --json -q --quiet --db --help" ;;
     " daemon") known="start stop restart status run logs socket --help" ;;
@@ -114,6 +119,7 @@ _cpersona() {
     " daemon stop") known="--timeout --json -q --quiet --db --help" ;;
     " delete") known="--id --session --agent --project --json -q --quiet --db --help" ;;
     " doctor") known="--json -q --quiet --db --help" ;;
+    " edit") known="--id --fail-if-cut --session --agent --project --json -q --quiet --db --help" ;;
     " episode") known="archive list delete --help" ;;
     " episode archive") known="--keywords --history --resolved --fail-if-cut --session --agent --project --channel --json -q --quiet --db --help" ;;
     " episode delete") known="--session --agent --json -q --quiet --db --help" ;;
@@ -150,7 +156,7 @@ _cpersona() {
     " restore") known="--check --settings --force --json -q --quiet --db --help" ;;
     " resume") known="--session --json -q --quiet --db --help" ;;
     " status") known="--watch --json -q --quiet --db --help" ;;
-    " store") known="--id --source --at --metadata --associations --lock --on-conflict --batch --queue --check-secrets --fail-if-skipped --fail-if-cut --wait --progress --jsonl --session --agent --project --channel --json -q --quiet --db --help" ;;
+    " store") known="--id --source --at --metadata --associations --lock --on-conflict --batch --queue --check-secrets --fail-if-skipped --fail-if-cut --wait --progress --edit --jsonl --session --agent --project --channel --json -q --quiet --db --help" ;;
     " traverse") known="--max-hops -n --limit --source-id --agent --project --channel --json -q --quiet --db --help" ;;
     " undo") known="--all-agents --dry-run --yes --session --agent --json -q --quiet --db --help" ;;
     " unlock") known="--id --session --agent --project --json -q --quiet --db --help" ;;

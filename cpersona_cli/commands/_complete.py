@@ -89,6 +89,15 @@ def _overrides(place: Place) -> list[tuple[str, str]]:
     return found
 
 
+def _setting_values(place: Place) -> list[tuple[str, str]]:
+    from cpersona_daemon.shared import settings_table
+
+    setting = settings_table.BY_NAME.get(place.given[0] if place.given else "")
+    if setting is None:
+        return []
+    return [(word, "") for word in setting.choices or (("true", "false") if setting.kind == "bool" else ())]
+
+
 def _methods(place: Place) -> list[tuple[str, str]]:
     from cpersona_daemon.shared import methods
 
@@ -165,6 +174,7 @@ SOURCES = {
     "memories": _memories,
     "episodes": _episodes,
     "settings": _settings,
+    "setting_values": _setting_values,
     "overrides": _overrides,
     "methods": _methods,
     "topics": _topics,

@@ -1,6 +1,6 @@
-"""`config`: every setting, its value and where it came from. Asks no daemon.
+"""`config`: every setting, its value and where it came from, and the file that sets them. Asks no daemon.
 
-Contract: settings.order, paths.places.
+Contract: settings.order, paths.places, config.written.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 from .. import exits
 from ..declare.spec import PLAIN, argument, command
 from ..session import Session
-from ..terminal import render
+from ..terminal import reading, render
 from ..terminal.output import Output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from cpersona_daemon.shared.settings import Settings
     from cpersona_daemon.shared.settings_table import Setting
 
@@ -127,6 +129,131 @@ def path(session: Session, which: str | None) -> None:
         session.out.line(known[which or "config"])
 
 
+@command(
+    "config set",
+    argument("name", "The setting.", metavar="NAME", values="settings"),
+    argument(
+        "value",
+        "Its value; '' is the default again, - reads it from standard input.",
+        metavar="VALUE|-",
+        values="setting_values",
+    ),
+    common=PLAIN,
+)
+def set_(session: Session, name: str, value: str) -> None:
+    """Write a setting into the config file. What is not a value of it, or contradicts another, is not written.
+
+    Comments and all else in the file stay as they are. What the environment says wins over the file, and is named. It
+    is said whether a running daemon must be started anew for it.
+
+    Example:
+      cpersona config set recall_mode rrf
+      cpersona config set embedding_api_key - < key.txt
+    """
+    from cpersona_daemon.shared import settings
+    from cpersona_daemon.shared import settings_table as table
+
+    from . import _config_file as config
+
+    short, out = name.strip().lower().removeprefix("cpersona_"), session.out
+    if short not in table.BY_NAME:
+        raise exits.Usage(f"there is no setting {short!r}; `cpersona config show` lists them")
+    setting = table.BY_NAME[short]
+    given = reading.read_text("-", out).strip("\n") if value == "-" else value
+    try:
+        parsed = settings.parse(setting, given) if given.strip() else ""
+    except settings.BadValue as error:
+        raise exits.Stop(f"config set: {error}; nothing was written") from None
+    file = config.ConfigFile()
+    try:
+        before = config.values_of(file.text)
+        text = config.with_value(file.text, setting, parsed)
+    except ValueError as error:
+        raise exits.Stop(f"config set: {file.path}: {error}; nothing was written") from None
+    _refuse(config.contradictions({**before, short: parsed}), config.contradictions(before), "config set")
+    file.replace(text)
+    shown = setting.shown(parsed) if given.strip() else setting.shown(setting.default_in(session.settings.recall_mode))
+    if out.as_json:
+        out.json({"ok": True, "name": short, "value": shown, "path": file.path})
+    else:
+        out.record((short, _text(shown)))
+    _say_effect(session, {short})
+
+
+@command("config edit", common=PLAIN)
+def edit(session: Session) -> None:
+    """Open the config file in your editor, VISUAL or EDITOR (else vi). It is written only if all of it is sound.
+
+    Where a line is no setting, a value is none of its setting or two contradict each other, the file stays as it was
+    and it is said in which private file your text is kept.
+
+    Example:
+      cpersona config edit
+    """
+    from ..terminal.editor import Draft
+    from . import _config_file as config
+
+    file, out = config.ConfigFile(), session.out
+    with Draft(out, "config edit", "config.toml", file.text or _BEGUN) as draft:
+        text = draft.edited()
+        if text is None or not text.strip():
+            out.note(f"the text is {'as it was' if text is None else 'empty'}; {file.path} is not changed")
+            if out.as_json:
+                out.json({"ok": True, "path": file.path, "changed": []})
+            return
+        try:
+            values = config.values_of(text)
+        except ValueError as error:
+            raise exits.Stop(f"config edit: {error}; nothing was written") from None
+        _refuse([*config.problems(values), *config.contradictions(values)], [], "config edit")
+        file.replace(text if text.endswith("\n") else text + "\n")
+    try:
+        before = config.values_of(file.text)
+    except ValueError:
+        before = {}
+    changed = {name for name in {*before, *values} if before.get(name) != values.get(name)}
+    if out.as_json:
+        out.json({"ok": True, "path": file.path, "changed": sorted(changed)})
+    else:
+        out.line(file.path)
+    _say_effect(session, changed)
+
+
+# What a config file that is not there yet begins with in an editor.
+_BEGUN = """# Settings of cpersona, one NAME = VALUE a line; `cpersona config show` lists them with what they mean.
+# recall_mode = "blend"
+"""
+
+
+def _refuse(found: list[str], known: list[str], doing: str) -> None:
+    """Raise Stop for what is wrong with values that are about to be written, but for what was wrong before."""
+    news = [problem for problem in found if problem not in known]
+    if news:
+        more = f" (and {len(news) - 1} more)" if len(news) > 1 else ""
+        raise exits.Stop(f"{doing}: {news[0]}{more}; nothing was written")
+
+
+def _say_effect(session: Session, names: Collection[str]) -> None:
+    """Say of changed settings which the environment overrules, and whether a running daemon must be restarted."""
+    import os
+
+    from cpersona_daemon.shared import settings_table as table
+
+    from ..wire import control
+
+    settings = [table.BY_NAME[name] for name in names if name in table.BY_NAME]
+    overruled = sorted(setting.variable for setting in settings if setting.variable in os.environ)
+    if overruled:
+        session.out.warn(f"cpersona: {', '.join(overruled)} in the environment wins over the file")
+    scopes = {setting.scope for setting in settings if setting.variable not in os.environ}
+    if table.PLACE in scopes:
+        session.out.note("commands look there from now on; a daemon of the former place goes on until it leaves")
+    elif table.DAEMON in scopes and control.find_daemon(session.settings) is not None:
+        session.out.note("the running daemon keeps the former value; `cpersona daemon restart` applies this one")
+    elif scopes:
+        session.out.note("in force from the next command on; no running daemon must be restarted for it")
+
+
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
@@ -135,4 +262,4 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-COMMANDS = (show, path)
+COMMANDS = (show, path, set_, edit)

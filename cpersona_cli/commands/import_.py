@@ -160,21 +160,29 @@ def _totals(response: dict) -> Iterator[tuple[str, object]]:
 
 def _say_vectors(out: Output, response: dict) -> None:
     """Say how many rows have no vector that this store's embedder can compare, and what becomes of them."""
-    foreign = response.get("foreign_vectors", 0)
+    foreign, lacking = response.get("foreign_vectors", 0), response.get("without_usable_vector", 0)
     of_another = f", {foreign:,} of them with one of another model" if foreign else ""
     if listed := response.get("listed_for_embedding"):
         out.note(
-            f"{listed:,} of the rows came without a vector that this store's embedder can compare{of_another}; they are"
-            " embedded in the background and found by words alone until then: `cpersona status --watch` shows how far"
-            " it is"
+            f"{listed:,} of the rows came without a vector that this store's embedder can compare"
+            f"{'' if lacking else of_another}; they are embedded in the background and found by words alone until then:"
+            " `cpersona status --watch` shows how far it is"
         )
-    if lacking := response.get("without_usable_vector"):
-        what = (
-            "an import without --keep-vectors has them embedded"
-            if not response.get("dry_run")
-            else "an import has them embedded in the background"
+    if lacking and response.get("dry_run"):
+        out.note(
+            f"{lacking:,} of the rows have no vector that this store's embedder can compare{of_another}; an import has"
+            " them embedded in the background"
         )
-        out.note(f"{lacking:,} of the rows have no vector that this store's embedder can compare{of_another}; {what}")
+    elif lacking:
+        out.note(
+            f"{lacking:,} of the rows keep a vector of another model and are found by words alone; `cpersona reindex`"
+            " makes theirs anew"
+        )
+    if unknown := response.get("vectors_of_unknown_fit"):
+        out.note(
+            f"the embedder has not answered which model it is, so that nobody knows whether the {unknown:,} vectors are"
+            " of its kind; `cpersona health` says it once it answers, and `cpersona reindex` makes them anew"
+        )
 
 
 def _say_unkept(out: Output, response: dict) -> None:

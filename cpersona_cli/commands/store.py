@@ -37,6 +37,7 @@ _OF_ALL: "Rows" = (
     ("check_secrets", "check_secrets", None),
     ("fail_if_cut", "fail_if_cut", None),
 )
+_LOST = {"content_differs", "cut"}  # what an answer says where a text is not in the store, or not whole
 _OF_ONE: "Rows" = (("id", "id", None), ("associations", "associations", _json("--associations")))
 
 
@@ -66,6 +67,12 @@ _OF_ONE: "Rows" = (("id", "id", None), ("associations", "associations", _json("-
     WAIT,
     PROGRESS,
     option(
+        "--edit",
+        "Write the text in your editor, VISUAL or EDITOR; TEXT is what it begins with.",
+        kind="flag",
+        default=False,
+    ),
+    option(
         "--jsonl",
         "Store each line of a file: an object of these parameters, or a string.",
         metavar="FILE|-",
@@ -74,7 +81,14 @@ _OF_ONE: "Rows" = (("id", "id", None), ("associations", "associations", _json("-
     common=(*WRITES, *AXES),
 )
 def store(
-    session: "Session", text: str | None, jsonl: str | None, queue: bool, wait: bool, progress: bool, **given: "Any"
+    session: "Session",
+    text: str | None,
+    jsonl: str | None,
+    queue: bool,
+    wait: bool,
+    progress: bool,
+    edit: bool,
+    **given: "Any",
 ) -> int:
     """Keep one memory, or a file of them, and print its ref.
 
@@ -97,6 +111,7 @@ def store(
       cpersona store --jsonl notes.jsonl --batch monday
       cpersona store --jsonl notes.jsonl --progress --wait > outcomes.jsonl
       cpersona --db old.db list --json | cpersona store --jsonl -
+      cpersona store --edit --id release-notes
       cpersona store "backup done" --queue
     """
     if queue and wait:
@@ -104,8 +119,10 @@ def store(
     if given["on_conflict"] == "skip":
         given["on_conflict"] = None  # what happens anyway
     params = {**session.axes(), **session.parameters(given, _OF_ALL)}
-    if jsonl is None:
-        status = _store_one(session, text, params, queue, given)
+    if edit:
+        status = _store_edited(session, text, params, queue, {**given, "jsonl": jsonl})
+    elif jsonl is None:
+        status = _store_one(session, reading.text_or_stdin(text, "text", session.out), params, queue, given)
     else:
         status = _store_lines(session, text, params, jsonl, queue, progress, given)
     if wait:
@@ -115,14 +132,37 @@ def store(
     return status
 
 
-def _store_one(session: "Session", text: str | None, params: dict, queue: bool, given: dict) -> int:
+def _store_one(
+    session: "Session", text: str, params: dict, queue: bool, given: dict, keep: "Callable[[], None] | None" = None
+) -> int:
+    """Store one text; ``keep`` is called where not all of it is in the store afterwards."""
     params |= session.parameters(given, _OF_ONE)
-    params["content"] = reading.text_or_stdin(text, "text", session.out)
+    params["content"] = text
     answer = session.ask("store", params, queue=queue)
     skipped = answer.response.get("result") == "skipped"
     if not session.show(answer):
         _say(session.out, answer.response)
+    if keep is not None and (answer.response.get("persisted") is False or _LOST & answer.response.keys()):
+        keep()
     return fields.EXIT_NOTHING if skipped and given["fail_if_skipped"] else answer.status
+
+
+def _store_edited(session: "Session", text: str | None, params: dict, queue: bool, given: dict) -> int:
+    """Store what is left in an editor; nothing where that is empty. A text that is not kept is kept in its file."""
+    if given["jsonl"] is not None:
+        raise exits.Usage("--edit writes one text and --jsonl reads many; give one of them")
+    from ..terminal.editor import Draft
+
+    begun = "" if text is None else reading.text_or_stdin(text, "text", session.out)
+    with Draft(session.out, "store", "memory.txt", begun) as draft:
+        written = draft.edited()
+        if written is None or not written.strip():
+            empty = written is not None or not begun.strip()
+            session.out.note(f"the text is {'empty' if empty else 'as it began'}; nothing is stored")
+            if session.out.as_json:
+                session.out.json({"ok": True, "result": "unchanged"})
+            return fields.EXIT_OK
+        return _store_one(session, written, params, queue, given, draft.keep)
 
 
 def _store_lines(

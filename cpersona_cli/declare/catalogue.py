@@ -15,6 +15,7 @@ GROUPS = (
         (
             ("store", "keep a memory"),
             ("update", "change its text"),
+            ("edit", "in your editor", "update"),
             ("delete", "remove rows"),
             ("lock", "protect rows"),
             ("unlock", "free them again", "lock"),
@@ -64,7 +65,7 @@ GROUPS = (
         (
             ("daemon", "start, stop, status"),
             ("status", "short for daemon status", "daemon"),
-            ("config", "values and origins"),
+            ("config", "show, set, edit"),
             ("call", "any method, raw JSON"),
             ("mcp", "tools for agents (MCP)"),
             ("git", "notes of commits"),
@@ -81,7 +82,7 @@ FAMILIES = {
     "precision": "How strict the gate is that a recalled row must pass.",
     "daemon": "The process that holds the database; commands start it when they need it.",
     "git": "One memory for each commit, from hooks and from history; nothing of it needs the network.",
-    "config": "Every setting, its value and where it came from.",
+    "config": "Every setting, its value and where it came from, and the file that sets them.",
 }
 # What a command with commands of its own does when none of them is named.
 UNNAMED = {

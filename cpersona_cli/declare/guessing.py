@@ -25,7 +25,7 @@ MEANT = {
     **dict.fromkeys(("show", "cat", "view", "read", "fetch", "print", "open"), ("get",)),
     **dict.fromkeys(("rm", "remove", "del", "erase", "drop"), ("delete",)),
     **dict.fromkeys(("ls", "log", "recent", "latest", "newest"), ("list",)),
-    **dict.fromkeys(("edit", "change", "modify", "set", "replace"), ("update",)),
+    **dict.fromkeys(("change", "modify", "set", "replace"), ("update",)),
     **dict.fromkeys(("ps", "info", "top"), ("status",)),
     **dict.fromkeys(("stop", "quit", "shutdown", "kill"), ("daemon stop",)),
     **dict.fromkeys(("serve", "up"), ("daemon start",)),

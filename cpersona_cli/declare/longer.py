@@ -55,7 +55,8 @@ SECTIONS = {
             this store declared goes out as the operator's, what any other client declared as the agent's, and
             declared_as beside it holds the name. The reference passes over that field and has no column for it, so
             that the name comes back from the file itself, and not from a file that the reference wrote after it.
-            Metadata that is no object goes out as metadata_text.
+            Metadata that is no object goes out as metadata_text. Vectors go out as they are by then: with an embedder
+            of another model those of an import come back as they came only after --keep-vectors.
             """,
         ),
     )

@@ -143,7 +143,7 @@ TABLE = (
         {"ok": FLAG, "updated_id": CHANGED},
         ("ok",),
         usual=True,
-        unlisted=_FOR_PROGRAMS,
+        unlisted=(*_FOR_PROGRAMS, "if_content"),
         replaces=True,
     ),
     Tool(

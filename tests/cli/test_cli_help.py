@@ -99,7 +99,7 @@ def test_a_wrong_command_line_is_one_line_on_stderr_and_exit_2(run_cli, home, ar
         (["show", "mem:1"], ["get"]),
         (["add", "a text"], ["store"]),
         (["ls"], ["list"]),
-        (["edit"], ["update"]),
+        (["modify"], ["update"]),
         (["version"], ["--version"]),
         (["settings"], ["config show"]),
         (["declare"], ["associate declare"]),

@@ -54,6 +54,7 @@ CASES = {
     "update": Case(
         ("update mem:2 changed", "mem:2\tupdated\n"), ("update 3 altered --json", "ok"), {1: "update mem:999 x"}
     ),
+    "edit": Case(("edit mem:9", ""), ("edit 9 --json", "ok ref changed"), {1: "edit mem:999"}),
     "delete": Case(("delete mem:4", "mem:4\tdeleted\n"), ("delete 5 --json", "ok"), {1: "delete mem:999"}),
     "lock": Case(("lock mem:6", "mem:6\tlocked\n"), ("lock 6 --json", "ok"), {1: "lock mem:999"}),
     "unlock": Case(("unlock mem:7", "mem:7\tunlocked\n"), ("unlock 7 --json", "ok"), {1: "unlock mem:999"}),
@@ -237,6 +238,13 @@ CASES = {
         {},
         asks=False,
     ),
+    "config set": Case(
+        ("config set log_level info", "log_level\tinfo\n"),
+        ("config set log_level info --json", "ok name value path"),
+        {1: "config set recall_mode best", 2: "config set nothing 1"},
+        asks=False,
+    ),
+    "config edit": Case(("config edit", ""), ("config edit --json", "ok path changed"), {}, asks=False),
     "config path": Case(
         ("config path db", "[^\n]*/t.db\n"), ("config path --json", "config db socket log"), {}, asks=False
     ),
@@ -300,6 +308,7 @@ def test_every_command_has_its_row():
 @pytest.fixture(scope="module")
 def run(shared_daemon, module_home):
     """Run one line of the table in a home where everything that the table names is there."""
+    module_home["EDITOR"] = "true"
     home, here, ask = module_home, Path(module_home["HOME"]), shared_daemon.call
     cli = runner(home)
 

@@ -19,6 +19,7 @@ from cpersona_cli.session import FOUNDING
 # A command line of each command that asks the daemon of what is stored.
 ASKS = {
     "update": "update mem:1 text",
+    "edit": "edit mem:1",
     "delete": "delete mem:1",
     "lock": "lock mem:1",
     "unlock": "unlock mem:1",
@@ -64,6 +65,8 @@ APART = {
     "daemon socket",
     "config show",
     "config path",
+    "config set",
+    "config edit",
     "git install",
     "git uninstall",
     "git status",

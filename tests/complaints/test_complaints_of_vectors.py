@@ -184,6 +184,8 @@ def test_an_import_of_vectors_of_another_model_says_so_and_has_the_rows_embedded
         json.loads(cpersona(environ, "import", str(path), "--json", "--to-agent", "b").stdout)["listed_for_embedding"]
         == 2
     )
+    kept = cpersona(environ, "import", str(path), "--keep-vectors", "--to-agent", "c")
+    assert kept.returncode == 0 and "2 of the rows keep a vector of another model" in kept.stderr
     assert (
         "2 rows still wait for their vectors and are found by words alone"
         in cpersona(environ, "recall", "pear", "--no-wait").stderr

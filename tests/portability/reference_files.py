@@ -18,13 +18,9 @@ from reference_kit import USED, insert
 
 def _loaded(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text)
     except ValueError:
         return None
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(name)
 
 
 def export(conn: sqlite3.Connection, version: str = "1.2", embeddings: bool = True) -> list[dict]:
@@ -61,6 +57,14 @@ def export(conn: sqlite3.Connection, version: str = "1.2", embeddings: bool = Tr
 
 
 _TABLE = {"memory": "memories", "episode": "episodes"}
+
+
+def _as_value(text: str) -> str:
+    """Return a text of JSON in the one form of its value, any other as it is."""
+    try:
+        return json.dumps(json.loads(text), sort_keys=True)
+    except ValueError:
+        return text
 
 
 def _without(row: dict, *names: str) -> dict:
@@ -189,6 +193,9 @@ def _comparable(conn: sqlite3.Connection) -> dict[str, dict[Any, dict]]:
     def resolved(row: dict) -> dict:
         out = dict(row)
         out.pop("id", None)
+        for name in ("source", "metadata"):
+            if name in out:
+                out[name] = _as_value(out[name])
         for name in ("ref", "anchor_ref"):
             if out.get(name):
                 out[name] = named[out[name]]

@@ -71,7 +71,7 @@ AGENTS = ("coder", "writer", "planner")
 USED = ("memories", "episodes", "profiles", "entities", "entity_aliases", "entity_mentions", "relations")
 _SOURCES = ({}, {"type": "User", "id": "u1"}, {"type": "Agent", "id": "a-7", "näme": "Zoë"}, {"System": "note"})
 _WORDS = "harbour pilot key watch night grüße 港湾 deploy rollback token cache index shard retry lease quorum".split()
-ODD_METADATA = ('{"a": 1', "no json at all", '{"n": NaN}', '{"big": 1e999}')
+ODD_METADATA = ('{"a": 1', "no json at all", '{"n": NaN, "m": [-Infinity]}', "[1, 2]")
 _ROWS = {"memories": 0.62, "episodes": 0.12, "entities": 0.08, "entity_mentions": 0.1, "relations": 0.06}
 
 

@@ -356,8 +356,10 @@ def test_rows_without_a_vector_are_listed_for_embedding_only_when_asked(make_hou
     house = make_house(CPERSONA_EMBEDDING_MODE="http", CPERSONA_EMBEDDING_URL="http://127.0.0.1:9/embed")
     load(house, memory("x"))
     assert house.sql("SELECT count(*) FROM embedding_backlog") == [(0,)]
-    load(house, memory("y"), memory("z", embedding_b64=b64(1, 0)), embed=True)
+    answer = load(house, memory("y"), memory("z", embedding_b64=b64(1, 0)), embed=True)
     assert house.sql("SELECT kind, id FROM embedding_backlog") == [("mem", 2)]
+    # Nobody can say whether the other's vector fits an embedder that does not answer.
+    assert (answer["listed_for_embedding"], answer["vectors_of_unknown_fit"]) == (1, 1)
 
 
 @pytest.fixture
@@ -544,3 +546,16 @@ def test_vectors_of_another_model_are_left_as_they_are_when_asked(make_house, mo
     assert (answer["listed_for_embedding"], answer["foreign_vectors"], answer["without_usable_vector"]) == (2, 2, 2)
     assert house.sql("SELECT kind, id FROM embedding_backlog ORDER BY kind, id") == [("ep", 1), ("mem", 5)]
     assert load(house, *STRANGERS, embed=True, target_agent_id="b")["foreign_vectors"] == 2
+
+
+def test_numbers_that_python_alone_writes_are_no_fault_of_a_line(house):
+    line = '{"_type": "memory", "agent_id": "a", "content": "x", "metadata": {"n": NaN}, "source": {"id": "u"}, %s}'
+    header = '{"_type": "header", "version": "cpersona-export/1.1", "memory_count": 1}'
+    answer = load(house, header, line % '"recall_count": Infinity')
+    assert answer["imported_memories"] == 1 and answer["errors"] == [
+        "Line 2: recall_count 'inf' is no count; it starts at 0"
+    ]
+    assert house.sql("SELECT metadata, source, source_id FROM memories") == [('{"n": NaN}', '{"id": "u"}', "u")]
+    assert house.export("out.jsonl")[1]["metadata_text"] == '{"n": NaN}'
+    bad = load(house, header, '{"_type": "memory", "content": NaN')
+    assert bad["imported_memories"] == 0 and "not valid JSON" in bad["errors"][0]

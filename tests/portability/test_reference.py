@@ -187,6 +187,16 @@ def test_the_database_that_is_served_is_not_opened_to_be_imported(house):
     assert answer["ok"] is False and "this daemon serves" in answer["error"]
 
 
+def test_a_database_without_its_log_is_said_to_be_that(house, tmp_path, writer):
+    path = tmp_path / "new.db"
+    sqlite3.connect(path).execute("PRAGMA journal_mode = WAL").connection.close()
+    writer(path, "CREATE TABLE memories (id)")
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(path.read_bytes())
+    answer = house.ask("import_memories", input_path=str(copy))
+    assert answer["ok"] is False and "FILE-wal" in answer["error"], answer
+
+
 # -- schemas near the known one
 
 

@@ -62,9 +62,11 @@ async def update(
     key: Key | None,
     fail_if_cut: bool = False,
     project_id: str | None = None,
+    if_content: str | None = None,
 ) -> dict:
     """Give a row another text and another vector. Raises Refused for a blank text, a locked, missing or foreign row,
-    or a text that another row of the bucket has. When embedding fails the old vector goes, it is never kept.
+    or a text that another row of the bucket has, and where the row does not say ``if_content``, if that is given. When
+    embedding fails the old vector goes, it is never kept.
     """
     cleaned = sanitise(check_text(content, "content"))
     if not cleaned:
@@ -76,6 +78,8 @@ async def update(
 
     def job(tx: Transaction) -> dict:
         row = _editable(tx, memory_id, agent_id, project_id)
+        if if_content is not None and memories.content_of(tx.conn, memory_id) != if_content:
+            raise Refused(f"{MEMORY.ref(memory_id)} was changed meanwhile; `cpersona get` shows what it says now")
         other = memories.find_in_bucket(tx.conn, row.agent_id, row.project_id, row.channel, known_by)
         if other is not None and other.id != memory_id:
             raise Refused(held_by(other))

@@ -35,7 +35,10 @@ def open_input(path: object, settings: Settings, places: Places) -> BinaryIO:
     real = _resolved(path, "input_path", settings)
     try:
         if os.path.samefile(real, places.db):
-            raise Refused(f"input_path: {real} is the database that this daemon serves; its rows are in it already")
+            raise Refused(
+                f"input_path: {real} is the database that this daemon serves; its rows are in it already, and"
+                " `cpersona backup` copies it"
+            )
     except OSError:
         pass
     try:

@@ -253,35 +253,45 @@ def _crc32(data: bytes) -> int:
     return rest ^ 0xFFFFFFFF
 
 
-def load(environ: "Mapping[str, str] | None" = None, options: "Mapping[str, Any] | None" = None) -> Settings:
+def load(
+    environ: "Mapping[str, str] | None" = None,
+    options: "Mapping[str, Any] | None" = None,
+    config: "Mapping[str, Any] | None" = None,
+) -> Settings:
     """Read the effective settings from options, environment and config file; never raises.
 
-    A malformed value keeps the default and leaves a warning in ``Settings.warnings``.
+    A malformed value keeps the default and leaves a warning in ``Settings.warnings``. ``config`` stands for what the
+    config file would say.
     """
     environ = os.environ if environ is None else environ
     values = {s.name: s.default for s in TABLE}
     origins: dict[str, str] = {}
     warnings: list[str] = []
     layers: list[tuple[str, Mapping[str, Any]]] = [
-        (CONFIG, _config_file(environ, warnings)),
+        (CONFIG, _config_file(environ, warnings) if config is None else config),
         (ENVIRONMENT, {s.name: environ[s.variable] for s in TABLE if s.variable in environ}),
         (OPTION, options or {}),
     ]
     for origin, layer in layers:
-        for name, raw in layer.items():
-            setting = BY_NAME.get(name)
-            if setting is None:
-                warnings.append(
-                    f"the config file names {name!r}, which is no setting; `cpersona config show` lists them"
-                )
-                continue
-            if isinstance(raw, str) and not raw.strip() and setting.name != "project":
-                continue
-            try:
-                values[name], origins[name] = parse(setting, raw), origin
-            except BadValue as error:
-                warnings.append(f"{error}; using {values[name]!r}")
+        _lay(layer, origin, values, origins, warnings)
     return Settings(values, origins, warnings)
+
+
+def _lay(
+    layer: "Mapping[str, Any]", origin: str, values: "dict[str, Any]", origins: dict[str, str], warnings: list[str]
+) -> None:
+    """Put the values of one origin over those that are there, and note what is wrong with them."""
+    for name, raw in layer.items():
+        setting = BY_NAME.get(name)
+        if setting is None:
+            warnings.append(f"the config file names {name!r}, which is no setting; `cpersona config show` lists them")
+            continue
+        if isinstance(raw, str) and not raw.strip() and setting.name != "project":
+            continue
+        try:
+            values[name], origins[name] = parse(setting, raw), origin
+        except BadValue as error:
+            warnings.append(f"{error}; using {values[name]!r}")
 
 
 def config_path(environ: "Mapping[str, str] | None" = None) -> str:

@@ -109,6 +109,12 @@ def find(conn: apsw.Connection, memory_id: int) -> Existing | None:
     return _existing(conn, "WHERE id = ?", (memory_id,))
 
 
+def content_of(conn: apsw.Connection, memory_id: int) -> str | None:
+    """Return what a row says, None where there is none or its text cannot be read."""
+    found = list(damaged.rows(conn, "SELECT id, content FROM memories WHERE id = ?", (memory_id,)))
+    return found[0][1] if found and not isinstance(found[0], Unreadable) else None
+
+
 def find_duplicate(
     conn: apsw.Connection, agent_id: str, project_id: str, channel: str, msg_id: str, key: bytes
 ) -> tuple[Existing | None, str]:

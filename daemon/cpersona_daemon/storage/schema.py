@@ -5,6 +5,8 @@ Contract: rows.shape.
 
 from __future__ import annotations
 
+from shlex import quote
+
 import apsw
 
 from ..errors import NewerSchema, ReadOnly, SettingsConflict
@@ -72,5 +74,6 @@ def _applied(conn: apsw.Connection) -> set[int]:
     if tables:
         raise SettingsConflict(
             f"{conn.filename} is a SQLite database of another program and stays as it is; {ELSEWHERE}"
+            + (f", and `cpersona import {quote(conn.filename)}` takes its rows over" if "memories" in tables else "")
         )
     return set()

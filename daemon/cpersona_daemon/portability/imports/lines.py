@@ -5,6 +5,7 @@ Contract: import.lines, store.cleaned.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -43,11 +44,32 @@ def decode(raw: bytes) -> dict:
     try:
         value = _decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise BadRecord(f"not valid JSON: {error}") from None
+        value = beyond_json(raw)
+        if value is None:
+            raise BadRecord(f"not valid JSON: {error}") from None
     except RecursionError:
         raise BadRecord("nested too deeply") from None
     if type(value) is not dict:
         raise BadRecord("not a JSON object")
+    return value
+
+
+def beyond_json(raw: bytes) -> dict | None:
+    """Return the object of a line that Python alone reads: other programs write NaN and Infinity as it does.
+
+    A source or metadata with such a number stays the text that it was. None for any other line.
+    """
+    if b"NaN" not in raw and b"Infinity" not in raw:
+        return None
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    for name in ("source", "metadata"):
+        if isinstance(value.get(name), (dict, list)):
+            value[f"{name}_text"], value[name] = json.dumps(value[name], ensure_ascii=False), None
     return value
 
 

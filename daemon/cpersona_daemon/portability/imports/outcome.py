@@ -25,6 +25,7 @@ _ADDED = (
     "other_profiles",
     "uncompared",
     "foreign",
+    "unproven",
     "listed",
     "cut",
     "error_count",
@@ -37,7 +38,8 @@ class Outcome:
     """What became of the lines so far.
 
     ``uncompared`` rows have no vector, or a ``foreign`` one, of another model or width than those of the embedder; so
-    many are ``listed`` for embedding. ``unkept`` counts records of kinds that have no place here, by their names.
+    many are ``listed`` for embedding. ``unproven`` vectors met an embedder that has not said yet which model it is.
+    ``unkept`` counts records of kinds that have no place here, by their names.
     ``error_count`` are the rejected lines, and what is to be said of others; a fault is told with its number behind
     ``unit``.
     """
@@ -55,6 +57,7 @@ class Outcome:
     other_profiles: int = 0
     uncompared: int = 0
     foreign: int = 0
+    unproven: int = 0
     listed: int = 0
     cut: int = 0
     errors: list[str] = field(default_factory=list)
@@ -108,6 +111,7 @@ class Outcome:
             "listed_for_embedding": self.listed,
             "without_usable_vector": self.uncompared - self.listed,
             "foreign_vectors": self.foreign,
+            "vectors_of_unknown_fit": self.unproven,
         }
         out |= {name: count for name, count in said.items() if count}
         if self.unkept:

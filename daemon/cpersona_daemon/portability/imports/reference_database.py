@@ -169,6 +169,11 @@ def _look(found: _Read, stop: threading.Event) -> bool:
     """Note what there is to read; False for another program's database. Raises Refused for a version too new."""
     conn = found.conn
     tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if not tables:
+        raise Refused(
+            "it seems to be a SQLite database without a table; a copy lacks what stands in the log beside it,"
+            " FILE-wal: copy both, or make a whole one with `cpersona backup`; nothing was imported"
+        )
     if "memories" not in tables:
         return False
     _check_version(conn, tables)

@@ -20,7 +20,7 @@ from ...errors import Refused, ShuttingDown
 from ...model.kinds import parse_ref
 from ...storage.associations import ENTITY
 from .format import Survey
-from .lines import UNKEPT, VERSION
+from .lines import UNKEPT, VERSION, beyond_json
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
@@ -99,7 +99,8 @@ def _head(raw: bytes | None) -> _Head:
     try:
         return _UNREADABLE if raw is None else _decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _UNREADABLE  # the second pass reports it
+        value = None if raw is None else beyond_json(raw)
+        return _UNREADABLE if value is None else msgspec.convert(value, _Head)  # the second pass reports it
 
 
 def _ends_with_newline(handle: BinaryIO) -> bool:

@@ -114,6 +114,8 @@ class Taker(ABC):
             out.uncompared += 1
             out.foreign += row.vector is not None
             out.listed += self.listed(row)
+        elif row.vector is not None and self._model is not None and self._model.dimension is None:
+            out.unproven += 1
 
     def listed(self, row: Row) -> bool:
         """Tell whether a row that is written is listed for embedding."""

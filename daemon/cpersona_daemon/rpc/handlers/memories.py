@@ -51,6 +51,7 @@ class UpdateParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str = ""
     project_id: str | None = None
     fail_if_cut: bool = False
+    if_content: str | None = None
     session_key: str = ""
 
 
@@ -124,7 +125,7 @@ def _text(value: Any) -> Any:
 async def update_memory(call: Call) -> dict:
     p = call.params
     return await edit.update(
-        call.ctx, call.settings, p.memory_id, p.content, p.agent_id, call.key, p.fail_if_cut, p.project_id
+        call.ctx, call.settings, p.memory_id, p.content, p.agent_id, call.key, p.fail_if_cut, p.project_id, p.if_content
     )
 
 
