@@ -30,10 +30,10 @@ OK, WARN, FAIL = "ok", "warn", "fail"
 
 @command("doctor", common=PLAIN)
 def doctor(session: Session) -> int:
-    """Check the installation: packages, SQLite, model, reranker, settings, places, permissions, socket, clock, daemon.
+    """Check the installation: packages, SQLite, model, services, settings, places, permissions, socket, clock, daemon.
 
     One line for each finding: ok, warn or fail, what was looked at, what was found and what to do. Nothing is
-    started or changed, so it works when the daemon cannot start. An http embedder and a reranker are
+    started or changed, so it works when the daemon cannot start. An http embedder, a reranker and a vector service are
     asked one tiny question each. Exit 1 when something fails. `health` looks
     at the store itself.
 

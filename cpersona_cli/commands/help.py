@@ -248,6 +248,14 @@ alone, and moves their scores by 0.2 at most. A recall waits 2 s for it
 (CPERSONA_RERANK_TIMEOUT_SECS), then answers without it and says so. It works
 beside any embedder, the builtin one too.
 
+A service that also searches, with /search, /index, /remove and /purge beside
+its /embed, is asked which rows are near and told of every change:
+    CPERSONA_EMBEDDING_URL=http://127.0.0.1:8401/embed
+    CPERSONA_VECTOR_SEARCH_MODE=remote
+It ranks under its own window and belongs to one database. While it does not
+answer, the daemon compares by itself and says so; `cpersona reindex` sends it
+everything again.
+
     $ cpersona config show embedding_url rerank_url
 """,
     ),

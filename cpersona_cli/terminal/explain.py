@@ -142,7 +142,18 @@ def _time(asked: object) -> str | None:
     return f"time: rows that tell of {asked.get('asked')!r}{when} are lifted over others, a few places at most"
 
 
+def _vectors(told: object) -> str | None:
+    if not isinstance(told, dict):
+        return None
+    if told.get("by") != "service":
+        who = {"database": "the daemon itself", "nobody": "nobody"}.get(str(told.get("by")), told.get("by"))
+        return f"vectors: compared by {who}, because the vector service did not: {told.get('why')}"
+    own = " under a window of its own, whatever window and reach say" if told.get("window") is False else ""
+    return f"vectors: ranked by the vector service{own}"
+
+
 _SENTENCES = {
+    "vectors": _vectors,
     "thresholds": _gate,
     "unfamiliarity": _raised,
     "quoted": _texts_of("quoted"),

@@ -96,12 +96,29 @@ def _store(response: dict) -> Facts:
         ("calibration", _calibration(response.get("calibration") or {})),
         ("canaries", f"{canaries.get('total')}, {canaries.get('lost')} lost" if canaries.get("total") else "none"),
     ]
-    if reranker := response.get("rerank"):
-        facts.append(("reranker", "; ".join(filter(None, (reranker.get("place"), reranker.get("problem"))))))
+    facts += _services(response)
     if spool := told["spool"]:
         problem = f"; {spool['problem']}" if spool.get("problem") else ""
         facts.append(("queued", f"{spool.get('waiting')} waiting, {spool.get('failed')} refused{problem}"))
     return facts
+
+
+def _services(response: dict) -> Facts:
+    """Return what is said of services, as far as some are asked."""
+    facts: Facts = []
+    if service := response.get("vector_service"):
+        facts.append(("vector service", "; ".join(filter(None, (service.get("place"), service.get("problem"))))))
+    if (outbox := response.get("outbox")) is not None:
+        facts.append(("outbox", _outbox(outbox)))
+    if reranker := response.get("rerank"):
+        facts.append(("reranker", "; ".join(filter(None, (reranker.get("place"), reranker.get("problem"))))))
+    return facts
+
+
+def _outbox(outbox: dict) -> str:
+    waits = "everything is being sent" if outbox.get("filling") else f"{outbox.get('pending')} waiting"
+    refused = f"{outbox['refused']} refused" if outbox.get("refused") else None
+    return "; ".join(filter(None, (waits, refused, outbox.get("problem"))))
 
 
 def _to_embed(backlog: dict) -> str:

@@ -18,7 +18,8 @@
      ├─ NewerSchema        the database belongs to a later version
      ├─ SettingsConflict   settings contradict each other
      ├─ EmbeddingFailure   the embedding backend failed or answered nonsense
-     └─ RerankFailure      the reranker failed or answered nonsense; no answer fails for it
+     ├─ RerankFailure      the reranker failed or answered nonsense; no answer fails for it
+     └─ VectorServiceFailure  so did a service that searches vectors; no answer fails for it
 
 Exit status, whether to retry and the hint stand in ``shared.fields.ERRORS`` under the same code, where
 the client reads them without importing this module. Foreign exceptions become ours in ``translate``
@@ -110,6 +111,13 @@ class EmbeddingFailure(CPersonaError):
 
 class RerankFailure(CPersonaError):
     code = "rerank"
+
+
+class VectorServiceFailure(CPersonaError):
+    """``refused``: the service will not take the same request another time either."""
+
+    code = "vectors"
+    refused = False
 
 
 _SQLITE = (

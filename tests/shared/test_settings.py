@@ -196,9 +196,11 @@ CONFLICTS = [
     ),
     ({"cosine_floor": "0.8"}, "CPERSONA_COSINE_FLOOR"),
     ({"decay_floor": "0.6"}, "CPERSONA_DECAY_FLOOR"),
+    ({"vector_search_mode": "elsewhere"}, "CPERSONA_VECTOR_SEARCH_MODE=elsewhere: nothing of this name"),
+    ({"vector_search_mode": "remote"}, "needs CPERSONA_EMBEDDING_MODE=http and a CPERSONA_EMBEDDING_URL"),
     (
-        {"vector_search_mode": "qdrant"},
-        "CPERSONA_VECTOR_SEARCH_MODE=qdrant: so far vectors are searched by this daemon alone",
+        {"vector_search_mode": "remote", "embedding_mode": "http", "embedding_url": "http://h/v1/texts?x=/embed"},
+        "whose path ends in /embed",
     ),
 ]
 
@@ -207,6 +209,11 @@ CONFLICTS = [
 def test_values_that_contradict_each_other_are_named(read, given, part):
     (problem,) = read(**given).conflicts()
     assert part in problem
+
+
+def test_a_service_that_searches_may_have_a_query_string_in_its_address(read):
+    given = {"vector_search_mode": "remote", "embedding_mode": "http", "embedding_url": "http://h/a/embed?key=1"}
+    assert read(**given).conflicts() == []
 
 
 def test_a_daemon_with_contradictory_values_refuses_to_start(run_cli):
@@ -242,7 +249,7 @@ def test_overrides_replace_retrieval_values_for_one_request_alone(read):
         ({"db_path": "/x"}, "cannot change for one request"),
         ({"rrf_k": None}, "NoneType"),
         ({"cosine_floor": 0.9}, "CPERSONA_COSINE_FLOOR"),
-        ({"vector_search_mode": "qdrant"}, "searched by this daemon alone"),
+        ({"vector_search_mode": "remote"}, "cannot change for one request"),
         ({"reconstruct_default_count": 50}, "CPERSONA_RECONSTRUCT_DEFAULT_COUNT"),
     ],
 )

@@ -142,6 +142,13 @@ def reranker(settings: Settings, where: Places) -> Iterator[Finding]:
     yield from reranker(settings)
 
 
+def vectors(settings: Settings, where: Places) -> Iterator[Finding]:
+    """The service that searches vectors, if the settings name one, answers."""
+    from .service_checks import vector_service
+
+    yield from vector_service(settings)
+
+
 def settings_(settings: Settings, where: Places) -> Iterator[Finding]:
     """No setting is malformed, and none contradicts another."""
     for text in settings.warnings:
@@ -361,6 +368,7 @@ CHECKS: dict[str, Callable[[Settings, Places], Iterator[Finding]]] = {
     "sqlite": sqlite,
     "model": model,
     "reranker": reranker,
+    "vectors": vectors,
     "settings": settings_,
     "directories": directories,
     "permissions": permissions,

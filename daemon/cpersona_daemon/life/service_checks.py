@@ -1,6 +1,6 @@
 """Whether the services that the settings name answer: each is asked one tiny question, as the daemon asks it.
 
-Contract: health.doctor, embedding.openai, rerank.asks, services.keys.
+Contract: health.doctor, embedding.openai, rerank.asks, remote.search, services.keys.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import stat
 import time
 from collections.abc import Iterator
 
-from ..errors import EmbeddingFailure, RerankFailure, SettingsConflict
+from ..errors import EmbeddingFailure, RerankFailure, SettingsConflict, VectorServiceFailure
 from ..model.identity import may_change_width, same_model
 from ..services.address import EMBEDDING, RERANK, checked, variable_of
 from ..shared.settings import CONFIG, Settings, config_path
@@ -89,6 +89,25 @@ def reranker(settings: Settings) -> Iterator[Finding]:
             f"the reranker scores an answer ({answer:.3g}) no higher than a text about something else ({other:.3g})",
             f"give it a model that is made for reranking; {_LINES}",
         )
+
+
+def vector_service(settings: Settings) -> Iterator[Finding]:
+    """The service that searches vectors, where it is not the daemon, answers a search."""
+    if settings.vector_search_mode != "remote":
+        yield OK, "vectors are searched by the daemon itself", ""
+        return
+    from ..vectors.remote.service import Service
+
+    try:
+        service = Service(settings)
+        try:
+            service.search("", _QUESTION, 1, 0.0)
+        finally:
+            service.close()
+    except (VectorServiceFailure, SettingsConflict) as error:
+        yield WARN, str(error), "start it, or correct CPERSONA_EMBEDDING_URL; recalls compare vectors here meanwhile"
+        return
+    yield OK, f"the vector service at {service.place} answers", ""
 
 
 def _key(settings: Settings, what: str) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
@@ -20,6 +20,7 @@ from ..embedding.values import Advice
 from ..vectors.ahead import ASK_SECONDS, Ahead, Asking, Unasked
 from .channels.vectors import asks_of
 from .run import Run
+from .types import Result
 
 MOST_BEGUN = 8  # times that a recall is begun anew for hits that it turns out to need
 
@@ -40,6 +41,17 @@ class Reader:
     def advice(self) -> Advice | None:
         """Return what the answer must say of its vectors."""
         return None
+
+    def told(self) -> dict[str, Any] | None:
+        """Return who compared vectors, for the account; None where nobody else could have."""
+        return None
+
+    def tell(self, result: Result, advisory: bool) -> None:
+        """Say in an answer who compared vectors, in its account and where an ``advisory`` is wanted."""
+        if result.trace is not None and (told := self.told()) is not None:
+            result.trace["vectors"] = told
+        if advisory and (advice := self.advice()) is not None:
+            result.advice.append(advice)
 
 
 class _ReaderAhead(Reader):
@@ -70,13 +82,20 @@ class _ReaderAhead(Reader):
             "`cpersona daemon status` shows what it lacks; nothing is lost, and the next answer of it clears this",
         )
 
+    def told(self) -> dict[str, Any] | None:
+        lack, kept = self.ahead.lack, self.asking.capabilities
+        told: dict[str, Any] = {"by": "service" if lack is None else "nobody" if self.ahead.by_words else "database"}
+        if lack is not None:
+            return told | {"why": lack}
+        return told | {name: getattr(kept, name) for name in ("exact", "window", "reach")}
+
 
 async def reader(ctx: Context, make: partial[Run]) -> Reader:
     """Return what reads for a recall; an engine elsewhere is asked now for all that is known to be needed."""
     asking, vector, query = ctx.vectors.elsewhere, make.keywords["vector"], make.keywords["query"]
     if asking is None or vector is None:
         return Reader(ctx, make)
-    found = _ReaderAhead(ctx, make, asking, asking.begin(ctx.vectors, ctx.vectors.path, query.text))
+    found = _ReaderAhead(ctx, make, asking, asking.begin(ctx.vectors, ctx.vectors.path, make.keywords["question"].text))
     asks = asks_of(query, vector, make.keywords["scans"], make.keywords["settings"].recall_mode)
     await asking.ask(found.ahead, asks, found.deadline)
     return found

@@ -120,8 +120,7 @@ async def recall(ctx: Context, settings: Settings, query: Query) -> Result:
             turn.take()
             reader.make = partial(reader.make, reranked=said.scores)
         result = await reader.read(answer)
-    if (advice := reader.advice()) is not None and settings.degraded_advisory:
-        result.advice.append(advice)
+    reader.tell(result, settings.degraded_advisory)
     if lack is not None:
         if settings.degraded_advisory:
             result.advice.append(lack.advice)

@@ -64,6 +64,7 @@ ERRORS = {
     "settings": (EXIT_UNREACHABLE, False, "run `cpersona config show` and correct the value"),
     "embedding": (EXIT_FAILED, True, "check the embedding backend with `cpersona daemon status`"),
     "rerank": (EXIT_FAILED, True, "check the reranker with `cpersona doctor`"),
+    "vectors": (EXIT_FAILED, True, "check the vector service with `cpersona doctor`"),
     "unreachable": (EXIT_UNREACHABLE, True, "run `cpersona daemon start` and read what it says"),
     "no_database": (
         EXIT_UNREACHABLE,

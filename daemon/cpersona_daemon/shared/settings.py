@@ -189,7 +189,7 @@ class Settings:
             for s in _EXPECTED
             if self._values[s.name] not in s.choices
         ]
-        out += self._conflicts_of_services()
+        out += self._conflicts_of_services() + self._conflicts_of_vectors()
         for name in ("reconstruct_default_count", "reconstruct_forced_count"):
             if self._values[name] > self.reconstruct_max_count:
                 most = self.reconstruct_max_count
@@ -221,6 +221,19 @@ class Settings:
                 variable = BY_NAME[name].variable
                 out.append(f"{variable} and {variable}_FILE are both set; remove one of them")
         return out
+
+    def _conflicts_of_vectors(self) -> list[str]:
+        if self.vector_search_mode != "remote" or (self.embedding_mode == "http" and not self.embedding_url):
+            return []
+        path = self.embedding_url.partition("?")[0].partition("#")[0]
+        if self.embedding_mode == "http" and path.endswith("/embed"):
+            return []
+        return [
+            (
+                "CPERSONA_VECTOR_SEARCH_MODE=remote asks the embedding service: it needs CPERSONA_EMBEDDING_MODE=http"
+                " and a CPERSONA_EMBEDDING_URL whose path ends in /embed"
+            )
+        ]
 
     def digest(self) -> str:
         """Return a short digest of everything that is not at its default, places aside.

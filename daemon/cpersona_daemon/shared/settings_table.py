@@ -321,10 +321,11 @@ TABLE = (
         "vector_search_mode",
         "choice",
         "local",
-        RETRIEVAL,
-        "where vectors are searched",
-        choices=("local",),
-        expected="so far vectors are searched by this daemon alone",
+        DAEMON,
+        "where vectors are searched: by this daemon, or (remote) by the http embedding service, whose address ends in "
+        "/embed and has /search, /index, /remove and /purge beside it",
+        choices=("local", "remote"),
+        expected="nothing of this name searches vectors",
     ),
     Setting(
         "rrf_threshold_factor",

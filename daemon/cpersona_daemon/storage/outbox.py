@@ -108,7 +108,9 @@ class Feed:
 
     def _unseen(self, change: VectorPut | VectorDrop) -> bool:
         """Tell whether nobody saw the row before, or will: of such a row no service knows."""
-        both = (self._hidden.get(change.kind), self._now_hidden.get(change.kind))
+        both = [self._hidden.get(change.kind), self._now_hidden.get(change.kind)]
+        if isinstance(change, VectorDrop):
+            del both[1]  # it is no longer hidden because it is gone
         return all(ids is not None and _holds(ids, change.id) for ids in both)
 
 

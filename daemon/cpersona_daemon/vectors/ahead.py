@@ -13,6 +13,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from ..model.kinds import PASSAGES, Kind, Rid, VectorKind
 from ..model.scope import Scope
 from ..storage import vectors as rows
 from . import plain
-from .backend import Ask, Background, Elsewhere, Hit, NoAnswer, NotReady, QueryVectors, Vectors, Window
+from .backend import Ask, Background, Capabilities, Elsewhere, Hit, NoAnswer, NotReady, QueryVectors, Vectors, Window
 
 ASK_SECONDS = 5.0  # for all that an engine is asked for one request
 SCAN_SECONDS = 10.0  # for all that the database is asked in its place
@@ -73,6 +74,10 @@ class Ahead:
         return found
 
     def _scanned(self, ask: Ask) -> list[list[Hit]]:
+        try:
+            return self._engine.search(*ask)
+        except NoAnswer:
+            pass
         if self._scan_until is None:
             self._scan_until = time.monotonic() + SCAN_SECONDS
         try:
@@ -101,7 +106,10 @@ def _covered(ask: Ask, asked: Ask, known: list[list[Hit]]) -> list[list[Hit]] | 
     out = []
     for vector in ask.queries.vectors:
         at = next((i for i, other in enumerate(asked.queries.vectors) if np.array_equal(vector, other)), None)
-        if at is None or (ask.k > asked.k and len(known[at]) >= asked.k):
+        if at is None:
+            return None
+        full = len(known[at]) >= asked.k or getattr(known[at], "more", False)
+        if ask.k > asked.k and full:
             return None
         out.append([hit for hit in known[at] if hit.score >= ask.floor][: ask.k])
     return out
@@ -117,8 +125,24 @@ class Asking:
         self._engine = engine
         self._threads = ThreadPoolExecutor(_ASKERS, "vectors-elsewhere")
         self._again_at = 0.0
-        self._problem = ""
+        self._problem: str | None = None
+        self._asked = self._failed = 0
         self.failures = 0
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the engine's search keeps to."""
+        return self._engine.capabilities
+
+    def status(self) -> dict[str, Any]:
+        """Return the engine's part of `daemon status`."""
+        return {
+            "place": self._engine.place,
+            "problem": self._problem,
+            "consecutive_failures": self.failures,
+            "queries": self._asked,
+            "failed_queries": self._failed,
+        }
 
     def begin(self, whole: Vectors, path: str, text: str) -> Ahead:
         """Return the vectors of a request, with nothing asked yet."""
@@ -129,6 +153,7 @@ class Asking:
         if time.monotonic() < self._again_at:
             ahead.lack = f"{self._problem}; it is asked again in a moment"
             return
+        self._asked += 1
         loop, left = asyncio.get_running_loop(), deadline - time.monotonic()
         try:
             await asyncio.wait_for(loop.run_in_executor(self._threads, ahead.ask, asks, deadline), max(0.0, left))
@@ -137,11 +162,12 @@ class Asking:
             if isinstance(why, NotReady):
                 return
             self._problem, self.failures = ahead.lack, self.failures + 1
+            self._failed += 1
             if self.failures >= TRIES:
                 pause = FIRST_PAUSE_SECONDS * 2 ** min(self.failures - TRIES, 10)
                 self._again_at = time.monotonic() + min(LONGEST_PAUSE_SECONDS, pause)
         else:
-            self.failures, self._again_at = 0, 0.0
+            self.failures, self._again_at, self._problem = 0, 0.0, None
 
     def close(self) -> None:
         """Ask nothing more; what hangs ends by its own deadline."""

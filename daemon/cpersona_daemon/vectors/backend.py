@@ -38,6 +38,14 @@ class Hit(NamedTuple):
     score: float
 
 
+class Hits(list[Hit]):
+    """Hits of an engine that was cut off where others of this kind may follow (``more``), however few these are."""
+
+    def __init__(self, hits: Iterable[Hit], more: bool) -> None:
+        super().__init__(hits)
+        self.more = more
+
+
 class Window(NamedTuple):
     """The positions [start, stop) of a scan: rows in scope that have a vector, created_at DESC, id ASC."""
 
@@ -175,7 +183,12 @@ class VectorBackend(Vectors, Protocol):
 
 
 class Elsewhere(VectorBackend, Protocol):
-    """An engine that is no part of this process. Its ``search`` has no answer."""
+    """An engine that is no part of this process. Its ``search`` is what stands in for it, or has no answer.
+
+    ``place`` says where it is, without what is secret of that.
+    """
+
+    place: str
 
     def ask(self, asks: Sequence[Ask], text: str, deadline: float) -> list[list[list[Hit]]]:
         """Return of each of the asks what ``search`` would; ``text`` is the question in words.

@@ -16,20 +16,26 @@ from .local import names
 if TYPE_CHECKING:
     from .fallback import WithFallback
 
-LOCAL = "local"
+LOCAL, REMOTE = "local", "remote"
 
 
 def backend(settings: Settings, places: names.IndexPlaces, clock: Any) -> WithFallback:
     """Return the engine that the settings ask for, with the database behind it. Raises SettingsConflict."""
-    mode = settings.vector_search_mode
-    if mode != LOCAL:
-        raise SettingsConflict(
-            f"CPERSONA_VECTOR_SEARCH_MODE={mode}: so far vectors are searched by this daemon alone (local)"
-        )
     from . import fallback
-    from .local.engine import LocalEngine
 
-    return fallback.WithFallback(LocalEngine(places, clock))
+    mode = settings.vector_search_mode
+    if mode == LOCAL:
+        from .local.engine import LocalEngine
+
+        return fallback.WithFallback(LocalEngine(places, clock))
+    if mode == REMOTE:
+        from . import ahead
+        from .remote.engine import RemoteEngine
+        from .remote.service import Service
+
+        engine = RemoteEngine(places, clock, Service(settings))
+        return fallback.WithFallback(engine, ahead.Asking(engine))
+    raise SettingsConflict(f"CPERSONA_VECTOR_SEARCH_MODE={mode}: vectors are searched by local or remote")
 
 
 def files_of(places: names.IndexPlaces) -> tuple[str, ...]:

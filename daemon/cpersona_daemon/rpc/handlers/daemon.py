@@ -58,6 +58,7 @@ async def daemon_status(call: Call) -> dict:
         "rows": await ctx.db.read(_counts),
         "vectors": ctx.vectors.status(),
         **({} if ctx.vectors.outbox is None else {"outbox": await ctx.db.read(ctx.vectors.outbox.status)}),
+        **({} if ctx.vectors.elsewhere is None else {"vector_service": ctx.vectors.elsewhere.status()}),
         "passages": await ctx.db.read(passages.count),
         "embedding": ctx.embedding.status(),
         **({} if ctx.reranker is None else {"rerank": ctx.reranker.status()}),

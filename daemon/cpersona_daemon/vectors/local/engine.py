@@ -28,6 +28,7 @@ from ...storage.database import Database
 from ...storage.generations import Generation
 from ..backend import EVERY_AXIS, Background, Capabilities, Hit, NoAnswer, QueryVectors, Window
 from ..cosine import is_usable, spaced
+from ..drainer import Drainer
 from .build import Abandoned, Source, bring_in, built, opened
 from .index import Index
 from .names import FRESH, IndexPlaces, paths
@@ -52,7 +53,7 @@ class LocalEngine:
     """
 
     capabilities = Capabilities(exact=True, window=True, filters=EVERY_AXIS, reach=True)
-    outbox = None
+    outbox: Drainer | None = None
 
     def __init__(self, places: IndexPlaces, clock: SystemClock | None = None) -> None:
         self._parts = {kind: Part(kind, path) for kind, path in paths(places).items()}

@@ -1,0 +1,1 @@
+"""A service beside the embedder that ranks rows by meaning: the memory protocol's remote vector search."""
