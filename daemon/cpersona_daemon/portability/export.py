@@ -11,7 +11,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from math import isfinite
 from typing import Any, BinaryIO
 
 import apsw
@@ -25,6 +24,7 @@ from ..recall.display import left_out
 from ..shared import fields, files
 from ..storage import transfer
 from ..storage.damaged import NOT_UTF8, Unreadable, nests_deeper, readable
+from ..storage.json_columns import loads_finite
 from . import reference
 from .counted import associations
 from .imports.lines import VERSION
@@ -300,18 +300,9 @@ def _loaded(text: str) -> Any:
 def _strict(text: str) -> Any:
     """Return what a JSON column holds, _TEXT where that is none, or has numbers that no file can hold."""
     try:
-        return {} if text == "{}" else json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        return {} if text == "{}" else loads_finite(text)
     except (ValueError, RecursionError):
         return _TEXT
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(name)
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    return number if isfinite(number) else _no_number(digits)
 
 
 def _with_mark(record: dict, kept: str, length: int | None, key: bytes | None) -> dict:

@@ -45,6 +45,8 @@ class Opened:
         self._stack, self._in_place = ExitStack(), False
         try:
             self.conn = self._open(handle)
+            # What a stranger's schema calls is not to be trusted with more than columns.
+            self.conn.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
             self._stack.callback(self.conn.close)
         except BaseException:
             self._stack.close()
@@ -108,7 +110,8 @@ def _seen(path: str) -> list[tuple[int, int]]:
         except OSError:
             found.append((0, 0))
         else:
-            found.append((info.st_size, info.st_mtime_ns))
+            # A log that is there and empty says no more than one that is not.
+            found.append((info.st_size, info.st_mtime_ns) if info.st_size else (0, 0))
     return found
 
 
@@ -122,5 +125,8 @@ def _held(handle: BinaryIO, path: str) -> bool:
     if not _ASKABLE:
         return os.path.exists(path + connection.SHM)
     asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, *_LOCK_BYTES, 0)
-    kind, *_ = struct.unpack(_FLOCK, fcntl.fcntl(handle, fcntl.F_GETLK, asked))
+    try:
+        kind, *_ = struct.unpack(_FLOCK, fcntl.fcntl(handle, fcntl.F_GETLK, asked))
+    except OSError:
+        return os.path.exists(path + connection.SHM)  # a file system without locks
     return kind != fcntl.F_UNLCK
