@@ -39,6 +39,7 @@ _cpersona_valued() {
     " git install") [[ " --agent --project --db " == *" $2 "* ]] ;;
     " git note") [[ " --session --agent --project --db " == *" $2 "* ]] ;;
     " git status") [[ " --agent --project --db " == *" $2 "* ]] ;;
+    " grep") [[ " -n --limit --source-id --since --until --fields --format --max-chars --json-fields --agent --project --channel --db " == *" $2 "* ]] ;;
     " health") [[ " --check --of --session --db " == *" $2 "* ]] ;;
     " import") [[ " --to-agent --batch --format --every --session --agent --project --channel --db " == *" $2 "* ]] ;;
     " list") [[ " -n --limit --since --until --as-of --source-id --batch --id-prefix --fields --format --max-chars --json-fields --agent --project --channel --db " == *" $2 "* ]] ;;
@@ -79,7 +80,7 @@ _cpersona() {
     if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi
     case "${words[i]}" in -*) continue ;; esac
     case "$at ${words[i]}" in
-      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config edit"|" config path"|" config set"|" config show"|" context"|" daemon"|" daemon logs"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" delete"|" doctor"|" edit"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" health"|" help"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
+      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config edit"|" config path"|" config set"|" config show"|" context"|" daemon"|" daemon logs"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" delete"|" doctor"|" edit"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" grep"|" health"|" help"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
     esac
   done
   case "$at:$before" in
@@ -90,7 +91,7 @@ _cpersona() {
     " store:--check-secrets") COMPREPLY=($(compgen -W "warn refuse" -- "$word")); return ;;
   esac
   case "$at" in
-    "") known="store update edit delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon status config call mcp git help --db --agent --project --channel --session --json -q --quiet --help --version -V" ;;
+    "") known="store update edit delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists grep calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon status config call mcp git help --db --agent --project --channel --session --json -q --quiet --help --version -V" ;;
     " associate") known="declare retract list --help" ;;
     " associate declare") known="--entity --alias --relation --anchor --session --agent --project --channel --json -q --quiet --db --help" ;;
     " associate list") known="--agent --project --channel --json -q --quiet --db --help" ;;
@@ -135,6 +136,7 @@ _cpersona() {
     " git note") known="--queue --session --agent --project --json -q --quiet --db --help" ;;
     " git status") known="--agent --project --json -q --quiet --db --help" ;;
     " git uninstall") known="--json -q --quiet --help" ;;
+    " grep") known="-E --regex -i --ignore-case -l --refs -n --limit --source-id --since --until --fields --format -0 --null --max-chars --json-fields --agent --project --channel --json -q --quiet --db --help" ;;
     " health") known="--fix --deep --check --of --session --json -q --quiet --db --help" ;;
     " help") known="-q --quiet --help" ;;
     " import") known="--dry-run --to-agent --batch --wait --progress --fail-if-cut --keep-vectors --markdown --format --prune --yes --watch --every --session --agent --project --channel --json -q --quiet --db --help" ;;

@@ -35,6 +35,7 @@ GROUPS = (
             ("traverse", "an entity's neighbours"),
             ("associate", "declare, retract, list"),
             ("exists", "yes or no, by words"),
+            ("grep", "lines as written"),
         ),
     ),
     ("Tune", (("calibrate", "measure the thresholds"), ("precision", "strict to lenient"))),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # A word that is no command here -> what does that here, in words behind `cpersona`.
 MEANT = {
-    **dict.fromkeys(("search", "find", "query", "ask", "lookup", "grep"), ("recall",)),
+    **dict.fromkeys(("search", "find", "query", "ask", "lookup"), ("recall",)),
     **dict.fromkeys(
         ("add", "save", "put", "remember", "memorize", "note", "write", "new", "create", "insert"), ("store",)
     ),

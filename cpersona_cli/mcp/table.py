@@ -440,6 +440,7 @@ BY_NAME = {tool.name: tool for tool in TABLE}
 # Methods that no model should have, and why.
 NO_TOOLS = {
     "find_ids": "which refs keys of the caller's have; the command line's --id asks it, and recall and list tell both",
+    "scan_texts": "pages of every text, for `grep`; recall and exists find words",
     "find_notes": "which notes of a git history or a directory are there; `git` and `import --markdown` ask it",
     "replace_notes": "what a changed git history or directory does to its notes; hooks and `import --markdown` call it",
     "backlog_status": "what `--wait` asks; daemon_status tells it",

@@ -283,6 +283,27 @@ def _fitted(printer: "Console", text: str, room: int, lines: int | None, marks: 
     return Text("\n").join(shown)
 
 
+def marked_line(out: "Output", head: str, text: str, marks: "Sequence[tuple[int, int]]") -> None:
+    """Print one line of a text behind its ``head``, with its marks, cut to the terminal around the first of them."""
+    from rich.text import Text
+
+    room = max(8, out.columns() - len(head))
+    start = 0
+    if len(text) > room and marks[0][1] > room:
+        start = max(0, marks[0][0] - room // 3)
+    shown, said = Text.assemble((head, "dim")), text[start : start + room]
+    drawn = Text("…" if start else "")
+    at = 0
+    for begin, end in [(b - start, e - start) for b, e in marks if b >= start] + [(len(said), len(said))]:
+        begin, end = min(begin, len(said)), min(end, len(said))
+        drawn.append(one_line(said[at:begin]))
+        drawn.append(one_line(said[begin:end]), style="bold yellow")
+        at = end
+    shown.append(drawn)
+    shown.truncate(out.columns(), overflow="ellipsis")
+    console(out).print(shown, no_wrap=True, overflow="ellipsis", crop=True)
+
+
 def heading(out: "Output", text: str) -> None:
     """Print the title of a section on a terminal."""
     from rich.text import Text

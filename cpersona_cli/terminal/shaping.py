@@ -86,6 +86,11 @@ class Shape:
         """Whether the caller said which fields to print."""
         return self.names is not None or self._pieces is not None
 
+    @property
+    def max_chars(self) -> int | None:
+        """How many characters of text may be printed in all, None for any number."""
+        return self._max_chars
+
     def _listed(self, option: str, text: str) -> list[str]:
         names = [name.strip() for name in text.split(",") if name.strip()]
         if not names:

@@ -117,6 +117,11 @@ CASES = {
         ("exists row-9 --json", "exists ref"),
         {1: "exists " + "z" * 9000, 3: "exists nothing-like-it"},
     ),
+    "grep": Case(
+        ("grep row-9", "mem:9\t1\trow-9\n"),
+        ("grep row-9 --json", "matches rows more order"),
+        {2: "grep -E (", 3: "grep nothing-like-it"},
+    ),
     "calibrate": Case(
         ("calibrate --agent v --dry-run", "threshold\t[^\n]*\n(.*\n)*"),
         ("calibrate --agent v --dry-run --json", "ok old_threshold new_threshold"),

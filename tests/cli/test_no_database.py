@@ -36,6 +36,7 @@ ASKS = {
     "associate retract": "associate retract --relation 1",
     "associate list": "associate list",
     "exists": "exists words",
+    "grep": "grep words",
     "calibrate": "calibrate",
     "precision get": "precision get",
     "precision set": "precision set strict",

@@ -145,6 +145,8 @@ def calls(rows):
     )
     yield "list_associations", mine
     yield "get_contents", mine | {"refs": [ref, f"ep:{episode}"]}
+    yield "scan_texts", mine | {"holds": "eats"}
+    yield "scan_texts", mine | {"kind": "ep", "after": ["9999-01-01 00:00:00", 10**15]}
     yield "find_ids", mine | {"ids": ["theirkey", "mykey"]}
     yield "find_notes", mine | {"ids": ["theirkey", "new"]}
     yield "find_notes", mine | {"prefix": "their"}

@@ -30,6 +30,7 @@ from cpersona_daemon.storage import (
     own_ids,
     postings,
     profiles,
+    scanning,
     schema,
     transfer,
     vector_counts,
@@ -341,6 +342,19 @@ def test_a_narrowed_list_is_walked_newest_first_and_reads_ids_from_their_own_ind
     assert looked.uses("INDEX memories_recent" if agent else "INDEX memories_created") and not looked.sorts
     assert "batch" not in narrowing or looked.uses("COVERING INDEX batches_name (batch=? AND kind=?)")
     assert "id_prefix" not in narrowing or looked.uses("COVERING INDEX memories_msg_id")
+
+
+@pytest.mark.parametrize("kind", [MEMORY, EPISODE])
+def test_texts_are_handed_out_by_the_page_along_the_index_of_their_order(store, kind):
+    """Contract: grep.written."""
+    with looking(store) as looked:
+        first = scanning.page(store, kind, Scope("kit"), "no such text", None)
+        assert kind == EPISODE or first.next is not None
+        after = first.next or scanning.Place("9999-01-01 00:00:00", 1)
+        second = scanning.page(store, kind, Scope("kit"), "", after)
+    assert not first.rows and second.rows and not looked.sorts
+    assert looked.uses(f"SEARCH m USING INDEX {kind.table}_recent (agent_id=? AND created_at<?)")
+    assert looked.uses("CO-ROUTINE") and not looked.uses("MATERIALIZE")
 
 
 def test_keys_of_the_caller_are_found_one_by_one(store):

@@ -134,6 +134,7 @@ _TABLE = (
     Method("list_associations", READ, "associations"),
     Method("get_contents", READ, "contents", early=True, tuned=True),
     Method("find_ids", READ, "contents", early=True),
+    Method("scan_texts", READ, "contents", early=True),
     Method("find_notes", READ, "notes"),
     Method("replace_notes", WRITE, "notes", paused={"ok": True, "deleted": 0, "notes": []}),
     Method("update_memory", WRITE, "memories", paused={"ok": True, "updated_id": None}, touched=("updated_id", "mem")),

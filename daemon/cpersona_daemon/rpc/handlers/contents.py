@@ -1,24 +1,28 @@
-"""Handlers of get_contents, rows by their refs, whole, and of find_ids, refs by the caller's own keys.
+"""Handlers of get_contents, rows by their refs, whole, of find_ids, refs by the caller's own keys, and of scan_texts,
+all texts by the page.
 
-Contract: contents.refs, edit.within, rows.keyed.
+Contract: contents.refs, edit.within, rows.keyed, grep.written.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import apsw
 import msgspec
 
 from ...errors import InvalidParams
-from ...model.kinds import MEMORY, Rid, parse_ref
+from ...model.kinds import MEMORY, Kind, Rid, parse_ref
 from ...model.scope import Scope
 from ...recall.display import episode_row, left_out, memory_row
 from ...shared import fields
-from ...storage import own_ids, records
+from ...storage import own_ids, records, scanning
 from ...storage.damaged import Unreadable
 from ...storage.memories import Memory
+from ..common import scope_of
 from ..registry import Call, Handler
+
+MAX_HELD = 1000  # characters of a text that is looked for as it is
 
 Refs = Annotated[
     list, msgspec.Meta(extra_json_schema={"items": {"type": "string"}, "minItems": 1, "maxItems": fields.MAX_REFS})
@@ -35,6 +39,20 @@ class FindIdsParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str
     ids: list[str]
     project_id: str | None = None
+
+
+class ScanParams(msgspec.Struct, forbid_unknown_fields=True):
+    """``holds``: only texts that hold this as it is; ``after``: where the page before this one ended, as it told."""
+
+    agent_id: str
+    kind: Literal["mem", "ep"] = "mem"
+    holds: str = ""
+    project_id: str | None = None
+    channel: str | None = None
+    source_id: str | None = None
+    since: str | None = None
+    until: str | None = None
+    after: list | None = None
 
 
 async def get_contents(call: Call) -> dict:
@@ -83,4 +101,43 @@ async def find_ids(call: Call) -> dict:
     return {"found": found, "count": len(found)}
 
 
-HANDLERS = {"get_contents": Handler(ContentsParams, get_contents), "find_ids": Handler(FindIdsParams, find_ids)}
+def _place(told: list) -> scanning.Place:
+    if len(told) == 2 and isinstance(told[0], str) and type(told[1]) is int and abs(told[1]) < 1 << 63:
+        return scanning.Place(*told)
+    raise InvalidParams("after is no place; send what the page before this one told as after")
+
+
+async def scan_texts(call: Call) -> dict:
+    """Answer `{rows: [{ref, created_at, project_id, channel, id?, text}], after, left_out?}`, the newest first.
+
+    A page has as many rows as an answer carries and as are looked at in a moment, so that it may be empty; ``after`` is
+    null behind the last one.
+    """
+    p, kind, scope = call.params, Kind(call.params.kind), scope_of(call.params)
+    if len(p.holds) > MAX_HELD:
+        raise InvalidParams(f"holds has {len(p.holds)} characters, at most {MAX_HELD} are taken")
+    if kind not in scope.kinds:
+        return {"rows": [], "after": None}
+    after = None if p.after is None else _place(p.after)
+    found = await call.ctx.db.read(scanning.page, kind, scope, p.holds, after)
+    rows = [
+        {
+            "ref": kind.ref(row.id),
+            "created_at": row.created_at,
+            "project_id": row.project_id,
+            "channel": row.channel,
+            **({"id": row.key} if row.key else {}),
+            "text": row.text,
+        }
+        for row in found.rows
+    ]
+    without = [left_out(kind, row) for row in found.unreadable]
+    after_this = None if found.next is None else [found.next.created_at, found.next.id]
+    return {"rows": rows, "after": after_this, **({"left_out": without} if without else {})}
+
+
+HANDLERS = {
+    "get_contents": Handler(ContentsParams, get_contents),
+    "find_ids": Handler(FindIdsParams, find_ids),
+    "scan_texts": Handler(ScanParams, scan_texts),
+}
