@@ -154,7 +154,7 @@ _cpersona() {
     " profile show") known="--agent --json -q --quiet --db --help" ;;
     " recall") known="-n --limit --source-id --exclude --full --deep --best-first --top --fields --format -0 --null --max-chars --json-fields --absolute --since --until --as-of --set --no-wait --fail-empty --explain --explain-all --why-not --legend --agent --project --channel --json -q --quiet --db --help" ;;
     " reconstruct") known="-n --count --top-k --max-hops --max-evidence --budget --source-id --deep --no-wait --trace --set --agent --project --channel --json -q --quiet --db --help" ;;
-    " reindex") known="--wait --progress --json -q --quiet --db --help" ;;
+    " reindex") known="--vectors --wait --progress --json -q --quiet --db --help" ;;
     " restore") known="--check --settings --force --json -q --quiet --db --help" ;;
     " resume") known="--session --json -q --quiet --db --help" ;;
     " status") known="--watch --json -q --quiet --db --help" ;;

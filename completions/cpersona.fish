@@ -502,6 +502,7 @@ complete -c cpersona -n '__fish_seen_subcommand_from reconstruct' -l channel -x 
 complete -c cpersona -n '__fish_seen_subcommand_from reconstruct' -l json -d 'Print the daemon'\''s whole answer as JSON; a row is its `ref`, your own key its `id`'
 complete -c cpersona -n '__fish_seen_subcommand_from reconstruct' -s q -l quiet -d 'Print no notes on stderr, only failures and warnings'
 complete -c cpersona -n '__fish_seen_subcommand_from reconstruct' -l db -r -d 'The database file (env CPERSONA_DB_PATH)'
+complete -c cpersona -n '__fish_seen_subcommand_from reindex' -l vectors -d 'Only the vector indexes; a vector service is filled anew'
 complete -c cpersona -n '__fish_seen_subcommand_from reindex' -l wait -d 'Return when the vectors are there too; Ctrl-C leaves them to the background'
 complete -c cpersona -n '__fish_seen_subcommand_from reindex' -l progress -d 'Say on stderr how far it is, in lines where that is no terminal'
 complete -c cpersona -n '__fish_seen_subcommand_from reindex' -l json -d 'Print the daemon'\''s whole answer as JSON; a row is its `ref`, your own key its `id`'

@@ -5,7 +5,7 @@ Contract: embedding.identity, health.repairs.
 
 from __future__ import annotations
 
-from ..declare.spec import PLAIN, PROGRESS, WAIT, command
+from ..declare.spec import PLAIN, PROGRESS, WAIT, command, option
 from ._waiting import until_embedded
 
 TYPE_CHECKING = False
@@ -15,8 +15,14 @@ if TYPE_CHECKING:
     from ..session import Session
 
 
-@command("reindex", WAIT, PROGRESS, common=PLAIN)
-def reindex(session: Session, wait: bool, progress: bool) -> int:
+@command(
+    "reindex",
+    option("--vectors", "Only the vector indexes; a vector service is filled anew.", kind="flag", default=False),
+    WAIT,
+    PROGRESS,
+    common=PLAIN,
+)
+def reindex(session: Session, vectors: bool, wait: bool, progress: bool) -> int:
     """Rebuild the word and vector indexes, and embed every row that has no vector of the present model.
 
     Other commands keep working meanwhile.
@@ -24,6 +30,7 @@ def reindex(session: Session, wait: bool, progress: bool) -> int:
     Example:
       cpersona reindex
       cpersona reindex --wait
+      cpersona reindex --vectors
     """
     from ._runs import watch
 
@@ -35,7 +42,7 @@ def reindex(session: Session, wait: bool, progress: bool) -> int:
         )
         return f"{far}; the old indexes serve until it is run again"
 
-    answer = watch(session, "reindex", {}, early, lines=progress)
+    answer = watch(session, "reindex", {"vectors": True} if vectors else {}, early, lines=progress)
     if not session.show(answer):
         session.out.records(_rebuilt(answer.response))
     if wait and not answer.status:
@@ -46,7 +53,8 @@ def reindex(session: Session, wait: bool, progress: bool) -> int:
 def _rebuilt(response: dict) -> Iterator[tuple[str, object]]:
     """Return what a reindex did as (what, how many) pairs."""
     for name in ("memories", "episodes"):
-        yield f"{name} in the word index", response.get(name)
+        if name in response:
+            yield f"{name} in the word index", response[name]
     for name, count in (response.get("vectors") or {}).items():
         yield f"{name} with a vector", count
     yield "listed for embedding", response.get("listed_for_embedding")

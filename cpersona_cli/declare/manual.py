@@ -62,6 +62,26 @@ _DAEMON_OPTIONS = (
     ("--doctor", "Look at the installation and print one line of JSON a check; `cpersona doctor` does this."),
     ("--version", "Print the version and leave."),
 )
+_ELSEWHERE = """
+The daemon compares vectors itself and exactly, up to some millions of rows. A store that is larger than memory, or an
+index that other programs ask too, may be searched by Qdrant: CPERSONA_VECTOR_SEARCH_MODE=qdrant with
+CPERSONA_QDRANT_URL, which is the address of a server or a cluster (http or https) or path: and a folder for its
+engine inside the daemon. The packages are an extra, `pip install 'cpersona-cli[qdrant]'`. A key stands in a file that
+only you can read (CPERSONA_QDRANT_API_KEY_FILE) or in CPERSONA_QDRANT_API_KEY; https checks the certificate.
+
+The database stays the authority. A change is listed in it in the transaction that makes it, and brought to Qdrant by
+one thread in the background, whether Qdrant is there or not; `cpersona daemon status` and `cpersona health` say how
+many wait and why. What Qdrant finds is read from the database before it counts, with its exact cosine, and rows that
+it has not heard of are compared beside that: nothing that is gone is found, and what was stored a moment ago is.
+Down, slow (5 s), with a wrong key, or while it is being filled, the database answers in its place (10 s, then words
+alone) and the answer says so.
+
+Its collections are named after the store (cpersona- and its identity, or CPERSONA_QDRANT_COLLECTION), one for each
+kind, model and width, so that two databases share none. Where something is missing there, too much, or of another
+time, all of it is filled anew by itself; `cpersona reindex --vectors` does that at once. A server follows a graph,
+which may miss a row; CPERSONA_QDRANT_EXACT=true has every vector in scope compared, as the engine in a folder always
+does. A copy of a database has the same identity: give one of the two its own CPERSONA_QDRANT_COLLECTION.
+"""
 # What stands beside the database, by the names of ``paths.Places`` first.
 _FILES = (
     (
@@ -285,6 +305,8 @@ def _daemon_page() -> list[str]:
         *_terms(_DAEMON_OPTIONS),
     ]
     out += [
+        ".SH VECTORS ELSEWHERE",
+        *_paragraphs(_ELSEWHERE),
         ".SH FILES",
         "Everything is made private to its owner: directories 0700, files 0600.",
         *_terms((path, meaning) for _, path, meaning in _FILES),

@@ -116,9 +116,15 @@ def _services(response: dict) -> Facts:
 
 
 def _outbox(outbox: dict) -> str:
-    waits = "everything is being sent" if outbox.get("filling") else f"{outbox.get('pending')} waiting"
-    refused = f"{outbox['refused']} refused" if outbox.get("refused") else None
-    return "; ".join(filter(None, (waits, refused, outbox.get("problem"))))
+    """Return how much a service has yet to hear of, and why that is not there."""
+    said = ["everything is being sent" if outbox.get("filling") else f"{outbox.get('pending')} waiting"]
+    if outbox.get("oldest_seconds"):
+        said.append(f"the oldest for {outbox['oldest_seconds']:.0f} s")
+    if outbox.get("generation") is not None:
+        said.append(f"level at generation {outbox['generation']}")
+    if outbox.get("refused"):
+        said.append(f"{outbox['refused']} refused")
+    return "; ".join(filter(None, (", ".join(said), outbox.get("problem"))))
 
 
 def _to_embed(backlog: dict) -> str:
@@ -153,7 +159,8 @@ def _uptime(response: dict) -> str:
 
 
 def _index(status: dict) -> str:
-    said = f"{status.get('state')}, {status.get('rows', 0)} vectors"
+    where = f"by {status['engine']}" if status.get("engine") else f"{status.get('rows', 0)} vectors"
+    said = f"{status.get('state')}, {where}"
     return f"{said}; {status['reason']}" if status.get("reason") else said
 
 

@@ -314,6 +314,8 @@ def test_what_opens_something_is_marked_as_secret():
         "embedding_api_key",
         "rerank_url",
         "rerank_api_key",
+        "qdrant_url",
+        "qdrant_api_key",
     ]
 
 
@@ -324,6 +326,7 @@ def test_what_opens_something_is_marked_as_secret():
         ("http://host/embed", "http://host/embed", "http://host/embed"),
         ("https://me:pw@host:8400/embed?key=k#f", "https://***@host:8400/embed?***", "https://host:8400/embed"),
         ("http://k@host", "http://***@host", "http://host"),
+        ("path:/a/folder", "path:/a/folder", "path:/a/folder"),
         ("http://host?key=k", "http://host?***", "http://host"),
         ("http://host/#f", "http://host/#***", "http://host/"),
         ("http://me:p/w@host/embed", "http://***@host/embed", None),

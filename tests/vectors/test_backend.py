@@ -104,7 +104,7 @@ def test_the_files_that_a_backend_names_are_all_that_it_makes(house):
 
 def test_a_mode_that_is_not_there_is_refused_with_the_reason():
     settings = types.SimpleNamespace(vector_search_mode="elsewhere")
-    with pytest.raises(SettingsConflict, match="VECTOR_SEARCH_MODE=elsewhere.*local or remote"):
+    with pytest.raises(SettingsConflict, match="VECTOR_SEARCH_MODE=elsewhere: nothing of this name"):
         choice.backend(settings, Places("x", "", ""), None)
 
 

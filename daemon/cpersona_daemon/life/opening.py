@@ -61,10 +61,12 @@ def _services(settings: Settings) -> list[str]:
     """Return what is wrong with the files that hold the keys of services. Raises SettingsConflict for an address that
     is none, which keeps a daemon from starting; what asks a service opens later.
     """
-    if settings.embedding_mode != "http" and not settings.rerank_url:
+    if settings.embedding_mode != "http" and not settings.rerank_url and settings.vector_search_mode == "local":
         return []
     from ..services import address
+    from ..vectors import choice
 
+    choice.check(settings)
     keys = [address.checked(settings, what)[1] for what in address.asked_for(settings)]
     return [said for key in keys if (said := key.exposed()) is not None]
 

@@ -10,17 +10,25 @@ from __future__ import annotations
 from urllib.parse import SplitResult, urlsplit
 
 from ..errors import SettingsConflict
-from ..shared.addresses import masked_address
+from ..shared.addresses import FOLDER, masked_address
 from ..shared.settings import Settings
 from .key import Key
 
-EMBEDDING, RERANK = "embedding", "rerank"
-_EXAMPLES = {EMBEDDING: "http://localhost:8000/embed", RERANK: "http://localhost:8080/rerank"}
+EMBEDDING, RERANK, QDRANT = "embedding", "rerank", "qdrant"
+_EXAMPLES = {
+    EMBEDDING: "http://localhost:8000/embed",
+    RERANK: "http://localhost:8080/rerank",
+    QDRANT: "http://localhost:6333, or path:/a/folder",
+}
 
 
 def asked_for(settings: Settings) -> list[str]:
-    """Return which services the settings name: ``EMBEDDING``, ``RERANK``, both or none."""
-    named = {EMBEDDING: settings.embedding_mode == "http", RERANK: bool(settings.rerank_url)}
+    """Return which services the settings name: some of ``EMBEDDING``, ``RERANK`` and ``QDRANT``."""
+    named = {
+        EMBEDDING: settings.embedding_mode == "http",
+        RERANK: bool(settings.rerank_url),
+        QDRANT: settings.vector_search_mode == QDRANT and not settings.qdrant_url.startswith(FOLDER),
+    }
     return [what for what, wanted in named.items() if wanted]
 
 

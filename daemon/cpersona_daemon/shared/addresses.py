@@ -3,6 +3,7 @@ too.
 """
 
 MASK = "***"
+FOLDER = "path:"  # begins what is no address but a folder on this machine
 
 
 def speaks_openai(api: str, url: str) -> bool:
@@ -23,6 +24,8 @@ def masked_address(address: str) -> str:
 
     One that was not written as addresses are (a password with an unescaped /, ? or #) is masked more than less.
     """
+    if address.startswith(FOLDER):
+        return address
     parts = _address_parts(address)
     if parts is None:
         return MASK  # what it is cannot be told, so it may be a key
@@ -38,6 +41,8 @@ def address_without_secrets(address: str) -> str | None:
 
     None when it cannot be told which part is which.
     """
+    if address.startswith(FOLDER):
+        return address
     parts = _address_parts(address)
     if parts is None:
         return None

@@ -322,10 +322,34 @@ TABLE = (
         "choice",
         "local",
         DAEMON,
-        "where vectors are searched: by this daemon, or (remote) by the http embedding service, whose address ends in "
-        "/embed and has /search, /index, /remove and /purge beside it",
-        choices=("local", "remote"),
+        "where vectors are searched: by this daemon, by Qdrant, a server or its engine in a folder, or (remote) by the "
+        "http embedding service, whose address ends in /embed and has /search, /index, /remove and /purge beside it",
+        choices=("local", "qdrant", "remote"),
         expected="nothing of this name searches vectors",
+    ),
+    Setting(
+        "qdrant_url",
+        "address",
+        "",
+        DAEMON,
+        "address of Qdrant, http or https, or path: and a folder for its engine inside the daemon",
+        secret=True,
+    ),
+    Setting("qdrant_api_key", "text", "", DAEMON, "key of Qdrant", secret=True),
+    Setting("qdrant_api_key_file", "path", "", DAEMON, "file with the key of Qdrant, and nothing else"),
+    Setting(
+        "qdrant_collection",
+        "text",
+        "",
+        DAEMON,
+        "what the names of collections begin with; empty means cpersona- and the store's identity",
+    ),
+    Setting(
+        "qdrant_exact",
+        "bool",
+        False,
+        DAEMON,
+        "whether Qdrant compares every vector in scope instead of following its graph",
     ),
     Setting(
         "rrf_threshold_factor",

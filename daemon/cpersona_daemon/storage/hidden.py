@@ -37,6 +37,11 @@ def holds(conn: apsw.Connection, table: str, row_id: int) -> bool:
     return conn.execute(f"SELECT 1 FROM hidden_{table} WHERE id = ?", (row_id,)).fetchone() is not None
 
 
+def count(conn: apsw.Connection, table: str) -> int:
+    """Return how many rows of a table are hidden."""
+    return conn.execute(f"SELECT count(*) FROM hidden_{table}").get
+
+
 def ids(conn: apsw.Connection, table: str, at_most: int = -1) -> list[int]:
     """Return the ids of hidden rows, ascending."""
     return [i for (i,) in conn.execute(f"SELECT id FROM hidden_{table} ORDER BY id LIMIT ?", (at_most,))]

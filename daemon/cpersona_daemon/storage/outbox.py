@@ -20,7 +20,7 @@ import numpy as np
 from ..model.changes import Change, Hidden, Purged, VectorDrop, VectorPut
 from ..model.kinds import Kind, PassageKind, VectorKind
 from . import hidden
-from .generations import Generation
+from .generations import Generation, current
 from .transaction import Transaction
 
 PURGE = "agent"  # the kind of an entry that means everything of an agent
@@ -153,6 +153,14 @@ def waiting(conn: apsw.Connection, kind: VectorKind, most: int) -> list[int]:
     return [row_id for (row_id,) in conn.execute("SELECT id FROM outbox WHERE kind = ? LIMIT ?", (kind, most))]
 
 
+def count(conn: apsw.Connection, kind: VectorKind) -> int:
+    """Return how many rows of a kind are listed, and all of them where an agent is: they may be its."""
+    return conn.execute(
+        "SELECT count(*) + 1000000000000 * EXISTS (SELECT 1 FROM outbox WHERE kind = ?) FROM outbox WHERE kind = ?",
+        (PURGE, kind),
+    ).get
+
+
 def purging(conn: apsw.Connection, agent_id: str) -> bool:
     """Tell whether everything of an agent is still to be removed."""
     return bool(conn.execute("SELECT 1 FROM outbox WHERE kind = ? AND agent_id = ?", (PURGE, agent_id)).fetchall())
@@ -171,8 +179,10 @@ def begin_anew(tx: Transaction, target: str, first: VectorKind) -> None:
     """Have everything sent to a service, from the ``first`` kind on; what is listed stands among that."""
     stamp = tx.execute("SELECT value FROM meta WHERE key = 'vector_stamp'").get
     tx.execute("DELETE FROM outbox")
+    tx.execute("DELETE FROM meta WHERE key = 'outbox_level'")
     tx.execute(
-        "INSERT OR REPLACE INTO meta VALUES ('outbox_target', ?), ('outbox_stamp', ?), ('outbox_filling', ?)",
+        "INSERT OR REPLACE INTO meta VALUES ('outbox_target', ?), ('outbox_stamp', ?), ('outbox_filling', ?),"
+        " ('outbox_mark', lower(hex(randomblob(8))))",
         (target, stamp, json.dumps(Filling(first, 0))),
     )
 
@@ -189,6 +199,19 @@ def filled(tx: Transaction, reached: Filling | None) -> None:
         tx.execute("DELETE FROM meta WHERE key = 'outbox_filling'")
     else:
         tx.execute("INSERT OR REPLACE INTO meta VALUES ('outbox_filling', ?)", (json.dumps(reached),))
+
+
+def mark(conn: apsw.Connection) -> tuple[str, int, Generation]:
+    """Return what a service may keep beside what it was sent, to know it by: a name that no other sending everything
+    has, the generation up to which it was last told that this goes (0: never), and the present one.
+    """
+    said = dict(conn.execute("SELECT key, value FROM meta WHERE key IN ('outbox_mark', 'outbox_level')"))
+    return said.get("outbox_mark", ""), said.get("outbox_level", 0), current(conn)[0]
+
+
+def note_level(tx: Transaction, number: int) -> None:
+    """Note that a service was told that what it has goes up to a generation."""
+    tx.execute("INSERT OR REPLACE INTO meta VALUES ('outbox_level', ?)", (number,))
 
 
 def following(conn: apsw.Connection, kind: VectorKind, after: int, most: int) -> list[Entry]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from ..model.kinds import MEMORY, PASSAGES
+from ..model.kinds import MEMORY, PASSAGES, VectorKind
 from ..model.scope import Scope
 from .scope import axes_sql
 
@@ -58,6 +58,24 @@ def passages(conn: apsw.Connection, scope: Scope, rows: int | None = None) -> in
 def _counted(scope: Scope, kinds: Sequence[str]) -> list[tuple[str, tuple[Any, ...]]]:
     axes, params = axes_sql(scope)
     return [(f"SELECT rows FROM vector_counts WHERE {axes} AND kind = ?", (*params, kind)) for kind in kinds]
+
+
+def with_vectors(conn: apsw.Connection, kind: VectorKind, scope: Scope) -> int:
+    """Return how many rows of a kind in the axes of a scope have a vector."""
+    axes, params = axes_sql(scope)
+    return _sum(conn, [(f"SELECT rows FROM vector_counts WHERE {axes} AND kind = ? AND width > 0", (*params, kind))])
+
+
+def forms(conn: apsw.Connection, kind: VectorKind, agent_id: str = "") -> list[tuple[int, str, int]]:
+    """Return width, model and how many vectors of a kind are of both, of an agent or of all."""
+    return [
+        (width, model, count)
+        for width, model, count in conn.execute(
+            "SELECT width, model, sum(rows) FROM vector_counts WHERE kind = ?1 AND width > 0"
+            " AND (?2 = '' OR agent_id = ?2) GROUP BY 1, 2",
+            (kind, agent_id),
+        )
+    ]
 
 
 def size(conn: apsw.Connection, agent_id: str = "") -> int:

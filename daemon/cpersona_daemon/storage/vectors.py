@@ -9,7 +9,7 @@ Contract: rows.shape, window.near.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -97,25 +97,74 @@ def with_vectors(conn: apsw.Connection, kind: VectorKind, ids: np.ndarray) -> li
     """Return the rows among ``ids`` that have a vector, in the order asked for. Unusable bytes count as no vector."""
     return [
         VectorPut(kind, row_id, created, agent, project, channel, source, model, np.frombuffer(vector, "<f4"))
-        for row_id, created, agent, project, channel, source, model, vector in _found(conn, kind, ids)
+        for row_id, created, agent, project, channel, source, model, vector in _found(conn, kind, ids.tolist())
     ]
 
 
 def in_bulk(conn: apsw.Connection, kind: VectorKind, ids: np.ndarray) -> VectorRows | None:
     """Return what ``with_vectors`` returns in the form that an index takes in quickly; None when no row is left."""
-    found = _found(conn, kind, ids)
+    found = _found(conn, kind, ids.tolist())
     return VectorRows(*zip(*found, strict=True)) if found else None
 
 
-def _found(conn: apsw.Connection, kind: VectorKind, ids: np.ndarray) -> list[tuple[Any, ...]]:
+def in_scope(conn: apsw.Connection, kind: VectorKind, ids: Iterable[int], scope: Scope) -> list[VectorPut]:
+    """Return those of some rows that have a vector and are in a scope, as ``with_vectors`` does."""
+    where, params = kind_sql(scope, kind.rows, "m.")
+    return [
+        VectorPut(kind, row_id, created, agent, project, channel, source, model, np.frombuffer(vector, "<f4"))
+        for row_id, created, agent, project, channel, source, model, vector in _found(conn, kind, ids, where, params)
+    ]
+
+
+def at_position(conn: apsw.Connection, kind: VectorKind, scope: Scope, position: int) -> tuple[str, int] | None:
+    """Return created_at and id of the row at a scan position of a scope, None where there are fewer.
+
+    The position of a row counts those before it that have a vector, of whatever model.
+    """
+    where, params = kind_sql(scope, kind.rows, "m.")
+    found = conn.execute(
+        f"SELECT m.created_at, v.id FROM {kind.rows.table} m CROSS JOIN {kind.vectors} v ON v.{kind.row_column} = m.id"
+        f" WHERE {where} ORDER BY m.created_at DESC, v.id LIMIT 1 OFFSET ?",
+        (*params, position),
+    ).fetchone()
+    return None if found is None else (found[0], found[1])
+
+
+def newest_of(conn: apsw.Connection, kind: Kind, scope: Scope, width: int, model: str, rows: int) -> list[int]:
+    """Return the ids of those of the newest ``rows`` rows with a vector in a scope that can be compared, newest first.
+
+    ``model`` '' is comparable with every one.
+    """
+    where, params = kind_sql(scope, kind, "m.")
+    others = conn.execute(
+        "SELECT 1 FROM vector_counts WHERE agent_id = ? AND kind = ?"
+        " AND (width <> ? OR model NOT IN (?, '') AND ? <> '')",
+        (scope.agent_id, kind, width, model, model),
+    ).fetchone()
+    if others is None:  # every row of the agent has such a vector: none of them is read
+        sql = f"SELECT m.id, 1 FROM {kind.table} m WHERE {where} ORDER BY m.created_at DESC, m.id LIMIT ?"
+        params = [*params, rows]
+    else:
+        sql = (
+            "SELECT m.id, length(v.vector) = ? AND (? IN ('', v.model) OR v.model = '')"
+            f" FROM {kind.table} m CROSS JOIN {kind.vectors} v ON v.id = m.id"
+            f" WHERE {where} ORDER BY m.created_at DESC, m.id LIMIT ?"
+        )
+        params = [width * 4, model, *params, rows]
+    return [row_id for row_id, fits in conn.execute(sql, params) if fits]
+
+
+def _found(
+    conn: apsw.Connection, kind: VectorKind, ids: Iterable[int], where: str = "1", params: Sequence[Any] = ()
+) -> list[tuple[Any, ...]]:
     source = "m.source_id" if kind.rows == MEMORY else "NULL"
     return texts(
         conn,
         f"SELECT v.id, m.created_at, m.agent_id, m.project_id, m.channel, {source}, v.model, v.vector"
         f" FROM json_each(?) j CROSS JOIN {kind.vectors} v ON v.id = j.value"
         f" CROSS JOIN {kind.rows.table} m ON m.id = v.{kind.row_column}"
-        " WHERE length(v.vector) > 0 AND length(v.vector) % 4 = 0",
-        (json.dumps(ids.tolist()),),
+        f" WHERE length(v.vector) > 0 AND length(v.vector) % 4 = 0 AND {where}",
+        (json.dumps(list(ids)), *params),
     )
 
 

@@ -27,7 +27,9 @@ from ..storage.transaction import Transaction
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
+LET_FINISH_SECONDS = 1.0  # what a call under way may take at the end
 STOP_SECONDS = 6.0  # more than a service may take to answer
+CHECK_SECONDS = 60.0  # how often a service is looked at that has nothing to be told
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +59,7 @@ class Receiver(Protocol):
     most: int
 
     def check(self) -> None:
-        """Make sure that it answers and has what it was sent before; at the start and after each failure."""
+        """Make sure that it answers and has what it was sent before; at the start, after each failure, now and then."""
 
     def clear(self) -> None:
         """Take away what it has; everything will be sent."""
@@ -118,8 +120,10 @@ class Drainer:
             self._stopped = True
             self._guard.notify_all()
         if self._thread is not None:
-            self._receiver.close()
-            self._thread.join(STOP_SECONDS)
+            self._thread.join(LET_FINISH_SECONDS)
+            if self._thread.is_alive():
+                self._receiver.close()
+                self._thread.join(STOP_SECONDS)
 
     def wake(self) -> None:
         """Say that a commit listed something."""
@@ -162,10 +166,17 @@ class Drainer:
             self._woken = True
             self._guard.notify_all()
             while not self._stopped and self._failures == failures and time.monotonic() < end:
-                if self._filling is None and self._level is not None and self._level.number >= reached.number:
+                level = None if self._filling is not None or not self._checked else self._level
+                if level is not None and level.number >= reached.number:
                     return True
                 self._guard.wait(min(1.0, max(0.0, end - time.monotonic())))
         return False
+
+    def doubt(self) -> None:
+        """Look soon whether the service still has what it was sent."""
+        with self._guard:
+            self._checked = False
+            self._guard.notify_all()
 
     def send_everything(self) -> None:
         """Have everything sent anew, whatever the service has."""
@@ -250,9 +261,12 @@ class Drainer:
         self._db.write_now(job)
 
     def _rest(self) -> None:
+        end = time.monotonic() + CHECK_SECONDS
         with self._guard:
-            while not self._woken and not self._stopped:
-                self._guard.wait()
+            while not self._woken and not self._stopped and self._checked:
+                left = end - time.monotonic()
+                self._checked = left > 0
+                self._guard.wait(max(0.0, left))
 
     def _went_well(self, delivered: int) -> None:
         self._done += delivered
@@ -264,8 +278,13 @@ class Drainer:
         if error.lost:
             _log.warning("the service is sent everything: %s", error)
             self._db.write_now(self._begin_anew)
+            filling, once_more = self._db.read_now(outbox.filling), self._problem is not None
             with self._guard:
-                self._level, self._filling = None, self._db.read_now(outbox.filling)
+                self._level, self._filling = None, filling
+                self._checked = True
+            if not once_more:
+                self._failures, self._problem = self._failures + 1, str(error)
+                return
         elif error.refused and self._most > 1:
             self._most = 1
             return

@@ -23,6 +23,7 @@ class HealthParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ReindexParams(msgspec.Struct, forbid_unknown_fields=True):
+    vectors: bool = False
     session_key: str = ""
 
 
@@ -32,7 +33,7 @@ async def check_health(call: Call) -> dict:
 
 
 async def reindex(call: Call) -> dict:
-    answer = await rebuild(call.ctx, call.progress)
+    answer = await rebuild(call.ctx, call.progress, call.params.vectors)
     call.ctx.in_background(run_after(call.ctx, "reindex"))
     return answer
 

@@ -12,8 +12,9 @@ FRESH = ".new"  # what is added to a name by what is to take that name
 
 
 class IndexPlaces(Protocol):
-    """Where the indexes of one database begin; ``shared.paths.Places`` is one."""
+    """Where the indexes of one database begin, and itself; ``shared.paths.Places`` is one."""
 
+    db: str
     memory_vectors: str
     episode_vectors: str
     memory_passages: str
