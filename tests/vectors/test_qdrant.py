@@ -98,6 +98,11 @@ def test_collections_are_named_after_the_store_the_kind_and_the_width(filled):
 # -- what changes
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    monkeypatch.setattr("cpersona_daemon.vectors.drainer.LONGEST_PAUSE_SECONDS", 0.05)
+
+
 @pytest.fixture
 def house(tmp_path):
     house = QdrantHouse(tmp_path)

@@ -29,6 +29,11 @@ RNG = np.random.default_rng(11)
 VECTORS = pool(RNG, 30, WIDTH)
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    monkeypatch.setattr("cpersona_daemon.vectors.drainer.LONGEST_PAUSE_SECONDS", 0.05)
+
+
 @pytest.fixture
 def server():
     server = QdrantServer()
@@ -52,8 +57,8 @@ def filled(house):
     house.level()
 
 
-def equal(house):
-    for query in VECTORS[:12]:
+def equal(house, questions=3):
+    for query in VECTORS[:questions]:
         for kind in (MEMORY, EPISODE):
             for window in (Window(0, 1000), Window(0, 7), Window(7, 30)):
                 found, expected = house.ask([query], kind, Scope("a", project_id="p"), window, floor=-1.0, k=6)
@@ -73,7 +78,7 @@ def caught_up(house):
 def test_a_server_answers_as_the_plain_scan_does_and_has_its_indexes(house, server):
     server.key = KEY
     filled(house)
-    equal(house)
+    equal(house, 12)
     (memories,) = [c for name, c in server.collections.items() if "-mem-" in name and c["width"] == WIDTH][:1] or [None]
     assert memories["indexes"] == ["agent", "project", "channel", "source", "created", "row"]
 
@@ -149,8 +154,7 @@ def test_a_collection_that_is_missing_or_smaller_is_noticed_and_filled_anew(hous
     equal(house)
 
 
-def test_twenty_outages_at_random_moments_lose_nothing_and_end_with_both_equal(house, server, monkeypatch):
-    monkeypatch.setattr("cpersona_daemon.vectors.drainer.LONGEST_PAUSE_SECONDS", 0.02)
+def test_twenty_outages_at_random_moments_lose_nothing_and_end_with_both_equal(house, server):
     filled(house)
     moments = random.Random(3)
     for _ in range(20):
@@ -175,6 +179,27 @@ def test_a_collection_of_another_width_in_the_place_of_ours_is_filled_anew(house
     caught_up(house)
     assert server.collections[name]["width"] == WIDTH
     equal(house)
+
+
+def test_rows_that_a_collection_of_another_width_refuses_are_not_lost(house, server):
+    filled(house)
+    name = max((n for n in server.collections if "-mem-" in n), key=lambda n: len(server.collections[n]["points"]))
+    server.collections[name]["width"] = 5  # it is refused from now on, row by row
+    house.add(Row(VECTORS[0]), Row(VECTORS[1]))
+    caught_up(house)
+    assert server.collections[name]["width"] == WIDTH
+    equal(house)
+
+
+def test_what_waits_is_brought_as_soon_as_a_question_is_answered_again(house, server, monkeypatch):
+    filled(house)
+    server.fault = "broken"
+    house.engine.outbox._first_pause = 600.0
+    monkeypatch.setattr("cpersona_daemon.vectors.drainer.LONGEST_PAUSE_SECONDS", 600.0)
+    house.add(Row(VECTORS[0]))
+    assert not house.engine.outbox.wait(SECONDS)
+    server.fault = None
+    assert asked(house) and house.engine.outbox.wait(SECONDS)
 
 
 def test_a_question_of_a_width_that_no_row_has_finds_nothing(house, server):

@@ -86,7 +86,7 @@ class Drainer:
     def __init__(self, receiver: Receiver, clock: Clock, first_pause: float = FIRST_PAUSE_SECONDS) -> None:
         self._receiver, self._clock, self._first_pause = receiver, clock, first_pause
         self._guard = threading.Condition()
-        self._woken = self._stopped = False
+        self._woken = self._stopped = self._again = False
         self._thread: threading.Thread | None = None
         self._most = receiver.most
         self._checked = False
@@ -176,6 +176,12 @@ class Drainer:
         """Look soon whether the service still has what it was sent."""
         with self._guard:
             self._checked = False
+            self._guard.notify_all()
+
+    def retry(self) -> None:
+        """Say that the service answers: what failed before is tried again now."""
+        with self._guard:
+            self._again = True
             self._guard.notify_all()
 
     def send_everything(self) -> None:
@@ -292,6 +298,7 @@ class Drainer:
             _log.warning("one row is passed over: %s", error)
             self._refused += 1
             self._pass_over()
+            self._checked = False  # perhaps it is the service that is not as it was left
             return
         self._wait_out(str(error))
 
@@ -311,6 +318,6 @@ class Drainer:
                 _log.warning("the outbox waits: %s", why)
             self._problem = why
             self._guard.notify_all()
-            end = time.monotonic() + self._pause
-            while not self._stopped and time.monotonic() < end:
+            end, self._again = time.monotonic() + self._pause, False
+            while not self._stopped and not self._again and time.monotonic() < end:
                 self._guard.wait(end - time.monotonic())

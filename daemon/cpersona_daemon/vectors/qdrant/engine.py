@@ -100,11 +100,14 @@ class QdrantEngine:
             with rows.reader(self._path) as conn:
                 with conn:
                     prepared = [self._prepared(conn, ask) for ask in asks]
-                return [self._answered(conn, one, deadline) for one in prepared]
+                found = [self._answered(conn, one, deadline) for one in prepared]
         except Failed as error:
             if error.missing and self.outbox is not None:
                 self.outbox.doubt()
             raise NoAnswer(str(error)) from None
+        if self.outbox is not None and self.outbox.problem is not None:
+            self.outbox.retry()
+        return found
 
     def _prepared(self, conn: apsw.Connection, ask: Ask) -> Asked:
         """Raise NotReady where Qdrant has not heard of too much."""
