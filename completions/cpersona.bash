@@ -8,7 +8,7 @@ _cpersona_valued() {
     " backup") [[ " --db " == *" $2 "* ]] ;;
     " calibrate") [[ " --method --sample-size --percentile --z-factor --session --agent --db " == *" $2 "* ]] ;;
     " call") [[ " --set --deadline --db " == *" $2 "* ]] ;;
-    " canary add") [[ " --session --agent --project --channel --db " == *" $2 "* ]] ;;
+    " canary add") [[ " --id --session --agent --project --channel --db " == *" $2 "* ]] ;;
     " canary list") [[ " --agent --db " == *" $2 "* ]] ;;
     " canary remove") [[ " --session --agent --db " == *" $2 "* ]] ;;
     " canary run") [[ " --agent --db " == *" $2 "* ]] ;;
@@ -100,7 +100,7 @@ _cpersona() {
     " calibrate") known="--method --sample-size --percentile --z-factor --all-agents --dry-run --rollback --session --agent --json -q --quiet --db --help" ;;
     " call") known="--stdin --set --deadline --json -q --quiet --db --help" ;;
     " canary") known="add list run remove --help" ;;
-    " canary add") known="--session --agent --project --channel --json -q --quiet --db --help" ;;
+    " canary add") known="--id --session --agent --project --channel --json -q --quiet --db --help" ;;
     " canary list") known="--all-agents --agent --json -q --quiet --db --help" ;;
     " canary remove") known="--session --agent --json -q --quiet --db --help" ;;
     " canary run") known="--all-agents --agent --json -q --quiet --db --help" ;;

@@ -106,6 +106,7 @@ complete -c cpersona -f -n '__fish_seen_subcommand_from canary; and not __fish_s
 complete -c cpersona -f -n '__fish_seen_subcommand_from canary; and not __fish_seen_subcommand_from add list run remove' -a list -d 'List the saved questions and how their last run went'
 complete -c cpersona -f -n '__fish_seen_subcommand_from canary; and not __fish_seen_subcommand_from add list run remove' -a run -d 'Ask every saved question now'
 complete -c cpersona -f -n '__fish_seen_subcommand_from canary; and not __fish_seen_subcommand_from add list run remove' -a remove -d 'Remove a saved question'
+complete -c cpersona -n '__fish_seen_subcommand_from canary; and __fish_seen_subcommand_from add' -l id -x -d 'The memory by your own key, as `store --id` gave it, in place of REF'
 complete -c cpersona -n '__fish_seen_subcommand_from canary; and __fish_seen_subcommand_from add' -l session -x -d 'Your session'\''s key `pause --session KEY` keeps what is written with it out'
 complete -c cpersona -n '__fish_seen_subcommand_from canary; and __fish_seen_subcommand_from add' -l agent -x -k -a '(__cpersona_values)' -d 'Whose memory is meant (env CPERSONA_AGENT; default default)'
 complete -c cpersona -n '__fish_seen_subcommand_from canary; and __fish_seen_subcommand_from add' -l project -x -k -a '(__cpersona_values)' -d 'The project axis; '\'''\'' is the global pool (env CPERSONA_PROJECT)'

@@ -30,6 +30,15 @@ def until_embedded(session: Session, lines: bool = False) -> int:
     What others store meanwhile is not waited for. ``lines``: progress off a terminal too. Raises Stop where the
     embedder has failed for long.
     """
+    try:
+        session.out.flush()  # what was stored is known before the wait
+        return _wait(session, lines)
+    except KeyboardInterrupt:
+        session.out.warn(f"cpersona {session.name}: {_at_last(session)}")
+        raise
+
+
+def _wait(session: Session, lines: bool) -> int:
     told, out = session.ask("backlog_status", {}).response, session.out
     if not _left(told):
         return fields.EXIT_OK
@@ -39,31 +48,36 @@ def until_embedded(session: Session, lines: bool = False) -> int:
             " database is read-only; `cpersona status` says which"
         )
         return fields.EXIT_OK
-    out.flush()  # what was stored is known before the wait
     begun, moved = time.monotonic(), time.monotonic()
     first, upto = told, told["upto"]
-    try:
-        with progress.shown(out, session.name, lines) or _Unseen() as shown:
-            while _left(told):
-                shown(_step(first, told))
-                time.sleep(ASKED_SECONDS)
-                now = session.ask("backlog_status", {"upto": upto}).response
-                if _left(now) != _left(told):
-                    moved = time.monotonic()
-                if now.get("problem") and time.monotonic() - moved > PATIENCE_SECONDS:
-                    raise exits.Stop(
-                        f"{session.name}: {_waiting(now)}, and the embedder fails: {now['problem']}; it is tried again"
-                        " in the background, `cpersona status` shows how it is",
-                        fields.EXIT_RETRY,
-                    )
-                first = _joined(first, told, now)
-                told = now
+    with progress.shown(out, session.name, lines) or _Unseen() as shown:
+        while _left(told):
             shown(_step(first, told))
-    except KeyboardInterrupt:
-        out.warn(f"cpersona {session.name}: {_at_last(session, told, upto)}")
-        raise
+            time.sleep(ASKED_SECONDS)
+            now = session.ask("backlog_status", {"upto": upto}).response
+            if _left(now) != _left(told):
+                moved = time.monotonic()
+            if now.get("problem") and time.monotonic() - moved > PATIENCE_SECONDS:
+                raise exits.Stop(
+                    f"{session.name}: {_waiting(now)}, and the embedder fails: {now['problem']}; it is tried again"
+                    " in the background, `cpersona status` shows how it is",
+                    fields.EXIT_RETRY,
+                )
+            first = _joined(first, told, now)
+            told = now
+        shown(_step(first, told))
     out.note(f"every vector is there, after {progress.duration(time.monotonic() - begun)}")
     return fields.EXIT_OK
+
+
+def tempo(session: Session) -> str:
+    """Return how fast rows get their vectors and how long all that wait take, in brackets; '' of what is not known."""
+    try:
+        told = session.call("backlog_status", {}).response
+    except CallFailed:
+        return ""
+    said = progress.words(told.get("rows_per_second"), told.get("eta_seconds"))
+    return f" ({said})" if said else ""
 
 
 def _left(told: dict) -> int:
@@ -96,19 +110,19 @@ def _waiting(told: dict) -> str:
     return f"{' and '.join(parts)} {'waits' if (rows, long) == (1, 0) else 'wait'} for a vector"
 
 
-def _at_last(session: Session, told: dict, upto: dict) -> str:
+def _at_last(session: Session) -> str:
     """Return what the daemon says is left when nobody waits any more."""
     from ..wire import client
 
     session.close()
-    known = False
+    told: dict | None = None
     try:
         with client.connect(session.settings, start=False, again=True) as connection:
-            told, code = connection.call("backlog_status", {"upto": upto}, deadline_ms=3000)
-            known = code is None
+            answer, code = connection.call("backlog_status", {}, deadline_ms=3000)
+            told = answer if code is None else None
     except (CallFailed, KeyboardInterrupt):
         pass
-    if not known:
+    if told is None:
         return "no longer waited for; everything is stored, and its vectors are made in the background"
     if not _left(told):
         return "everything is stored, and every vector is there"

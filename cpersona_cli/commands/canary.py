@@ -11,6 +11,7 @@ from .. import exits
 from ..declare.spec import AGENT, AXES, WRITES, argument, command, option
 from ..terminal import reading, render
 from ..terminal.failure import paused_line
+from ._keys import KEY, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +24,11 @@ _COLUMNS = ("id", "state", "rank", "ref", "query")
 @command(
     "canary add",
     argument("query", "The question."),
-    argument("ref", "The row that must come back, as mem:12 or ep:3.", values="refs"),
+    argument("ref", "The row that must come back, as mem:12 or ep:3; none with --id.", required=False, values="refs"),
+    KEY,
     common=(*WRITES, *AXES),
 )
-def add(session: Session, query: str, ref: str) -> int:
+def add(session: Session, query: str, ref: str | None, id: str | None) -> int:
     """Save a question and the row that must come back, run it once, and print its number.
 
     Canaries run by themselves after calibrate, import, reindex, a change of model and an upgrade. One that is lost
@@ -34,7 +36,10 @@ def add(session: Session, query: str, ref: str) -> int:
 
     Example:
       cpersona canary add "which branch do deploys use?" mem:12
+      cpersona canary add "which branch do deploys use?" --id deploy-branch
     """
+    if id is not None or ref is None:
+        ref = f"mem:{one(session, ref, id)}"
     answer = session.ask("add_canary", {**session.axes(), "query": query, "ref": reading.canonical(ref)})
     response, out = answer.response, session.out
     lost = response.get("state") in ("lost", "gone")

@@ -16,7 +16,7 @@ from ..terminal import reading
 from ..terminal.failure import failure_line
 from . import _markdown
 from ._runs import watch
-from ._waiting import until_embedded
+from ._waiting import tempo, until_embedded
 from .export import PrivateDirectory
 
 TYPE_CHECKING = False
@@ -106,7 +106,7 @@ def _import(session: Session, params: dict, file: str | None, wait: bool, lines:
     if "imported_memories" in answer.response and not shown:
         out.records(_totals(answer.response))
     if not wait:
-        _say_vectors(out, answer.response)
+        _say_vectors(session, answer.response)
     _say_unkept(out, answer.response)
     if answer.status:
         raise exits.Stop(_refusal(answer, file), answer.status)
@@ -158,15 +158,16 @@ def _totals(response: dict) -> Iterator[tuple[str, object]]:
         yield "cut", response["cut"]
 
 
-def _say_vectors(out: Output, response: dict) -> None:
+def _say_vectors(session: Session, response: dict) -> None:
     """Say how many rows have no vector that this store's embedder can compare, and what becomes of them."""
+    out = session.out
     foreign, lacking = response.get("foreign_vectors", 0), response.get("without_usable_vector", 0)
     of_another = f", {foreign:,} of them with one of another model" if foreign else ""
     if listed := response.get("listed_for_embedding"):
         out.note(
             f"{listed:,} of the rows came without a vector that this store's embedder can compare"
             f"{'' if lacking else of_another}; they are embedded in the background and found by words alone until then:"
-            " `cpersona status --watch` shows how far it is"
+            f" `cpersona status --watch` shows how far it is{tempo(session)}"
         )
     if lacking and response.get("dry_run"):
         out.note(

@@ -6,7 +6,7 @@ Contract: embedding.identity, health.repairs.
 from __future__ import annotations
 
 from ..declare.spec import PLAIN, PROGRESS, WAIT, command, option
-from ._waiting import until_embedded
+from ._waiting import tempo, until_embedded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ def reindex(session: Session, vectors: bool, wait: bool, progress: bool) -> int:
         session.out.records(_rebuilt(answer.response))
     if wait and not answer.status:
         return until_embedded(session, progress)
+    if answer.response.get("waiting_for_embedding"):
+        session.out.note(
+            f"the vectors are made in the background: `cpersona status --watch` shows how far{tempo(session)}"
+        )
     return answer.status
 
 

@@ -32,6 +32,7 @@ def keyed(shared_daemon):
         ("lock --id plain", "mem:5\tlocked\n"),
         ("unlock --id plain", "mem:5\tunlocked\n"),
         ("update --id plain text", "mem:5\tupdated\n"),
+        ("canary add text --id plain", "1\n"),
         ("list --id-prefix pl --fields ref", "mem:7\nmem:6\nmem:5\n"),
         ("list --id-prefix pl_ --fields ref", "mem:6\n"),
         ("list --id-prefix pl% --fields ref", "mem:7\n"),

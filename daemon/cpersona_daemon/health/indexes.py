@@ -11,6 +11,7 @@ import apsw
 import numpy as np
 
 from ..model.kinds import VectorKind
+from ..shared.pace import seconds_left
 from ..storage import generations, health, passages
 from ..vectors.cosine import is_usable
 from .view import CRITICAL, INFO, KINDS, VECTOR_KINDS, WARN, Issue, View, issue
@@ -85,7 +86,8 @@ def missing_vectors(view: View) -> list[Issue]:
                 issue(WARN, f"{forgotten} {name} have no vector and do not wait for one", count=forgotten, kind=kind)
             )
         if listed:
-            out.append(issue(INFO, f"{listed} {name} wait for their vector", count=listed, kind=kind))
+            message = f"{listed} {name} wait for their vector{_left(listed, view.ctx.backlog.rate)}"
+            out.append(issue(INFO, message, count=listed, kind=kind))
         listed, forgotten = passages.count_missing(view.conn, kind, view.agent_id)
         if forgotten:
             message = f"{forgotten} long {name} have no passages and do not wait for any"
@@ -93,6 +95,12 @@ def missing_vectors(view: View) -> list[Issue]:
         if listed:
             out.append(issue(INFO, f"{listed} long {name} wait for their passages", count=listed, kind=kind))
     return out
+
+
+def _left(listed: int, rate: float | None) -> str:
+    """Return how long so many take, in words behind a number; '' where that is not known."""
+    left = seconds_left(listed, rate)
+    return "" if left is None or rate is None else f", {max(1, round(left))} s at {rate:.2g} rows a second"
 
 
 def foreign_vectors(view: View) -> list[Issue]:
