@@ -19,9 +19,12 @@ _KINDS = {"mem": "memories", "ep": "episodes", "mem+": "passages", "ep+": "passa
 def show(out: Output, response: dict, brief: bool = False) -> None:
     """Print the state of a daemon. Off a terminal every line is a name and a value; errors keep the name `error`.
 
-    ``brief`` leaves calls and errors out on a terminal: the rest fits one screen.
+    ``brief`` leaves out on a terminal what does not change, and calls and errors: the rest fits one screen.
     """
-    (_draw if out.draws else _print)(out, {**response, "methods": {}, "last_errors": ()} if brief else response)
+    if out.draws:
+        _draw(out, {**response, "methods": {}, "last_errors": ()} if brief else response, ("places",) if brief else ())
+    else:
+        _print(out, response)
 
 
 def _print(out: Output, response: dict) -> None:
@@ -34,8 +37,10 @@ def _print(out: Output, response: dict) -> None:
         out.record(("error", error if isinstance(error, str) else to_json(error)))
 
 
-def _draw(out: Output, response: dict) -> None:
+def _draw(out: Output, response: dict, without: tuple[str, ...] = ()) -> None:
     for title, facts in _sections(response):
+        if title in without:
+            continue
         render.heading(out, title)
         rows = [("  " + name, "-" if value in (None, "") else value) for name, value in facts]
         render.table(out, ("", ""), rows, whole=True)

@@ -13,7 +13,7 @@ import threading
 import pytest
 from embed_kit import EmbedServer
 
-from cpersona_cli.terminal import progress
+from cpersona_cli.terminal import panel, progress
 from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 
@@ -147,6 +147,21 @@ def test_what_is_watched_is_shown_again_until_it_is_interrupted(shared_daemon, m
 )
 def test_rate_and_time_left_in_words(rate, left, said):
     assert progress.words(rate, left) == said
+
+
+@pytest.mark.parametrize(
+    "backlog, said",
+    [
+        ({"pending": 0, "passages_pending": 0}, "0 rows"),
+        ({"pending": 1, "rows_per_second": 2.0, "eta_seconds": 0.5}, "1 row (2.0/s, less than 1 s left)"),
+        (
+            {"pending": 9, "passages_pending": 3, "passages_per_second": 0.5, "problem": "no answer"},
+            "9 rows, and the passages of 3 rows (30.0/min); no answer",
+        ),
+    ],
+)
+def test_what_waits_is_named_with_what_was_measured_of_it(backlog, said):
+    assert panel._to_embed(backlog) == said
 
 
 def test_a_log_gets_a_line_now_and_then_and_one_when_a_stage_is_done(capsys, monkeypatch):
