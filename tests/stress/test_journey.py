@@ -1,10 +1,11 @@
-"""A person who has only the README, at a terminal: store, hook a repository, note its history, find commits, back up,
-restore, leave.
+"""A person who has only the README, at a terminal: store, hook a repository, note its history, find commits, keep notes
+in Markdown, back up, restore, leave.
 
 The short form notes 100 commits and finds three by their words; the long one notes 1,000 and finds three by paraphrase,
-with the built-in model. `-s` shows the screens.
+with the built-in model. A blame of a file names its commits' notes, and a directory of 50 or 1,000 files of notes is
+kept up to date. `-s` shows the screens.
 
-Contract: commands.same, git.notes.
+Contract: commands.same, git.notes, git.blame, import.markdown.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ ROOT = Path(__file__).parents[2]
 BENCH = ROOT.parent / "shared" / "bench"
 README = (ROOT / "README.md").read_text("utf-8")
 COMMITS = 1000 if FULL else 100
+FILES = 1000 if FULL else 50
 COLUMNS = 100
 # What was asked, and the beginning of the commit that answers it.
 WANTED = (
@@ -125,7 +127,7 @@ def person(home: dict[str, str]) -> Iterator[Callable[[str], Terminal]]:
 
     def make(name: str) -> Terminal:
         directory = Path(home["HOME"]) / name
-        directory.mkdir()
+        directory.mkdir(exist_ok=True)
         environ = {key: home[key] for key in ("PYTHONPATH", "LANG", "TZ", "TMPDIR") if key in home}
         environ |= {
             "HOME": str(directory),
@@ -209,7 +211,24 @@ def table(screen: list[str]) -> list[str]:
     return [line for line in screen[1:] if re.match(r" *\d+  (mem|ep):\d+ ", line)]
 
 
-def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(home, person, repository):
+@pytest.fixture
+def vault(home: dict[str, str]) -> None:
+    """A directory of notes in a person's home, one of them longer than a window."""
+    notes = Path(home["HOME"]) / "home" / "notes"
+    (notes / "trips").mkdir(parents=True)
+    for n in range(FILES - 1):
+        (notes / f"note{n}.md").write_text(f"---\ntags: [diary]\n---\nDay {n}: it rained for {n} minutes\n")
+    (notes / "trips" / "rome.md").write_text(
+        f"# Rome\n\n## Food\n\nThe bakery on the square opens at six.\n\n## Walks\n\n{'Along the river. ' * 80}\n"
+    )
+
+
+def totals_of(screen: list[str]) -> dict[str, int]:
+    """The totals that an import ends with."""
+    return {line.split()[0]: int(line.split()[1]) for line in screen if re.fullmatch(r"\w+ +\d+", line)}
+
+
+def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(home, person, repository, vault):
     at = person("home")
     first = at.type(readme('cpersona store "Deploys go out from the release branch'))
     assert first == ["mem:1"]
@@ -238,10 +257,25 @@ def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(
         "rejected": "0",
     }
     # Notes are embedded after they are stored; until the last one is, a recall says how many are not.
-    while not any(line.split() == ["to", "embed", "0"] for line in at.type("cpersona daemon status")):
+    while not any(line.split()[:3] == ["to", "embed", "0"] for line in at.type("cpersona daemon status")):
         pass
     for question, beginning in WANTED.items():
         assert beginning in table(at.type(f"cpersona recall {shlex.quote(question)}"))[-1]
+
+    blamed = at.type("cpersona git blame-note coffee")
+    assert len(blamed) == 2 and "Mention the espresso machine" in blamed[-1]
+
+    # Notes in Markdown, changed, renamed and brought up to date.
+    first = totals_of(at.type(readme("cpersona import --markdown ~/notes")))
+    assert first == {"files": FILES, "stored": FILES + 1, "updated": 0, "skipped": 0, "rejected": 0, "deleted": 0}
+    again = totals_of(at.type(readme("cpersona import --markdown ~/notes")))
+    assert again == first | {"stored": 0, "skipped": FILES + 1}
+    at.type("cd ~/notes && echo 'The dentist moved to Harbour Street' > note7.md && mv note8.md note-eight.md")
+    changed = totals_of(at.type("cpersona import --markdown ~/notes --prune --yes"))
+    assert changed == first | {"stored": 1, "updated": 1, "skipped": FILES - 1, "deleted": 1}
+    assert "Harbour Street" in table(at.type("cpersona recall 'where is the dentist now'"))[-1]
+    assert "bakery" in table(at.type("cpersona recall 'bakery on the square in Rome'"))[-1]
+    at.type(f"cd {shlex.quote(str(repository))}")
 
     # Away and back, into a home that has never seen it.
     at.type("cpersona backup ~/cpersona.tar")
@@ -249,10 +283,10 @@ def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(
     elsewhere.type("cp ../home/cpersona.tar .")
     restored = elsewhere.type(readme("cpersona restore"))
     assert restored[0].endswith("/elsewhere/.local/share/cpersona/cpersona.db") and restored[1].startswith(
-        f"{COMMITS + 2} memories"
+        f"{COMMITS + FILES + 3} memories"
     )
     count = "cpersona list -n 500 | wc -l"
-    assert elsewhere.type(count) == at.type(count) == [str(min(COMMITS + 2, 500))]
+    assert elsewhere.type(count) == at.type(count) == [str(min(COMMITS + FILES + 3, 500))]
     for question, beginning in WANTED.items():
         assert beginning in table(elsewhere.type(f"cpersona recall {shlex.quote(question)}"))[-1]
 
@@ -272,6 +306,6 @@ def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(
         documented = re.compile(
             r"\.local/share/cpersona/cpersona\.db"
             r"(\.lock|\.start\.lock|\.calibration\.json(\.previous)?|\.(memories|episodes)\.vec[\w.]*)?"
-            r"|\.local/state/cpersona/cpersona\.db-[0-9a-f]+\.log|cpersona\.tar|\.gitconfig"
+            r"|\.local/state/cpersona/cpersona\.db-[0-9a-f]+\.log|cpersona\.tar|\.gitconfig|notes/.*"
         )
         assert {path for path in left if not documented.fullmatch(path)} == set()
