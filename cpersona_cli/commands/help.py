@@ -56,7 +56,7 @@ Each scored row names its signal and the score that the gate compared:
 A text of more than 1,200 bytes is known by its passages, of about 120 words
 each: under blend it is as near as the best of them. A terminal shows that
 passage behind the first words, --json has `passage`, --fields passage prints
-it. They are made in the background; `cpersona daemon status` counts them.
+it. They are made in the background; `cpersona status` counts them.
 
 A score orders the rows of one answer. Only a blend and a cosine may be compared
 between questions. --absolute shows the cosine and the coverage of each row.
