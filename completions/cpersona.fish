@@ -367,7 +367,7 @@ complete -c cpersona -n '__fish_seen_subcommand_from import' -l progress -d 'Say
 complete -c cpersona -n '__fish_seen_subcommand_from import' -l fail-if-cut -d 'Leave out lines whose text is too long to be kept whole'
 complete -c cpersona -n '__fish_seen_subcommand_from import' -l keep-vectors -d 'Leave vectors of another model as they are'
 complete -c cpersona -n '__fish_seen_subcommand_from import' -l markdown -d 'Read Markdown files, and directories of them'
-complete -c cpersona -n '__fish_seen_subcommand_from import' -l format -x -k -a '(__cpersona_values)' -d 'Read another memory'\''s Markdown files as it means them basic-memory'
+complete -c cpersona -n '__fish_seen_subcommand_from import' -l format -x -k -a '(__cpersona_values)' -d 'The same, of files that another memory wrote basic-memory'
 complete -c cpersona -n '__fish_seen_subcommand_from import' -l prune -d 'Delete the notes of files that are gone; asks first'
 complete -c cpersona -n '__fish_seen_subcommand_from import' -l yes -d 'Do not ask'
 complete -c cpersona -n '__fish_seen_subcommand_from import' -l watch -d 'Go on whatever changes is brought up to date until Ctrl-C'

@@ -58,7 +58,7 @@ class Source:
                 stat = os.stat(os.path.join(self.directory.path, path), follow_symlinks=self.only is not None)
                 mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
                 was = known.get(path)
-                notes = was[1] if was and was[0] == mark else read(self.directory, path, limits, self.only is not None)
+                notes = was[1] if was and was[0] == mark else self._read(path, limits)
             except NotRead as error:
                 self.found.unread[path] = str(error)
             except FileNotFoundError:
@@ -69,6 +69,9 @@ class Source:
             else:
                 self._known[path] = mark, notes
                 self.notes += notes
+
+    def _read(self, path: str, limits: Limits) -> list[dict[str, Any]]:
+        return read(self.directory, path, limits, self.only is not None, self.format)
 
     def unread(self, path: str) -> bool:
         """Tell whether a file of notes may be there that was not read."""

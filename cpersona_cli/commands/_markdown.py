@@ -29,12 +29,7 @@ _NO_FORMATS = {
 }
 OPTIONS = (
     option("--markdown", "Read Markdown files, and directories of them.", kind="flag", default=False),
-    option(
-        "--format",
-        "Read another memory's Markdown files as it means them: basic-memory.",
-        metavar="NAME",
-        values=FORMATS,
-    ),
+    option("--format", "The same, of files that another memory wrote: basic-memory.", metavar="NAME", values=FORMATS),
     option("--prune", "Delete the notes of files that are gone; asks first.", kind="flag", default=False),
     option("--yes", "Do not ask.", kind="flag", default=False),
     option("--watch", "Go on: whatever changes is brought up to date until Ctrl-C.", kind="flag", default=False),

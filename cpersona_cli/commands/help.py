@@ -321,6 +321,9 @@ stays until --prune, which asks first, or takes --yes; a directory that holds
 no notes at all is asked about even then. Sections that a file no longer has go
 with its update. A locked row is never changed or deleted, and is named.
 
+`--format basic-memory` reads a directory of that memory: its observations and
+relations stay in the text, and stand in the metadata as well.
+
 In a git work tree what git ignores is not read; elsewhere hidden files,
 node_modules and virtual environments are not. Links are not followed. Files
 that are no UTF-8, or larger than 1 MiB, are named and left out, with exit 1.

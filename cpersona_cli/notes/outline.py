@@ -98,6 +98,16 @@ def _past_block(lines: list[str], at: int) -> int | None:
     return None
 
 
+def without_blocks(lines: list[str]) -> Iterator[str]:
+    """Yield the lines that are no code and no comment."""
+    at = 0
+    while at < len(lines):
+        after = _past_block(lines, at)
+        if after is None:
+            yield lines[at]
+        at = at + 1 if after is None else after
+
+
 def plain(title: str) -> str:
     """Return a heading as it reads: of a link its words, without anchors."""
     return " ".join(_ANCHOR.sub(" ", _LINK.sub(r"\1", title)).split())

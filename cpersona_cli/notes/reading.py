@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from cpersona_daemon.shared import fields, files
 
-from . import front_matter, outline
+from . import basic_memory, front_matter, outline
 
 LARGEST_FILE = 1 << 20  # bytes; what is larger was made by a program
 _LONGEST_ID = 256  # characters
@@ -21,6 +22,9 @@ _FILE_ID, _NAME_ID = 140, 40  # of it for the path, and for the directory's name
 _DIGEST = 16  # hexadecimal digits
 _FORMAT = "1"  # of what is made of a file: another one has every file read as changed
 _ROOM = 700  # of the metadata's length, for what stands beside path and front matter
+MARKDOWN = "markdown"
+# What a file may be, and what is read of a text beside it.
+FORMATS: dict[str, Callable[[str], dict[str, Any]]] = {MARKDOWN: lambda text: {}, "basic-memory": basic_memory.said}
 _UNNAMED = ("readme", "index", "_index")
 
 
@@ -59,10 +63,12 @@ class Limits(NamedTuple):
     metadata: int
 
 
-def read(directory: Directory, path: str, limits: Limits, follow: bool = False) -> list[dict[str, Any]]:
+def read(
+    directory: Directory, path: str, limits: Limits, follow: bool = False, format: str = MARKDOWN
+) -> list[dict[str, Any]]:
     """Return the notes of a file in order, each as replace_notes takes it. Raises NotRead.
 
-    ``path`` is relative to the directory, ``follow`` for a file that a person named.
+    ``path`` is relative to the directory, ``follow`` for a file that a person named, ``format`` a key of FORMATS.
     """
     try:
         with open(files.opened(os.path.join(directory.path, path), follow=follow), "rb") as handle:
@@ -72,7 +78,7 @@ def read(directory: Directory, path: str, limits: Limits, follow: bool = False) 
         raise NotRead(str(error.strerror).partition(",")[0]) from None
     except OSError as error:
         raise NotRead(error.strerror or str(error)) from None
-    return notes(directory, path, decoded(path, data), changed, limits)
+    return notes(directory, path, decoded(path, data), changed, limits, format)
 
 
 def decoded(path: str, data: bytes) -> str:
@@ -91,7 +97,9 @@ def decoded(path: str, data: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def notes(directory: Directory, path: str, text: str, changed: float, limits: Limits) -> list[dict[str, Any]]:
+def notes(
+    directory: Directory, path: str, text: str, changed: float, limits: Limits, format: str = MARKDOWN
+) -> list[dict[str, Any]]:
     """Return the notes of a file's text, none of a blank one; ``changed`` is when the file was.
 
     The digest in a note's metadata is of all that the file says, and not of when it was written.
@@ -114,6 +122,7 @@ def notes(directory: Directory, path: str, text: str, changed: float, limits: Li
             "source": {"type": "File", "id": f"{directory.name}/{path}", "name": title[:200]},
             "metadata": {**about, "section": section[:500]} if len(piece.path) > 1 else dict(about),
         }
+        _add(note["metadata"], FORMATS[format](piece.text), limits.metadata)
         note["metadata"]["digest"] = _digest(json.dumps([_FORMAT, note, said], sort_keys=True))[:_DIGEST]
         note["timestamp"] = said or _stamp(changed)
         made.append(note)
@@ -141,8 +150,18 @@ def _about(directory: Directory, path: str, front: dict[str, Any], room: int) ->
     for name in ("front_matter", "tags", "title"):
         if name in about and not _fits(about, room - _ROOM):
             del about[name]
-            about["front_matter_cut"] = True
+            about["metadata_cut"] = True
     return about
+
+
+def _add(metadata: dict[str, Any], said: dict[str, Any], room: int) -> None:
+    """Add what a format has beside the text; tags join those that are there, what has no room is left out."""
+    for name, values in said.items():
+        more = {name: [*metadata.get(name, []), *(value for value in values if value not in metadata.get(name, []))]}
+        if _fits(metadata | more, room - _ROOM):
+            metadata |= more
+        else:
+            metadata["metadata_cut"] = True
 
 
 def _fits(value: Any, room: int) -> bool:

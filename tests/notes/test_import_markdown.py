@@ -179,6 +179,14 @@ def test_a_section_of_more_than_a_memory_keeps_is_several(notes):
     assert list(notes.texts()) == ["a.md", "a.md# (2)"] and all(len(text) <= 16_000 for text in notes.texts().values())
 
 
+def test_a_directory_of_basic_memory_brings_its_relations(notes):
+    notes.write("a.md", "# A\n\n- [idea] words #tag\n- part_of [[B]]")
+    assert notes.counts("--format", "basic-memory") == (1, 0, 0, 0)
+    metadata = notes.rows()[0]["metadata"]
+    assert metadata["relations"] == [{"type": "part_of", "target": "B"}] and metadata["tags"] == ["tag"]
+    assert notes.counts("--format", "basic-memory") == (0, 0, 1, 0)
+
+
 def test_what_a_pause_keeps_out_is_said(notes):
     notes.write("a.md", "alpha")
     notes.cli(["pause", "--session", "s"])

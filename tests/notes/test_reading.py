@@ -87,10 +87,10 @@ def test_ids_have_room_and_say_their_file(directory):
 
 def test_front_matter_that_has_no_room_is_left_out_and_said(directory):
     (note,) = made(directory, f"---\ntitle: T\nbig: {'x' * 9000}\n---\nwords")
-    assert "front_matter" not in note["metadata"] and note["metadata"]["front_matter_cut"] is True
+    assert "front_matter" not in note["metadata"] and note["metadata"]["metadata_cut"] is True
     assert note["metadata"]["title"] == "T"
     deep = "+++\na = " + "[" * 70 + "]" * 70 + "\n+++\nwords"
-    assert made(directory, deep)[0]["metadata"]["front_matter_cut"] is True
+    assert made(directory, deep)[0]["metadata"]["metadata_cut"] is True
 
 
 @pytest.mark.parametrize(
