@@ -80,6 +80,7 @@ CONTENTS = {
         "UPDATE meta SET value = 'many' WHERE key = 'vector_generation'",
         "vector_generation",
     ),
+    "a list for a service": ("INSERT INTO meta VALUES ('outbox_filling', '{')", "outbox_filling"),
     "an identity of another length": ("UPDATE meta SET value = x'00' WHERE key = 'vector_store'", "vector_store"),
     "another application": ("PRAGMA application_id = 7", "cpersona"),
 }

@@ -198,6 +198,16 @@ def test_what_the_service_names_is_seen_under_the_whole_scope(daemon, agent, ser
     assert seen(as_of="2020-01-01T00:00:00Z") == set() == seen(until="2020-01-01T00:00:00Z")
 
 
+def test_rows_of_a_narrow_scope_are_found_behind_others_of_the_agent(daemon, agent, service):
+    mine = stored(daemon, agent, "kite hill and a tail", project_id="x")
+    service.until(lambda: mine in held(service, agent))
+    for n in range(3):
+        stored(daemon, agent, f"kite hill {n}", project_id="y")
+    service.asked.clear()
+    answer = recall(daemon, agent, limit=2, project_id="x", overrides=RRF | {"fts_enabled": False})
+    assert mine in refs(answer) and [body["limit"] for body in service.sent("/search")] == [2, 500]
+
+
 def test_a_changed_row_is_indexed_again_and_a_deleted_one_removed(daemon, agent, service):
     ref = by_text(daemon, agent)[TEXTS[1]]
     answer, _ = daemon.call(
@@ -327,5 +337,13 @@ def test_a_store_is_sent_whole_when_the_mode_begins_and_when_the_service_lost_it
             service.held["cpersona:a"]["mem:77"] = "what it should not have"
             assert daemon.call("reindex", {})[0]["ok"]
             assert len(held(service, "a")) == 4 and "mem:77" not in held(service, "a")
+            assert run(["backup", backup := str(Path(home["HOME"]) / "b.tar")]).returncode == 0
+            daemon.call("delete_memory", {"agent_id": "a", "memory_id": 1})
+            service.until(lambda: len(held(service, "a")) == 3)
+        run(["daemon", "stop"])
+        assert run(["restore", backup]).returncode == 0
+        with client.connect(load(here), here) as daemon:  # a service that knows newer rows is sent the older ones
+            daemon.call("get_profile", {"agent_id": "a"})
+            service.until(lambda: len(held(service, "a")) == 4)
     finally:
         service.stop()

@@ -187,6 +187,16 @@ def begin_anew(tx: Transaction, target: str, first: VectorKind) -> None:
     )
 
 
+def forget(conn: apsw.Connection) -> None:
+    """Take out of a copy of the database what some service has heard, so that a service is sent everything of it.
+
+    The copy of an older version has no list.
+    """
+    conn.execute("DELETE FROM meta WHERE key >= 'outbox_' AND key < 'outbox`'")
+    if conn.execute("SELECT 1 FROM sqlite_schema WHERE name = 'outbox'").fetchone() is not None:
+        conn.execute("DELETE FROM outbox")
+
+
 def filling(conn: apsw.Connection) -> Filling | None:
     """Return how far a service has got that is sent everything, None where it has been."""
     said: Any = conn.execute("SELECT value FROM meta WHERE key = 'outbox_filling'").get

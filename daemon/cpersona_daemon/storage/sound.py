@@ -187,7 +187,7 @@ def _check_values(conn: apsw.Connection, version: int) -> None:
         if type(last) is not int or not 0 <= last <= LARGEST_ID:
             raise Unsound(f"{table} would go on with ids that cpersona never gives")
     for key, value in conn.execute("SELECT key, value FROM meta"):
-        if key in _META and not _META[key](value):
+        if (key in _META and not _META[key](value)) or str(key).startswith("outbox_"):
             raise Unsound(f"its {key} is not what cpersona writes")
 
 

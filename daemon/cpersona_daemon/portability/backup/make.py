@@ -22,7 +22,7 @@ from ...model.instants import iso_now
 from ...shared import files
 from ...shared.paths import Places
 from ...shared.settings import Settings
-from ...storage import connection, sound
+from ...storage import connection, outbox, sound
 from ..progress import Progress
 from . import shape
 from .travelling import settings_of
@@ -115,6 +115,7 @@ def _made_ours(copy: str) -> tuple[int, dict[str, int], list[str]]:
                 f"the database's {changed[0]} is not as cpersona makes it, so no restore would take a backup of it;"
                 " nothing was written"
             )
+        outbox.forget(conn)  # by the time of a restore a service knows other rows
         return version, sound.counts(conn), foreign
     finally:
         conn.close()

@@ -88,22 +88,31 @@ class RemoteEngine(LocalEngine):
         return [said[ask.scope].hits(ask) if _is_near(ask) else _nothing(ask) for ask in asks]
 
     def _said(self, scope: Scope, asks: list[Ask], text: str, deadline: float) -> _Said:
-        if self.outbox.filling is not None:
-            raise NotReady("the vector service is still being sent every row")
+        waiting = self._unheard()
         limit, floor = min(max(ask.k for ask in asks), MOST_HITS), min(ask.floor for ask in asks)
-        waiting = self._db.read_now(self._waiting)
-        if waiting and self.outbox.problem is None and self.outbox.wait(SETTLE_SECONDS):
-            waiting = self._db.read_now(self._waiting)
         try:
-            found = self._service.search(scope.agent_id, text, limit, floor, deadline - _SOONER_SECONDS)
+            named = self._service.search(scope.agent_id, text, limit, floor, deadline - _SOONER_SECONDS)
+            seen = self._db.read_now(_seen, waiting.union(row.rid for row in named), scope)
+            if len(named) >= limit and limit < MOST_HITS and any(row.rid not in seen for row in named):
+                # The service knows agents alone: rows of a narrow scope may stand behind others of the agent.
+                limit = MOST_HITS
+                named = self._service.search(scope.agent_id, text, limit, floor, deadline - _SOONER_SECONDS)
+                seen = self._db.read_now(_seen, waiting.union(row.rid for row in named), scope)
         except VectorServiceFailure as error:
             raise NoAnswer(str(error)) from None
-        scores = {row.rid: row.score for row in found}
-        seen = self._db.read_now(_seen, waiting.union(scores), scope)
         # What the service says of a row that it has yet to hear of is about what the row was.
-        counted = {rid: score for rid, score in scores.items() if rid in seen - waiting}
-        counted |= self._compared(seen & waiting, asks[0])
-        return _Said(sorted(counted.items(), key=lambda pair: -pair[1]), len(found) >= limit)
+        scores = {row.rid: row.score for row in named if row.rid in seen - waiting}
+        scores |= self._compared(seen & waiting, asks[0])
+        return _Said(sorted(scores.items(), key=lambda pair: -pair[1]), len(named) >= limit)
+
+    def _unheard(self) -> set[Rid]:
+        """Return the rows that the service has yet to hear of, once what is on its way is there. Raises NotReady."""
+        if self.outbox.filling is not None:
+            raise NotReady("the vector service is still being sent every row")
+        waiting: set[Rid] = self._db.read_now(self._waiting)
+        if waiting and self.outbox.problem is None and self.outbox.wait(SETTLE_SECONDS):
+            waiting = self._db.read_now(self._waiting)
+        return waiting
 
     def _waiting(self, conn: apsw.Connection) -> set[Rid]:
         """Return the rows that the service has yet to hear of. Raises NotReady for too many."""
