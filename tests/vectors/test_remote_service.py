@@ -18,6 +18,7 @@ from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.services.answers import Unfit
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.vectors.backend import Ask, NotReady, QueryVectors, Window
+from cpersona_daemon.vectors.drainer import Undelivered
 from cpersona_daemon.vectors.remote import engine as remote
 from cpersona_daemon.vectors.remote import shapes
 from cpersona_daemon.vectors.remote.engine import RemoteEngine
@@ -176,3 +177,17 @@ def test_a_service_that_is_being_sent_everything_is_not_asked(engine, server):
     engine.outbox.send_everything()
     with pytest.raises(NotReady, match="still being sent"):
         asked(engine, ask())
+
+
+def test_a_service_that_finds_nothing_of_its_own_is_sent_everything_once(engine, server):
+    engine.house.add(Row(QUESTION), Row(QUESTION, 1))
+    assert engine.outbox.wait(SECONDS) and len(server.held["cpersona:a"]) == 2
+    telling = engine.outbox._receiver
+    telling.check()  # it finds them
+    server.held.clear()
+    with pytest.raises(Undelivered) as lost:
+        telling.check()
+    assert lost.value.lost
+    telling.check()
+    server.faults["/search"] = "broken"
+    telling.check()

@@ -53,6 +53,16 @@ def in_scope(conn: apsw.Connection, kind: Kind, ids: Iterable[int], scope: Scope
     return {row_id for (row_id,) in found}
 
 
+def heard_of(conn: apsw.Connection, kind: Kind, most: int) -> list[int]:
+    """Return the newest rows of a kind that have a vector and are not listed for a service."""
+    found = conn.execute(
+        f"SELECT v.id FROM {kind.vectors} v WHERE NOT EXISTS"
+        " (SELECT 1 FROM outbox o WHERE o.kind = ? AND o.id = v.id) ORDER BY v.id DESC LIMIT ?",
+        (kind, most),
+    )
+    return [row_id for (row_id,) in found]
+
+
 def agents(conn: apsw.Connection) -> list[str]:
     """Return every agent that has rows."""
     return sorted({agent for kind in Kind for agent in tables.agents(conn, kind.table)})

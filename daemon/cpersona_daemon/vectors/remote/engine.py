@@ -100,6 +100,8 @@ class RemoteEngine(LocalEngine):
                 seen = self._db.read_now(_seen, waiting.union(row.rid for row in named), scope)
         except VectorServiceFailure as error:
             raise NoAnswer(str(error)) from None
+        if self.outbox.problem is not None:
+            self.outbox.retry()
         # What the service says of a row that it has yet to hear of is about what the row was.
         scores = {row.rid: row.score for row in named if row.rid in seen - waiting}
         scores |= self._compared(seen & waiting, asks[0])

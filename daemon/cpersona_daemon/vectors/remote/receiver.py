@@ -22,7 +22,6 @@ from .service import Service
 from .shapes import MOST_ITEMS, Item
 
 _PROBES, _PROBE_CHARS, _PROBED = 3, 1_000, 100
-_WAITING = 10_000
 
 
 class Batch(NamedTuple):
@@ -43,11 +42,13 @@ class Telling:
     def __init__(self, service: Service, database: Callable[[], Database]) -> None:
         self.target = service.target
         self._service, self._database = service, database
+        self._doubted = False
 
     def check(self) -> None:
-        """Ask for rows that the service has been told of: one that was begun anew may have lost all.
+        """Ask for rows that the service was told of: one that was begun anew may have lost all.
 
-        A search that fails says nothing of that, nor does one that is cut off: other rows may say the same.
+        A search that fails says nothing of that, nor does one that is cut off: other rows may say the same. A service
+        that was sent everything for it and finds none of them all the same is not sent everything again.
         """
         probes = self._database().read_now(_probes)
         for rid, row in probes:
@@ -56,8 +57,10 @@ class Telling:
             except VectorServiceFailure:
                 return
             if len(found) >= _PROBED or any(named.rid == rid for named in found):
+                self._doubted = False
                 return
-        if probes:
+        if probes and not self._doubted:
+            self._doubted = True
             raise Undelivered("it does not find what it was told of", lost=True)
 
     def clear(self) -> None:
@@ -104,10 +107,9 @@ def _delivering() -> Iterator[None]:
 
 
 def _probes(conn: apsw.Connection) -> list[tuple[Rid, served.Told]]:
-    """Return a few rows that the service was told of, none where none is known."""
+    """Return the newest rows that the service was told of: it may look at no others."""
     found: list[tuple[Rid, served.Told]] = []
     for kind in Kind:
-        waiting = set(outbox.waiting(conn, kind, _WAITING))
-        told = [entry.id for entry in outbox.following(conn, kind, 0, _PROBES) if entry.id not in waiting]
-        found += [((kind, row_id), row) for row_id, row in served.texts(conn, kind, told).items()]
+        told = served.texts(conn, kind, served.heard_of(conn, kind, _PROBES))
+        found += [((kind, row_id), row) for row_id, row in told.items()]
     return found[:_PROBES]
