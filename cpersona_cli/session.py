@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     # An option, the parameter it becomes, and what is made of its value (None: nothing, it travels as it is).
     Rows = Iterable[tuple[str, str, Callable[["Session", Any], Any] | None]]
 
-_OPTION_OF = {"db": "db_path", "agent": "agent", "project": "project", "channel": "channel"}
+_OPTION_OF = {"db": "db_path", "host": "host", "agent": "agent", "project": "project", "channel": "channel"}
 _NAMED = 5  # rows of an answer that are named one by one
 
 
@@ -76,6 +76,17 @@ class Session:
             for warning in self._settings.warnings:
                 self.out.warn(f"cpersona: {warning}")
         return self._settings
+
+    @property
+    def here(self) -> "Settings":
+        """The settings of a command about this machine. Raises Usage where another one is set."""
+        if self.settings.host:
+            host = self.settings.host
+            raise exits.Usage(
+                f"{self.name} is about the machine that it runs on, and CPERSONA_HOST names {host}; "
+                f"`ssh {host} cpersona {self.name}` runs it there, `CPERSONA_HOST= cpersona {self.name}` here"
+            )
+        return self.settings
 
     @property
     def connection(self) -> "Connection":

@@ -97,6 +97,13 @@ def module_home(bearing: Nursery | None) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
+def other_home(bearing: Nursery | None) -> Iterator[dict[str, str]]:
+    """A second clean environment for all tests of a module: another machine."""
+    with clean_home(bearing) as environ:
+        yield environ
+
+
+@pytest.fixture(scope="module")
 def shared_daemon(module_home: dict[str, str]) -> Iterator[client.Connection]:
     """One daemon for all tests of a module, where each leaves it as it was."""
     with client.connect(load(module_home), module_home) as connection:

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 def refuse_unknown(session: Session, answer: Answer, agent: str) -> None:
     """Raise Stop where nothing was done, because nothing is stored for the agent that was named."""
     if answer.response.get("unknown_agent"):
-        from cpersona_daemon.shared.paths import places
-
         raise exits.Stop(
-            f"{session.name}: nothing is stored for an agent {agent!r} in {places(session.settings).db}; check the "
+            f"{session.name}: nothing is stored for an agent {agent!r} in {session.connection.places.db}; check the "
             "name, and nothing was changed"
         )

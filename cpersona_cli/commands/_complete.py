@@ -156,11 +156,14 @@ def _ask(place: Place, method: str, params: dict | None, **more: Any) -> dict:
     """
     from ..session import Session
     from ..wire import client
+    from ..wire.dial import CallFailed
 
     session = Session("", dict(place.options))
     session.out.warn = lambda text: None  # type: ignore[method-assign]  # nothing is ever said but values
     if params is None:
         params = {"agent_id": session.agent, **more}
+    if session.settings.host:
+        raise CallFailed("unreachable", "no other machine is asked for what a person has not typed yet")
     with client.connect(session.settings, start=False) as connection:
         return connection.call(method, params)[0]
 

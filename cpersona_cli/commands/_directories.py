@@ -204,7 +204,8 @@ def bring(session: Session, sources: Sequence[Source], given: Mapping[str, Any])
 def look(session: Session, sources: Sequence[Source], run: Upkeep) -> list[planning.Plan]:
     """Read every source and compare it with the store. Raises Stop where a directory cannot be read."""
     limits = Limits(session.settings.max_content_length, session.settings.max_metadata_length)
-    plans, stored = [], os.path.exists(places(session.settings).db)  # looking makes no database
+    plans, settings = [], session.settings
+    stored = bool(settings.host) or os.path.exists(places(settings).db)  # looking makes no database here
     for source in sources:
         run.tell("reading files")
         try:

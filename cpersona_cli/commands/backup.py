@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from .. import exits
 from ..declare.spec import PLAIN, argument, command
 from ..terminal import progress
 from ._copies import ROWS, counted
@@ -30,7 +31,7 @@ def backup(session: Session, file: str) -> int:
     Example:
       cpersona backup ~/backups/cpersona-$(date +%F).tar.gz
     """
-    params = {"output_path": os.path.abspath(file)}
+    params = {"output_path": os.path.abspath(_here(session, file))}
     shown = progress.shown(session.out, session.name)
     if shown is None:
         answer = session.ask("backup_database", params)
@@ -55,6 +56,17 @@ def backup(session: Session, file: str) -> int:
                 "names another one"
             )
     return answer.status
+
+
+def _here(session: Session, file: str) -> str:
+    """Return the file's name, where it is one of the machine that has the database. Raises Usage."""
+    if not session.settings.host:
+        return file
+    host = session.settings.host
+    raise exits.Usage(
+        f"backup writes a file of the machine that has the database, which is {host}: "
+        f"`ssh {host} cpersona backup FILE` writes one there"
+    )
 
 
 COMMANDS = (backup,)

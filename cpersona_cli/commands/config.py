@@ -6,7 +6,7 @@ Contract: settings.order, paths.places, config.written.
 from __future__ import annotations
 
 from .. import exits
-from ..declare.spec import PLAIN, argument, command
+from ..declare.spec import HERE, argument, command
 from ..session import Session
 from ..terminal import reading, render
 from ..terminal.output import Output
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         metavar="NAME…",
         values="settings",
     ),
-    common=PLAIN,
+    common=HERE,
 )
 def show(session: Session, names: list[str]) -> None:
     """Show every setting, its value and where it came from: option, environment, config file or default.
@@ -102,7 +102,7 @@ def _is_by_mode(row: dict) -> bool:
         metavar="NAME",
         values=("config", "db", "socket", "log", "calibration", "spool"),
     ),
-    common=PLAIN,
+    common=HERE,
 )
 def path(session: Session, which: str | None) -> None:
     """Print where something lives: the config file, or the database and what belongs to it.
@@ -138,7 +138,7 @@ def path(session: Session, which: str | None) -> None:
         metavar="VALUE|-",
         values="setting_values",
     ),
-    common=PLAIN,
+    common=HERE,
 )
 def set_(session: Session, name: str, value: str) -> None:
     """Write a setting into the config file. What is not a value of it, or contradicts another, is not written.
@@ -180,7 +180,7 @@ def set_(session: Session, name: str, value: str) -> None:
     _say_effect(session, {short})
 
 
-@command("config edit", common=PLAIN)
+@command("config edit", common=HERE)
 def edit(session: Session) -> None:
     """Open the config file in your editor, VISUAL or EDITOR (else vi). It is written only if all of it is sound.
 

@@ -6,15 +6,17 @@ Contract: daemon.life, daemon.starts.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 
 from cpersona_daemon.shared import fields
 
 from .. import exits
-from ..declare.spec import PLAIN, command, option
+from ..declare.spec import HERE, PLAIN, command, option
 from ..terminal import panel
 from ..terminal.failure import failure_line
+from . import _unit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 WATCH_SECONDS = 1.0
 _LONGEST_SECONDS = 10_000_000
+_GROUP = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 @command("daemon start", common=PLAIN)
@@ -44,7 +47,7 @@ def start(session: Session) -> None:
 @command(
     "daemon stop",
     option("--timeout", "How long to wait for its end.", kind="float", default=60.0, metavar="SECONDS"),
-    common=PLAIN,
+    common=HERE,
 )
 def stop(session: Session, timeout: float) -> None:
     """Stop the daemon: it finishes its writes and leaves. Where none runs, nothing happens, and that is success.
@@ -62,7 +65,7 @@ def stop(session: Session, timeout: float) -> None:
 @command(
     "daemon restart",
     option("--timeout", "How long to wait for its end.", kind="float", default=60.0, metavar="SECONDS"),
-    common=PLAIN,
+    common=HERE,
 )
 def restart(session: Session, timeout: float) -> int | None:
     """Stop the daemon and start one with the settings of now.
@@ -80,8 +83,8 @@ def _stop(session: Session, timeout: float) -> bool:
 
     if not 0 < timeout < _LONGEST_SECONDS:
         raise exits.Usage("--timeout takes seconds, more than 0")
-    was = control.find_daemon(session.settings) is not None
-    if not control.stop_daemon(session.settings, timeout):
+    was = control.find_daemon(session.here) is not None
+    if not control.stop_daemon(session.here, timeout):
         raise exits.Stop(
             f"daemon stop: it is still at work after {timeout:g} s; try again, or read `cpersona daemon logs`",
             fields.EXIT_RETRY,
@@ -126,7 +129,8 @@ def _told(session: Session, brief: bool = False) -> int:
     """Show how the daemon is; ``brief``: so that a terminal has room for it."""
     from ..wire import client, control
 
-    out, found = session.out, control.find_daemon(session.settings)
+    out, host = session.out, session.settings.host
+    found = {"answers": True} if host else control.find_daemon(session.settings)
     if found is None:
         from cpersona_daemon.shared import paths
 
@@ -184,7 +188,7 @@ def run(session: Session) -> None:
     """
     from cpersona_daemon.shared import paths
 
-    environment = {**os.environ, "CPERSONA_DB_PATH": paths.places(session.settings).db}
+    environment = {**os.environ, "CPERSONA_DB_PATH": paths.places(session.here).db}
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, "-m", "cpersona_daemon.main", "--foreground"], environment)
 
@@ -204,7 +208,7 @@ def logs(session: Session, lines: int, follow: bool) -> int:
     """
     from cpersona_daemon.shared import files, paths
 
-    log = paths.places(session.settings).log
+    log = paths.places(session.here).log
     if follow:
         session.out.flush()
         # tail knows how to wait for a file and to follow it across a rotation.
@@ -241,7 +245,48 @@ def socket(session: Session) -> None:
     """
     from cpersona_daemon.shared import paths
 
-    session.out.line(paths.places(session.settings).socket)
+    session.out.line(paths.places(session.here).socket)
 
 
-COMMANDS = (start, stop, restart, status, run, logs, socket)
+@command(
+    "daemon unit",
+    option("--group", "Whose members may connect.", metavar="NAME", default=_unit.SYSTEM_USER),
+    common=("quiet",),
+)
+def unit(session: Session, group: str) -> None:
+    """Print a systemd unit for one daemon that the users of this machine share, and how it is installed.
+
+    It runs as a user of its own, and an access file says who may do what: `man cpersonad`. Nobody needs it for
+    a memory of their own.
+
+    Example:
+      cpersona daemon unit --group staff
+    """
+    if not _GROUP.fullmatch(group):
+        raise exits.Usage(f"--group takes the name of a group, not {group!r}")
+    session.out.write(_unit.text(group).encode())
+    if _unit.program().startswith(("/home/", "/root/")):
+        session.out.warn(
+            f"cpersona daemon unit: {_unit.program()} lies in a home, where the user {_unit.SYSTEM_USER} may not come; "
+            "install cpersona for all users, in /opt for example, and print the unit from there"
+        )
+
+
+@command(
+    "daemon pipe",
+    option("--create", "Make the database where there is none.", kind="flag", default=False),
+    option("--no-start", "Connect to a daemon that runs, or fail.", kind="flag", default=False),
+    common=("db",),
+)
+def pipe(session: Session, create: bool, no_start: bool) -> int:
+    """Connect standard input and output to the daemon. `--host` of another machine runs this through ssh.
+
+    Example:
+      ssh machine cpersona daemon pipe
+    """
+    from ..wire import pipe as piping
+
+    return piping.serve(session.settings, not no_start, create)
+
+
+COMMANDS = (start, stop, restart, status, run, logs, socket, unit, pipe)

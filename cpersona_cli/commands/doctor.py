@@ -16,7 +16,7 @@ import sys
 from cpersona_daemon import __version__
 from cpersona_daemon.shared import fields, paths
 
-from ..declare.spec import PLAIN, command
+from ..declare.spec import HERE, command
 from ..terminal import render
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 OK, WARN, FAIL = "ok", "warn", "fail"
 
 
-@command("doctor", common=PLAIN)
+@command("doctor", common=HERE)
 def doctor(session: Session) -> int:
     """Check the installation: packages, SQLite, model, services, settings, places, permissions, socket, clock, daemon.
 

@@ -45,6 +45,10 @@ def export(session: Session, file: str, all_agents: bool, embeddings: bool, read
       cpersona export peer.jsonl --all-agents --embeddings --for reference
     """
     params: dict = {"agent_id": session.whom(all_agents)}
+    if session.settings.host:
+        from ._elsewhere import written
+
+        return written(session, export, file, {"all_agents": all_agents, "embeddings": embeddings})
     if embeddings:
         params["include_embeddings"] = True
     if reader:

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
     from ..session import Session
 
-_COMMON = ("agent", "project", "json", "quiet", "db")
+_HERE = ("agent", "project", "json", "quiet", "db")  # hooks keep their notes on this machine
+_COMMON = (*_HERE, "host")
 _NOTE_FIELDS = ("commit", "timestamp", "age", "ref", "id", "source", "content", "length")
 
 
-@command("git install", common=_COMMON)
+@command("git install", common=_HERE)
 def install(session: Session) -> None:
     """Note every commit that is made here from now on: hooks for this repository, beside those that are there already.
 
@@ -51,6 +52,11 @@ def install(session: Session) -> None:
     state = {name: session.options[option] for option, name in given.items() if session.options.get(option) is not None}
     if "db_path" in state:
         state["db_path"] = os.path.abspath(os.path.expanduser(state["db_path"]))
+    if session.settings.host:
+        session.out.warn(
+            f"cpersona git install: hooks keep their notes on this machine, not on {session.settings.host}; there "
+            "`cpersona git backfill` brings them"
+        )
     repository.state = state
     try:
         repository.root()
@@ -132,7 +138,7 @@ def uninstall(session: Session) -> None:
         session.out.records((name, done[name], os.path.join(where, name)) for name in hooks.NAMES)
 
 
-@command("git status", common=_COMMON)
+@command("git status", common=_HERE)
 def status(session: Session) -> int:
     """Show whether commits here are noted, where the hooks are, and what waits for a daemon. Starts none.
 

@@ -84,6 +84,10 @@ def import_(session: Session, files: list[str], wait: bool, progress: bool, **gi
         return _markdown.run(session, files, {**given, "wait": wait, "progress": progress})
     _markdown.refuse(files)
     (file,) = files
+    if session.settings.host:
+        from ._elsewhere import read
+
+        return read(session, import_, file, {**given, "wait": wait, "progress": progress})
     params = {"embed": True, **session.parameters(given, _ASKED)}
     if file != "-":
         return _import(session, {**params, "input_path": os.path.abspath(file)}, file, wait, progress)

@@ -31,7 +31,7 @@ _SDK = ("mcp", "mcp_types", "anyio")
     ),
     option("--read-only", "Offer no tool that changes anything.", kind="flag", default=False),
     option("--print-config", "Print what the usual clients want to be told, and end.", kind="flag", default=False),
-    common=(*WRITES, "agent", "project", "quiet", "db"),
+    common=(*WRITES, "agent", "project", "quiet", "db", "host"),
 )
 def mcp(session: Session, tools: str, read_only: bool, print_config: bool) -> None:
     """Serve the memory as tools to a client of the Model Context Protocol, on standard input and output.

@@ -16,7 +16,7 @@ import sys
 from cpersona_daemon.shared import fields
 
 from .. import exits
-from ..declare.spec import PLAIN, argument, command, option
+from ..declare.spec import HERE, argument, command, option
 from ..terminal.failure import failure_line
 from ._copies import counted
 
@@ -43,7 +43,7 @@ _ATTEMPTS = 3
         name="with_settings",
     ),
     option("--force", "Have the daemon leave although others are at work with it.", kind="flag", default=False),
-    common=PLAIN,
+    common=HERE,
 )
 def restore(session: Session, file: str, check: bool, with_settings: bool, force: bool) -> int:
     """Put a backup in the place of the database. What was there is moved aside, never overwritten.
@@ -125,14 +125,14 @@ def _let_leave(session: Session, force: bool) -> None:
     """Have the daemon leave. Raises Stop when it is at work for others, unless that is what is wanted."""
     from ..wire import client, control
 
-    found = control.find_daemon(session.settings)
+    found = control.find_daemon(session.here)
     if found is None:
         return
     spared = "and nothing was changed; try again later, or give --force to have it leave all the same"
     if not found.get("answers") and not force:
         raise exits.Stop(f"restore: the daemon does not answer (pid {found.get('pid')}), {spared}", fields.EXIT_RETRY)
     try:
-        gone = control.stop_daemon(session.settings, unless_others=not force)
+        gone = control.stop_daemon(session.here, unless_others=not force)
     except client.CallFailed as error:
         if error.code != "busy":
             raise
@@ -149,7 +149,7 @@ def _program(session: Session, arguments: list[str]) -> dict:
     """Run `cpersonad --restore` and return what it says. Raises Stop with its reason."""
     from cpersona_daemon.shared import paths
 
-    environment = {**os.environ, "CPERSONA_DB_PATH": paths.places(session.settings).db}
+    environment = {**os.environ, "CPERSONA_DB_PATH": paths.places(session.here).db}
     done = subprocess.run(
         [sys.executable, "-m", "cpersona_daemon.main", "--restore", *arguments],
         env=environment,

@@ -304,7 +304,7 @@ def help_screen() -> str:
     lines += [
         "",
         *_wrapped(
-            "Common options: --db FILE, --agent, --project, --channel NAME, --json, -q; alone: "
+            "Common options: --db FILE, --host, --agent, --project, --channel NAME, --json, -q; alone: "
             "--version, --install-completion. `cpersona COMMAND --help` has examples."
         ),
     ]

@@ -47,6 +47,45 @@ own socket and leave with status 0.
 With socket activation (the units cpersonad.socket and cpersonad.service, or the launchd agent
 org.cpersona.daemon) a service manager starts it. Nobody needs them.
 """
+_SHARED = """
+Nobody needs this for a memory of their own. `cpersona daemon unit` prints a systemd unit for one daemon that
+the users of a machine share, with the steps that install it: the daemon runs as a user of its own, the
+socket belongs to a group (CPERSONA_SOCKET_GROUP, mode 0660), and CPERSONA_ACL_FILE says who may do what. Users
+name the same CPERSONA_DB_PATH and CPERSONA_SOCKET; they need not be able to read the database.
+
+The access file is JSON, belongs to root or the daemon's user, and is read at the daemon's start.
+
+Example:
+    {"clients": [
+      {"client_id": "keeper", "grants": {"*": "read-write"}},
+      {"client_id": "alice", "user": "alice", "grants": {"alice": "read-write", "team": "read-write"}},
+      {"client_id": "readers", "group": "staff", "grants": {"team": "read"}},
+      {"client_id": "ci", "token": "…", "grants": {"ci": "read-write"}}]}
+
+An entry is known by `user` (a name) or `uid`, by `group` (any of the groups that the peer has, as the kernel
+tells them), or by `token` (CPERSONA_TOKEN; beside one of the others both must fit). A token that is sent counts alone,
+then the user, then the first group in the file; what several entries grant is not added up. An entry with none of
+them is the daemon's own user. A grant is none, read or read-write for an agent, `*` for each that is not named. What
+names no agent (`daemon status`, --all-agents) needs `*`; export, import, backup, reindex and `daemon stop` need
+read-write on it.
+
+Shared, within the grants: everything in the database; the daemon's settings, its embedder, its calibration; a pause
+without a session's key, which holds for everybody.
+
+Not shared: an agent's rows with whom the file gives no grant for it; the settings of a client (agent, project,
+channel, token), and its retrieval settings, which travel with each request. Files are the daemon's user's alone: its
+log, the queue of `--queue` and of git hooks (others note commits with `git backfill`, which asks the daemon), and what
+`export`, `import` and `backup` write and read.
+
+Several machines: one daemon writes, others ask it through ssh. `cpersona --host USER@MACHINE recall …` (or
+CPERSONA_HOST) runs `cpersona daemon pipe` there with the system's ssh and sends the frames of the socket through it;
+that starts the daemon where none runs. No port is opened, and the user there is whom the access file sees. --db names
+a file of that machine; CPERSONA_DB_PATH and CPERSONA_SOCKET of this one say nothing about it. `export FILE` and
+`import FILE` stream a file of this machine; `backup`, `restore`, `daemon stop` and `--queue` are refused with what to
+do instead; `doctor`, `config` and git hooks are about the machine that they run on. Where its cpersona is not on the
+PATH of an ssh command, CPERSONA_HOST_COMMAND names it. Each command is a connection of ssh: its ControlMaster and
+ControlPersist make a second one quick. Ports, keys and jumps belong into ~/.ssh/config.
+"""
 _DAEMON_OPTIONS = (
     (
         "--foreground",
@@ -303,12 +342,14 @@ def _daemon_page() -> list[str]:
         *_paragraphs(_DAEMON),
         ".SH OPTIONS",
         *_terms(_DAEMON_OPTIONS),
+        ".SH MANY READERS, ONE WRITER",
+        *_paragraphs(_SHARED),
     ]
     out += [
         ".SH VECTORS ELSEWHERE",
         *_paragraphs(_ELSEWHERE),
         ".SH FILES",
-        "Everything is made private to its owner: directories 0700, files 0600.",
+        "Everything is made private to its owner: directories 0700, files 0600, but a socket that is given to a group.",
         *_terms((path, meaning) for _, path, meaning in _FILES),
     ]
     return (

@@ -105,6 +105,11 @@ def option(
 
 COMMON = {
     "db": option("--db", "The database file [env CPERSONA_DB_PATH].", metavar="FILE", values="files"),
+    "host": option(
+        "--host",
+        "The machine whose memories are meant, reached through ssh [env CPERSONA_HOST].",
+        metavar="[USER@]MACHINE",
+    ),
     "agent": option(
         "--agent", "Whose memory is meant [env CPERSONA_AGENT; default: default].", metavar="NAME", values="agents"
     ),
@@ -135,10 +140,11 @@ PROGRESS = option(
 )
 # What `--json=NAME,…` stands for, in a command that has it.
 JSON_FIELDS = "--json-fields"
-AXES = ("agent", "project", "channel", "json", "quiet", "db")
-AGENT = ("agent", "json", "quiet", "db")
-ROWS = ("agent", "project", "json", "quiet", "db")  # for a command that is given single rows
-PLAIN = ("json", "quiet", "db")
+AXES = ("agent", "project", "channel", "json", "quiet", "db", "host")
+AGENT = ("agent", "json", "quiet", "db", "host")
+ROWS = ("agent", "project", "json", "quiet", "db", "host")  # for a command that is given single rows
+PLAIN = ("json", "quiet", "db", "host")
+HERE = ("json", "quiet", "db")  # for one about this machine
 WRITES = ("session",)  # beside one of these, for a command that writes
 
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from cpersona_daemon.shared.paths import places
-from cpersona_daemon.shared.settings import ENVIRONMENT, Settings
+from cpersona_daemon.shared.settings import ENVIRONMENT, OPTION, Settings
 from cpersona_daemon.shared.settings_table import TABLE
 
 _PLACES = ("XDG_CONFIG_HOME", "XDG_STATE_HOME")  # of the config file and the log; the database's is named itself
@@ -23,7 +23,7 @@ _PLACES = ("XDG_CONFIG_HOME", "XDG_STATE_HOME")  # of the config file and the lo
 def blocks(settings: Settings, options: Sequence[str], environ: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return (which clients, what is pasted) for a server with these command-line options."""
     command, *words = _program()
-    entry = {"command": command, "args": [*words, "mcp", "--db", places(settings, environ).db, *options]}
+    entry = {"command": command, "args": [*words, "mcp", *_place(settings, environ), *options]}
     env = _environment(settings, environ)
     plain = {**entry, "env": env} if env else entry
     typed = {"type": "stdio", **plain}
@@ -36,6 +36,14 @@ def blocks(settings: Settings, options: Sequence[str], environ: Mapping[str, str
         ("Codex: ~/.codex/config.toml", _toml(plain)),
         ("Claude Code: run", f"claude mcp add-json cpersona {shlex.quote(json.dumps(typed, ensure_ascii=False))}"),
     ]
+
+
+def _place(settings: Settings, environ: Mapping[str, str]) -> list[str]:
+    """Return the words that name the store: a file of this machine, or another machine, and a file there if one is."""
+    if not settings.host:
+        return ["--db", places(settings, environ).db]
+    named = ["--db", settings.db_path] if settings.origin("db_path") == OPTION else []
+    return ["--host", settings.host, *named]
 
 
 def unprinted(settings: Settings) -> list[str]:
@@ -52,7 +60,7 @@ def _program() -> list[str]:
 def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     env = {name: environ[name] for name in _PLACES if environ.get(name)}
     for row in TABLE:
-        if settings.origin(row.name) != ENVIRONMENT or row.secret or row.name == "db_path":
+        if settings.origin(row.name) != ENVIRONMENT or row.secret or row.name in ("db_path", "host"):
             continue
         value = environ[row.variable].strip()
         env[row.variable] = os.path.abspath(os.path.expanduser(value)) if row.kind == "path" and value else value

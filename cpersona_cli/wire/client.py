@@ -11,7 +11,7 @@ import time
 
 from cpersona_daemon import __version__
 from cpersona_daemon.shared import fields, methods
-from cpersona_daemon.shared.paths import places
+from cpersona_daemon.shared.paths import Places, places
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.shared.settings_table import BY_NAME, DAEMON, RETRIEVAL
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from _socket import socket as Socket
     from collections.abc import Callable, Mapping
 
-    from cpersona_daemon.shared.paths import Places
     from cpersona_daemon.shared.settings import Settings
 
+    from .ssh import Way
     from .stream import Wait
 
 START_SECONDS = 30.0  # from the first attempt to a daemon that answers
@@ -58,6 +58,13 @@ def connect(
     """
     environ = os.environ if environ is None else environ
     settings = load(environ) if settings is None else settings
+    if settings.host:
+        from .ssh import Way
+
+        # As one that was connected before: the settings of this machine's daemon say nothing about that one's, and only
+        # the cpersona there replaces it.
+        way = Way(settings)
+        return Connection(settings, Places("", way.host, ""), environ, start, create, True, wait, way)
     return Connection(settings, places(settings, environ), environ, start, create, again, wait)
 
 
@@ -78,8 +85,10 @@ class Connection:
         create: bool = True,
         again: bool = False,
         wait: "Wait | None" = None,
+        way: "Way | None" = None,
     ) -> None:
         self.settings, self.places, self._environ, self._start, self._create = settings, where, environ, start, create
+        self._way = way  # to another machine
         self.wait = wait  # who waits for answers otherwise: see ``interrupts``
         self._stream: Stream | None = None
         self._heard = 0.0  # when the daemon last said anything
@@ -211,7 +220,7 @@ class Connection:
         deadline = time.monotonic() + START_SECONDS
         replaced = False
         while True:
-            self._stream = Stream(self._reached(start, deadline), self.places.socket)
+            self._stream = self._dial(start, deadline)
             try:
                 self._greet()
             except Gone:
@@ -233,6 +242,12 @@ class Connection:
             raise CallFailed("protocol", f"{spoken}, and it is at work")
         self._compare_settings()
 
+    def _dial(self, start: bool, deadline: float) -> Stream:
+        if self._way is None:
+            return Stream(self._reached(start, deadline), self.places.socket)
+        stream, self.places.db = self._way.dial(start, self._create)
+        return stream
+
     def _reached(self, start: bool, deadline: float) -> "Socket":
         """Return a socket connected to the daemon; with ``start`` it is started where none runs. Raises CallFailed."""
         try:
@@ -241,7 +256,15 @@ class Connection:
             if not start:
                 raise Nobody("unreachable", f"no daemon serves {self.places.db}") from None
         from .launch import nothing_is_stored, start_daemon
+        from .presence import owner_elsewhere
 
+        owner = owner_elsewhere(self.places)
+        if owner is not None:
+            raise CallFailed(
+                "unreachable",
+                f"no daemon answers for {self.places.db}, which belongs to the user {owner}",
+                "have it started (`systemctl start cpersonad`), and name its socket with CPERSONA_SOCKET",
+            )
         if not self._create and nothing_is_stored(self.places):
             raise CallFailed("no_database", f"there is no database at {self.places.db}")
         return start_daemon(self.places, self.settings, self._environ, deadline)
@@ -388,6 +411,8 @@ class Connection:
         """
         self._failure = self._failure or error
         self.close()
+        if self._way is not None:
+            self._way.end()
         return error
 
     def _drop(self) -> None:

@@ -16,7 +16,7 @@ from cpersona_daemon.shared.peer import peer_pid
 from ..exits import reason_of
 from .client import Connection
 from .dial import POLL_SECONDS, Absent, CallFailed, Nobody, reach
-from .presence import lock_is_held, note, wait_until_gone
+from .presence import lock_is_held, note, owner_elsewhere, wait_until_gone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def find_daemon(settings: Settings, environ: Mapping[str, str] | None = None) ->
     """
     environ = os.environ if environ is None else environ
     where = places(settings, environ)
-    if not lock_is_held(where):
+    if not _may_run(where):
         return None
     found = note(where)
     found["answers"] = False
@@ -68,7 +68,7 @@ def stop_daemon(
     environ = os.environ if environ is None else environ
     where = places(settings, environ)
     deadline = time.monotonic() + timeout
-    if not lock_is_held(where):
+    if not _may_run(where):
         return True
     _follow(where, note(where))
     pid = None
@@ -88,6 +88,11 @@ def stop_daemon(
         if error.code == "timed_out":
             pid = _terminate(where, settings)
     return wait_until_gone(where, deadline, pid)
+
+
+def _may_run(where: Places) -> bool:
+    """Tell whether a daemon can be there: it holds the lock, or the lock of a shared one is not for us to see."""
+    return lock_is_held(where) or owner_elsewhere(where) is not None
 
 
 def _connected(where: Places, settings: Settings, environ: Mapping[str, str], deadline: float) -> Connection | None:

@@ -48,6 +48,22 @@ def lock_is_held(where: Places) -> bool:
     return False
 
 
+def owner_elsewhere(where: Places) -> str | None:
+    """Return the user whose database this is where we may not even read it, None where we may serve it ourselves."""
+    try:
+        owner = os.stat(os.path.dirname(where.db)).st_uid
+    except OSError:
+        return None
+    if owner == os.geteuid() or os.access(where.db, os.R_OK) or os.access(os.path.dirname(where.db), os.W_OK):
+        return None
+    import pwd
+
+    try:
+        return pwd.getpwuid(owner).pw_name
+    except KeyError:
+        return str(owner)
+
+
 def note(where: Places) -> dict:
     """Return what the daemon wrote down about itself, {} where there is nothing to read."""
     try:

@@ -135,6 +135,12 @@ class Queue:
 
         from .client import CallFailed, connect
 
+        if settings.host:
+            raise CallFailed(
+                "invalid_params",
+                f"--queue keeps writes on this machine for its own daemon, and {settings.host} is meant",
+                "leave out --queue, or --host and CPERSONA_HOST",
+            )
         self._settings, self._spool = settings, places(settings).spool
         self.connection: Connection | None = None
         try:

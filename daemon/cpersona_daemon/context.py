@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -35,7 +35,10 @@ class Access(Protocol):
 
     def admits(self, uid: int) -> bool: ...
 
-    def identify(self, token: str, uid: int) -> Any: ...
+    @property
+    def by_group(self) -> bool: ...
+
+    def identify(self, token: str, uid: int, groups: Collection[int] = ()) -> Any: ...
 
     def permits(self, caller: Any, method_class: str, agent: str | None) -> bool: ...
 

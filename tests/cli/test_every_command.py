@@ -237,6 +237,9 @@ CASES = {
     ),
     "daemon logs": Case(("daemon logs -n 1", "[^\n]+\n"), None, {}, asks=False),
     "daemon socket": Case(("daemon socket", "[^\n]*t.db.sock\n"), None, {}, asks=False),
+    "daemon unit": Case(
+        ("daemon unit", "# cpersonad.service(.*\n)*"), None, {2: "daemon unit --group a/b"}, asks=False
+    ),
     "config show": Case(
         ("config show recall_mode", "recall_mode\t[^\n]*\n"),
         ("config show --json", "settings warnings conflicts"),
@@ -295,7 +298,10 @@ CASES = {
     "help": Case(("help gate", "gate: (.*\n)*"), None, {}, asks=False),
 }
 # Commands whose tests need more than one line, and where those stand.
-ELSEWHERE = {"daemon run": ("tests/cli/test_cli_daemon.py", '"daemon", "run"')}
+ELSEWHERE = {
+    "daemon run": ("tests/cli/test_cli_daemon.py", '"daemon", "run"'),
+    "daemon pipe": ("tests/cli/test_cli_host.py", '"cpersona daemon pipe --create"'),
+}
 PATHS = [" ".join(command.path) for name in catalogue.ENTRIES for command in catalogue.declared(name)]
 COMMANDS = {" ".join(command.path): command for name in catalogue.ENTRIES for command in catalogue.declared(name)}
 ASKING = [name for name, case in CASES.items() if case.asks]

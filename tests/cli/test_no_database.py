@@ -59,6 +59,8 @@ APART = {
     "restore",
     "doctor",
     "daemon stop",
+    "daemon unit",
+    "daemon pipe",
     "daemon status",
     "status",
     "daemon run",

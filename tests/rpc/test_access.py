@@ -1,9 +1,12 @@
-"""Who may do what, from the access file alone. Contract: access.grants, access.denial."""
+"""Who may do what, from the access file alone. Contract: access.grants, access.denial, access.names."""
 
 from __future__ import annotations
 
+import grp
 import json
 import os
+import pwd
+from collections.abc import Collection
 
 import pytest
 from daemon_helpers import HELLO, Raw
@@ -183,12 +186,14 @@ def test_the_socket_is_for_the_group_only_where_the_operator_placed_it_and_lists
     assert connection.places.socket == named
 
 
-def _as_another_user(path: str, uid: int, requests: list[dict]) -> list[dict | None]:
+def _as_another_user(path: str, uid: int, requests: list[dict], groups: Collection[int] = ()) -> list[dict | None]:
     """Return what a process of another user reads: the answer to its hello, then one to each request."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         try:
+            os.setgroups(groups)
+            os.setgid(65_534)
             os.setuid(uid)
             one = Raw(path)
             answers = []
@@ -196,6 +201,8 @@ def _as_another_user(path: str, uid: int, requests: list[dict]) -> list[dict | N
                 one.send(frame)
                 answers.append(one.read())
             os.write(writer, json.dumps(answers).encode())
+        except PermissionError:
+            os.write(writer, b"null")
         finally:
             os._exit(0)
     os.close(writer)
@@ -227,3 +234,61 @@ def test_another_user_is_refused_on_accept_and_with_a_list_has_the_rights_of_its
     assert "code" not in reads and writes["code"] == "permission_denied" and writes["response"]["client_id"] == "guest"
     (_, nobody) = _as_another_user(shared, 65_533, [{"id": 1, "method": "list_memories", "params": {"agent_id": "a"}}])
     assert nobody["code"] == "permission_denied"
+
+
+@pytest.mark.skipif(OWN != 0, reason="only root can become somebody else")
+def test_members_of_the_sockets_group_come_in_with_what_the_file_gives_their_group_and_nobody_else_does(
+    write, home, connect
+):
+    os.chmod(home["HOME"], 0o755)
+    team, shared = 54_321, home["HOME"] + "/team.sock"
+    mine = grp.getgrgid(os.getgid()).gr_name
+    path = write(
+        {"clients": [entry("own", grants={"*": "read-write"}), entry("team", group=mine, grants={"a": "read"})]}
+    )
+    more = {"CPERSONA_ACL_FILE": path, "CPERSONA_SOCKET": shared, "CPERSONA_SOCKET_GROUP": str(team)}
+    connect(**more)
+    assert (os.stat(shared).st_gid, os.stat(shared).st_mode & 0o777) == (team, 0o660)
+    reads = [{"id": 1, "method": "list_memories", "params": {"agent_id": "a"}}]
+    writes = [{"id": 2, "method": "store", "params": {"agent_id": "a", "content": "x"}}]
+    _, read, written = _as_another_user(shared, 65_533, reads + writes, groups=[team, os.getgid()])
+    assert "code" not in read and written["response"]["client_id"] == "team"
+    _, read = _as_another_user(shared, 65_533, reads, groups=[team])
+    assert read["code"] == "permission_denied"
+    assert _as_another_user(shared, 65_533, reads) is None  # the file itself keeps it out
+
+
+def test_users_and_groups_are_named_as_the_machine_knows_them_and_a_user_counts_before_its_groups(write):
+    user, group = pwd.getpwuid(OWN).pw_name, grp.getgrgid(os.getgid()).gr_name
+    named = [entry("all", group=group), entry("me", user=user), entry("both", token="t", group=group)]
+    access = AccessList.load(write({"clients": named}), own_uid=77_777)
+    assert access.by_group
+    assert access.identify("", OWN, {os.getgid()}).client_id == "me"
+    assert access.identify("", 4242, {os.getgid()}).client_id == "all"
+    assert access.identify("", 4242, {4242}) is None
+    assert access.identify("t", 4242, {os.getgid()}).client_id == "both" and access.identify("t", 4242) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"user": "nobody-of-that-name"}, "knows no user 'nobody-of-that-name'"),
+        ({"group": "no-such-group"}, "knows no group 'no-such-group'"),
+        ({"group": 5}, "not the name of a group"),
+        ({"uid": 5, "group": "g"}, "uid and group"),
+    ],
+)
+def test_an_entry_that_names_nobody_is_said(write, more, told):
+    with pytest.raises(SettingsConflict, match=told):
+        AccessList.load(write({"clients": [entry("x", **more)]}))
+
+
+@pytest.mark.parametrize(
+    ("more", "told"), [({}, "CPERSONA_ACL_FILE"), ({"CPERSONA_ACL_FILE": "{file}"}, "knows no such group")]
+)
+def test_a_socket_group_that_cannot_be_had_keeps_a_daemon_from_starting(write, connect, more, told):
+    path = write({"clients": [entry("own")]})
+    more = {name: value.format(file=path) for name, value in more.items()}
+    with pytest.raises(client.CallFailed, match=told) as failure:
+        connect(CPERSONA_SOCKET_GROUP="no-such-group", **more)
+    assert failure.value.exit_status == 4

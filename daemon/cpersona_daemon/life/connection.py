@@ -9,22 +9,24 @@ Contract: wire.hello, wire.requests, wire.bounds.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
 from .. import __version__
-from ..context import Context
+from ..context import Access, Context
 from ..errors import InvalidParams
 from ..rpc.access import Caller
 from ..rpc.dispatch import dispatch
 from ..rpc.envelopes import ClientHello, DaemonHello, Progress, Request, Response
 from ..rpc.fitting import fit
 from ..shared import fields, methods
-from ..shared.peer import hung_up, peer_pid, peer_uid
+from ..shared.peer import hung_up, peer_groups, peer_pid, peer_uid
 from ..shared.settings_table import BY_NAME, DAEMON, RETRIEVAL
 from . import frames, memory_use
 
@@ -262,12 +264,21 @@ class Connection(asyncio.Protocol):
     def _greet(self, hello: ClientHello) -> None:
         self._set_timer(None)
         self._greeted, server = True, self.server
-        self.caller = server.ctx.access.identify(hello.token, self.uid)
+        self.caller = self._identified(hello.token)
         self._same_protocol = hello.protocol == fields.PROTOCOL
         if self.caller is None:
             self._send(DaemonHello(**server.identity_for_strangers))
             return
         self._send(DaemonHello(busy=not server.at_rest(besides=self), **server.identity))
+
+    def _identified(self, token: str) -> Caller | None:
+        access: Access = self.server.ctx.access
+        groups: Collection[int] = ()
+        if access.by_group and self._transport is not None:
+            with contextlib.suppress(OSError):  # gone since; it will read no answer
+                groups = peer_groups(self._transport.get_extra_info("socket"))
+        caller: Caller | None = access.identify(token, self.uid, groups)
+        return caller
 
     def _begin(self, request: Request, weight: int) -> None:
         server, method = self.server, methods.of(request.method)

@@ -119,7 +119,7 @@ class Daemon:
         new_lock = self._take_place()
         try:
             self.own = ownership.OwnSocket.from_systemd() or ownership.OwnSocket.bind(
-                self.places.socket, self._socket_mode()
+                self.places.socket, self._socket_mode(), self.settings.socket_group
             )
             ctx = await opening.open_early(self.settings, self.places, self.clock, self._opened)
         except BaseException:
@@ -221,8 +221,11 @@ class Daemon:
             loop.add_signal_handler(number, self.request_stop, signal.Signals(number).name)
 
     def _socket_mode(self) -> int:
-        """0600; 0660 only where the operator named the socket's place and says in an access file who may come."""
-        return 0o660 if self.settings.is_set("socket") and self.settings.acl_file else 0o600
+        """0600; 0660 only where the operator named the socket's place, or its group, and says in an access file who may
+        come.
+        """
+        named = self.settings.is_set("socket") or self.settings.socket_group
+        return 0o660 if named and self.settings.acl_file else 0o600
 
     # -- the watch
 
@@ -263,7 +266,7 @@ class Daemon:
     async def _bind_again(self) -> None:
         """Nobody can reach a socket whose file is gone: make it anew in the same place."""
         try:
-            fresh = ownership.OwnSocket.bind(self.own.path, self._socket_mode())
+            fresh = ownership.OwnSocket.bind(self.own.path, self._socket_mode(), self.settings.socket_group)
         except CPersonaError as error:
             log.warning("the socket's file is gone and cannot be made again: %s", error)
             self._orphaned = True

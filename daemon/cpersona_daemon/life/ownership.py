@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import grp
 import json
 import os
 import socket
@@ -188,12 +189,13 @@ class OwnSocket:
         self._identity = self._look()
 
     @classmethod
-    def bind(cls, path: str, mode: int) -> OwnSocket:
+    def bind(cls, path: str, mode: int, group: str = "") -> OwnSocket:
         """Bind at ``path`` without listening yet; call only under the database's lock.
 
-        What stands there is removed only if it is a socket that refuses connections. Raises
-        SettingsConflict, Busy, StorageFailure.
+        What stands there is removed only if it is a socket that refuses connections. With a ``group``, by name or
+        number, the file is that group's. Raises SettingsConflict, Busy, StorageFailure.
         """
+        gid = _group_id(group) if group else -1
         there = check_place(path)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -202,6 +204,8 @@ class OwnSocket:
                     raise Busy(f"another program answers at {path}")
                 os.unlink(path)
             sock.bind(path)
+            if group:
+                _give(path, gid, group)
             os.chmod(path, mode)
         except OSError as error:
             sock.close()
@@ -248,6 +252,28 @@ class OwnSocket:
         except (OSError, ValueError):  # ValueError: a name of the kernel's, and no path
             return None
         return info.st_dev, info.st_ino
+
+
+def _group_id(group: str) -> int:
+    """Return the id of a group that a setting names. Raises SettingsConflict."""
+    if group.isascii() and group.isdigit():
+        return int(group)
+    try:
+        return grp.getgrnam(group).gr_gid
+    except (KeyError, ValueError):
+        raise SettingsConflict(f"CPERSONA_SOCKET_GROUP={group}: this machine knows no such group") from None
+
+
+def _give(path: str, gid: int, group: str) -> None:
+    try:
+        os.chown(path, -1, gid)
+    except (OSError, OverflowError) as error:
+        os.unlink(path)
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SettingsConflict(
+            f"CPERSONA_SOCKET_GROUP={group}: the socket cannot be given to it ({reason}); the daemon's user must be a "
+            "member of that group"
+        ) from None
 
 
 def read_note(places: Places) -> dict | None:

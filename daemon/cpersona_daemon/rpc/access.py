@@ -1,14 +1,17 @@
-"""Who may do what: clients known by token or user id, and what each may do with each agent.
+"""Who may do what: clients known by token, user or group, and what each may do with each agent.
 
-Contract: access.grants, access.denial.
+Contract: access.grants, access.denial, access.names.
 """
 
 from __future__ import annotations
 
+import grp
 import hmac
 import json
 import os
+import pwd
 import stat
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ..errors import SettingsConflict
@@ -19,7 +22,8 @@ OWNER = fields.OWNER
 NONE, READ_ONLY, READ_WRITE = 0, 1, 2
 _LEVELS = {"none": NONE, "read": READ_ONLY, "read-write": READ_WRITE}
 _NEEDED = {READ: READ_ONLY, WRITE: READ_WRITE, ADMIN: READ_WRITE}
-_KEYS = {"client_id", "token", "uid", "grants"}
+_WHO = ("uid", "user", "group")  # an entry names one of them at most
+_KEYS = {"client_id", "token", "grants", *_WHO}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,12 @@ class _Client:
     client_id: str
     token: str
     uid: int | None
+    gid: int | None
     grants: dict[str, int]
+
+    def is_of(self, uid: int, groups: Collection[int]) -> bool:
+        """Tell whether a peer is who the entry names beside its token; it may name nobody."""
+        return self.uid in (None, uid) and (self.gid is None or self.gid in groups)
 
     def level(self, agent: str | None) -> int:
         """An exact grant beats `*`; a call that names no agent needs `*` and gets the least of all grants."""
@@ -85,15 +94,21 @@ class AccessList:
         """Tell on accept whether a peer can be anybody at all; with an access file its token may still name it."""
         return self._clients is not None or uid in (self._own_uid, 0)
 
-    def identify(self, token: str, uid: int) -> Caller | None:
+    @property
+    def by_group(self) -> bool:
+        """Whether an entry names a group, so that it matters in which groups a peer is."""
+        return any(client.gid is not None for client in (self._clients or {}).values())
+
+    def identify(self, token: str, uid: int, groups: Collection[int] = ()) -> Caller | None:
         """Return who a peer is, or None when the list does not know it. Every token is compared, each in constant time.
 
-        A token that is given decides alone: a wrong one is nobody, whatever the peer's user id.
+        A token that is given decides alone: a wrong one is nobody, whatever the peer's user id. An entry for its user
+        comes before those for its groups, of which the first in the file counts.
         """
         if self._clients is None:
             return Caller(OWNER, uid) if self.admits(uid) else None
-        found = self._of_token(token) if token else self._of_uid(uid)
-        if found is None or (found.token and found.uid not in (None, uid)):
+        found = self._of_token(token) if token else self._of_uid(uid) or self._of_group(groups)
+        if found is None or (found.token and not found.is_of(uid, groups)):
             return None  # an entry with both is known by both
         return Caller(found.client_id, uid)
 
@@ -105,8 +120,12 @@ class AccessList:
         return found
 
     def _of_uid(self, uid: int) -> _Client | None:
-        nameless = (client for client in (self._clients or {}).values() if not client.token)
+        nameless = (client for client in (self._clients or {}).values() if not client.token and client.gid is None)
         return next((c for c in nameless if uid == (self._own_uid if c.uid is None else c.uid)), None)
+
+    def _of_group(self, groups: Collection[int]) -> _Client | None:
+        clients = (self._clients or {}).values()
+        return next((client for client in clients if not client.token and client.gid in groups), None)
 
     def permits(self, caller: Caller | None, method_class: str, agent: str | None) -> bool:
         """Tell whether a caller may run a method of this class on an agent.
@@ -143,10 +162,17 @@ def _clients(document: object, own_uid: int) -> list[_Client]:
     if not isinstance(entries, list) or not entries:
         raise ValueError("clients must be a list with at least one client")
     clients = [_client(entry, number) for number, entry in enumerate(entries, 1)]
+    _tell_apart(clients, own_uid)
+    return clients
+
+
+def _tell_apart(clients: list[_Client], own_uid: int) -> None:
+    """Raise ValueError where a peer could be two of them."""
     _unique("client_id", [c.client_id for c in clients])
     _unique("token", [c.token for c in clients if c.token])
-    _unique("uid", [own_uid if c.uid is None else c.uid for c in clients if not c.token])
-    return clients
+    tokenless = [c for c in clients if not c.token]
+    _unique("uid", [own_uid if c.uid is None else c.uid for c in tokenless if c.gid is None])
+    _unique("group", [c.gid for c in tokenless if c.gid is not None])
 
 
 def _client(entry: object, number: int) -> _Client:
@@ -161,10 +187,34 @@ def _client(entry: object, number: int) -> _Client:
     token = entry.get("token", "")
     if not isinstance(token, str) or ("token" in entry and not token):
         raise ValueError(f"the token of {name!r} is not text, or empty")
-    uid = entry.get("uid")
-    if "uid" in entry and (not isinstance(uid, int) or isinstance(uid, bool) or uid < 0):
-        raise ValueError(f"the uid of {name!r} is not a user id")
-    return _Client(name, token, uid, _grants(entry.get("grants"), name))
+    uid, gid = _who(entry, name)
+    return _Client(name, token, uid, gid, _grants(entry.get("grants"), name))
+
+
+def _who(entry: dict, name: str) -> tuple[int | None, int | None]:
+    """Return the user id and the group id that an entry names, each None where it names none. Raises ValueError."""
+    named = [key for key in _WHO if key in entry]
+    if len(named) > 1:
+        raise ValueError(f"{name!r} has {named[0]} and {named[1]}; an entry names one user or one group")
+    if "uid" in entry:
+        uid = entry["uid"]
+        if not isinstance(uid, int) or isinstance(uid, bool) or uid < 0:
+            raise ValueError(f"the uid of {name!r} is not a user id")
+        return uid, None
+    if "user" in entry:
+        return _number_of(entry["user"], "user", name, lambda user: pwd.getpwnam(user).pw_uid), None
+    if "group" in entry:
+        return None, _number_of(entry["group"], "group", name, lambda group: grp.getgrnam(group).gr_gid)
+    return None, None
+
+
+def _number_of(named: object, what: str, name: str, look: Callable[[str], int]) -> int:
+    if not isinstance(named, str) or not named:
+        raise ValueError(f"the {what} of {name!r} is not the name of a {what}")
+    try:
+        return look(named)
+    except (KeyError, ValueError):
+        raise ValueError(f"this machine knows no {what} {named!r}, which {name!r} names") from None
 
 
 def _grants(grants: object, name: str) -> dict[str, int]:

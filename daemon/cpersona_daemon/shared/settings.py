@@ -189,6 +189,8 @@ class Settings:
             for s in _EXPECTED
             if self._values[s.name] not in s.choices
         ]
+        if self.socket_group and not self.acl_file:
+            out.append("CPERSONA_SOCKET_GROUP needs CPERSONA_ACL_FILE: without it nobody but the owner may ask")
         out += self._conflicts_of_services() + self._conflicts_of_vectors()
         for name in ("reconstruct_default_count", "reconstruct_forced_count"):
             if self._values[name] > self.reconstruct_max_count:

@@ -137,6 +137,20 @@ TABLE = (
     Setting(
         "token", "text", "", CLIENT, "the token that names this client to a daemon with an access file", secret=True
     ),
+    Setting(
+        "host",
+        "text",
+        "",
+        CLIENT,
+        "MACHINE or USER@MACHINE whose memories a command means, reached through ssh; empty means this machine",
+    ),
+    Setting(
+        "host_command",
+        "text",
+        "cpersona",
+        CLIENT,
+        "what ssh runs on that machine, for a cpersona that is not on the PATH of its ssh commands",
+    ),
     # The daemon's life
     Setting(
         "idle_timeout",
@@ -160,6 +174,14 @@ TABLE = (
         "",
         DAEMON,
         "JSON file of clients and grants; empty means the socket's owner may do everything",
+    ),
+    Setting(
+        "socket_group",
+        "text",
+        "",
+        DAEMON,
+        "group whose members may connect to the socket, by name or number; needs an access file, which says what each "
+        "may do",
     ),
     Setting(
         "export_dir", "path", "", DAEMON, "directory that export and import are confined to; empty means no confinement"
