@@ -105,8 +105,9 @@ _ELSEWHERE = """
 The daemon compares vectors itself and exactly, up to some millions of rows. A store that is larger than memory, or an
 index that other programs ask too, may be searched by Qdrant: CPERSONA_VECTOR_SEARCH_MODE=qdrant with
 CPERSONA_QDRANT_URL, which is the address of a server or a cluster (http or https) or path: and a folder for its
-engine inside the daemon. The packages are an extra, `pip install 'cpersona-cli[qdrant]'`. A key stands in a file that
-only you can read (CPERSONA_QDRANT_API_KEY_FILE) or in CPERSONA_QDRANT_API_KEY; https checks the certificate.
+engine, which the daemon then runs in a process of its own. The packages are an extra, `pip install
+'cpersona-cli[qdrant]'`. A key stands in a file that only you can read (CPERSONA_QDRANT_API_KEY_FILE) or in
+CPERSONA_QDRANT_API_KEY; https checks the certificate.
 
 The database stays the authority. A change is listed in it in the transaction that makes it, and brought to Qdrant by
 one thread in the background, whether Qdrant is there or not; `cpersona daemon status` and `cpersona health` say how

@@ -48,9 +48,10 @@ def recalled(connection, query="lantern"):
 
 
 def level(connection):
-    while (told := connection.call("daemon_status", {})[0]["outbox"])["pending"] or told["filling"]:
-        pass
-    return told
+    while True:
+        told = connection.call("daemon_status", {})[0]["outbox"]
+        if not told["pending"] and not told["filling"] and told["generation"] is not None:
+            return told
 
 
 def test_status_health_and_answers_say_who_searches_vectors_and_reindex_fills_anew(environ):
@@ -111,3 +112,11 @@ def test_a_server_that_is_down_is_said_in_answers_status_and_health(environ):
 def test_a_start_in_this_mode_without_its_address_is_refused(run_cli):
     done = run_cli(["daemon", "start"], env={"CPERSONA_VECTOR_SEARCH_MODE": "qdrant"})
     assert done.returncode == 4 and "needs CPERSONA_QDRANT_URL" in done.stderr
+
+
+def test_doctor_says_whether_qdrant_answers(run_cli, tmp_path):
+    asked = {"CPERSONA_VECTOR_SEARCH_MODE": "qdrant", "CPERSONA_QDRANT_URL": f"path:{tmp_path / 'q'}"}
+    assert "answers: 0 collections" in run_cli(["doctor"], env=asked).stdout
+    pytest.importorskip("qdrant_client")
+    told = run_cli(["doctor"], env=asked | {"CPERSONA_QDRANT_URL": "http://127.0.0.1:9"}).stdout
+    assert "the Qdrant at 127.0.0.1:9 cannot be reached" in told

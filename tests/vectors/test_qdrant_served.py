@@ -94,7 +94,7 @@ def test_a_server_that_fails_has_no_answer_loses_nothing_and_catches_up(house, s
     house.add(*(Row(vector) for vector in VECTORS[:3]))  # is acknowledged all the same
     assert not house.engine.outbox.wait(SECONDS)
     told = house.db.read_now(house.engine.outbox.status)
-    assert told["pending"] == 3 and told["problem"] and told["failures"] == 1
+    assert told["pending"] == 3 and told["problem"] and told["failures"] >= 1
     server.fault = None
     caught_up(house)
     equal(house)
@@ -103,10 +103,10 @@ def test_a_server_that_fails_has_no_answer_loses_nothing_and_catches_up(house, s
 
 def test_a_server_that_is_down_is_said_to_be(tmp_path):
     house = QdrantHouse(tmp_path, lambda: Served("http://127.0.0.1:9", "127.0.0.1:9", Key("K")))
-    house.add(Row(VECTORS[0]))
+    house.add(Row(VECTORS[0], agent="a"))
     assert not house.engine.outbox.wait(SECONDS)
     assert "cannot be reached" in house.engine.outbox.problem
-    with pytest.raises(NotReady, match="being sent everything"):
+    with pytest.raises(NotReady, match="being sent everything.*cannot be reached"):
         asked(house)
     assert {status["state"] for status in house.engine.status().values()} == {"scanning"}
     house.stop()
@@ -218,9 +218,11 @@ def test_an_address_of_a_folder_that_is_not_whole_and_a_missing_extra_are_refuse
         qdrant_url: str
         vector_search_mode: str = "qdrant"
 
-    for url, said in (("", "needs CPERSONA_QDRANT_URL"), ("path:q", "from the root on")):
-        with pytest.raises(SettingsConflict, match=said):
+    refused = {"": "needs CPERSONA_QDRANT_URL", "path:q": "from the root on", "http://me:pw@h": "holds a user name"}
+    for url, said in refused.items():
+        with pytest.raises(SettingsConflict, match=said) as raised:
             choice.check(Settings(url))
+        assert "pw" not in str(raised.value)
     monkeypatch.setattr(choice, "find_spec", lambda name: None)
     for url in ("path:/q", "http://localhost:6333"):
         with pytest.raises(SettingsConflict, match=r"pip install 'cpersona-cli\[qdrant\]'"):

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from ..errors import EmbeddingFailure, RerankFailure, SettingsConflict, VectorServiceFailure
 from ..model.identity import may_change_width, same_model
-from ..services.address import EMBEDDING, RERANK, checked, variable_of
+from ..services.address import EMBEDDING, QDRANT, RERANK, checked, variable_of
+from ..shared.addresses import FOLDER
 from ..shared.settings import CONFIG, Settings, config_path
 from .findings import OK, WARN, Finding
 
@@ -93,6 +94,9 @@ def reranker(settings: Settings) -> Iterator[Finding]:
 
 def vector_service(settings: Settings) -> Iterator[Finding]:
     """The service that searches vectors, where it is not the daemon, answers a search."""
+    if settings.vector_search_mode == "qdrant":
+        yield from _qdrant(settings)
+        return
     if settings.vector_search_mode != "remote":
         yield OK, "vectors are searched by the daemon itself", ""
         return
@@ -120,3 +124,22 @@ def _key(settings: Settings, what: str) -> Iterator[Finding]:
         yield WARN, f"others can use {config}, which holds a key", f"`chmod go= {config}`"
     if key.given and parts.scheme == "http" and parts.hostname not in _HERE:
         yield WARN, f"the key goes to {variable_of(what)} without encryption", "give it an https address"
+
+
+def _qdrant(settings: Settings) -> Iterator[Finding]:
+    """Qdrant answers, and takes the key."""
+    from ..vectors import choice
+    from ..vectors.qdrant.client import Failed
+
+    try:
+        client = choice.qdrant(settings)
+        if not settings.qdrant_url.startswith(FOLDER):
+            yield from _key(settings, QDRANT)
+        try:
+            count = len(client.collections())
+        finally:
+            client.close()
+    except (Failed, SettingsConflict) as error:
+        yield WARN, str(error), "start it, or correct CPERSONA_QDRANT_URL; recalls compare vectors here meanwhile"
+        return
+    yield OK, f"{client.place} answers: {count} collections", ""

@@ -354,7 +354,7 @@ TABLE = (
         "address",
         "",
         DAEMON,
-        "address of Qdrant, http or https, or path: and a folder for its engine inside the daemon",
+        "address of Qdrant, http or https with port 6333 unless it names one, or path: and a folder for its engine",
         secret=True,
     ),
     Setting("qdrant_api_key", "text", "", DAEMON, "key of Qdrant", secret=True),

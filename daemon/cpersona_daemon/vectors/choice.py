@@ -20,7 +20,9 @@ from .local import names
 
 if TYPE_CHECKING:
     from .fallback import WithFallback
+    from .qdrant.client import Client
 
+PORT = 6333  # of a Qdrant whose address names none, as its client has it
 LOCAL, QDRANT, REMOTE = "local", "qdrant", "remote"
 
 
@@ -35,6 +37,11 @@ def check(settings: Settings) -> None:
     if not url:
         raise SettingsConflict(
             "CPERSONA_VECTOR_SEARCH_MODE=qdrant needs CPERSONA_QDRANT_URL: an http address, or path: and a folder"
+        )
+    if "@" in url and not url.startswith(FOLDER):
+        raise SettingsConflict(
+            "CPERSONA_QDRANT_URL holds a user name, which Qdrant does not take; its key goes into"
+            " CPERSONA_QDRANT_API_KEY or a file that CPERSONA_QDRANT_API_KEY_FILE names"
         )
     if url.startswith(FOLDER) and not os.path.isabs(_folder(url)):
         raise SettingsConflict(f"CPERSONA_QDRANT_URL={url} names no folder from the root on; write path:/a/folder")
@@ -67,25 +74,26 @@ def backend(settings: Settings, places: names.IndexPlaces, clock: Any) -> WithFa
 
 def _qdrant(settings: Settings, places: names.IndexPlaces, clock: Any) -> WithFallback:
     from . import ahead, fallback
-    from .qdrant.client import Client
     from .qdrant.engine import QdrantEngine
 
-    client: Client
-    embedded = settings.qdrant_url.startswith(FOLDER)
-    if embedded:
-        from .qdrant.embedded import Embedded
-
-        client = Embedded(_folder(settings.qdrant_url))
-    else:
-        from ..services import address
-        from .qdrant.client import Served
-
-        parts, key = address.checked(settings, address.QDRANT)
-        host = parts.hostname or ""
-        client = Served(settings.qdrant_url, f"{host}:{parts.port}" if parts.port else host, key)
     owner = hashlib.sha256(f"{socket.gethostname()} {os.path.realpath(places.db)}".encode()).hexdigest()[:16]
-    engine = QdrantEngine(client, settings.qdrant_collection, owner, clock, embedded or settings.qdrant_exact)
+    always_exact = settings.qdrant_exact or settings.qdrant_url.startswith(FOLDER)
+    engine = QdrantEngine(qdrant(settings), settings.qdrant_collection, owner, clock, always_exact)
     return fallback.WithFallback(engine, ahead.Asking(engine))
+
+
+def qdrant(settings: Settings) -> Client:
+    """Return what asks the Qdrant that the settings name. Raises SettingsConflict."""
+    check(settings)
+    if settings.qdrant_url.startswith(FOLDER):
+        from .qdrant.hosted import Hosted
+
+        return Hosted(_folder(settings.qdrant_url))
+    from ..services import address
+    from .qdrant.client import Served
+
+    parts, key = address.checked(settings, address.QDRANT)
+    return Served(settings.qdrant_url, f"{parts.hostname}:{parts.port or PORT}", key)
 
 
 def _folder(url: str) -> str:

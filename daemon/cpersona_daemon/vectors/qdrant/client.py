@@ -109,7 +109,6 @@ class Served:
                 warnings.simplefilter("ignore")
                 self._client = QdrantClient(
                     url=self._url,
-                    port=None,
                     api_key=given.removeprefix("Bearer ") if given else None,
                     timeout=TIMEOUT_SECONDS,
                     prefer_grpc=False,

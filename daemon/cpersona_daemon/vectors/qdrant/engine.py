@@ -113,13 +113,19 @@ class QdrantEngine:
         """Raise NotReady where Qdrant has not heard of too much."""
         if self.outbox is None or self._db.read_only:
             raise NoAnswer("the database is served for reading alone, so that Qdrant is told of nothing")
-        if (filling := self.outbox.filling) is not None:
-            raise NotReady(f"Qdrant is being sent everything and has got to {filling.kind}:{filling.id}")
-        waiting = outbox.waiting(conn, ask.kind, MOST_WAITING + 1)
+        if (filling := self.outbox.filling) is None:
+            waiting = outbox.waiting(conn, ask.kind, MOST_WAITING + 1)
+        else:
+            waiting = [entry.id for entry in outbox.following(conn, ask.kind, 0, MOST_WAITING + 1)]
+            if len(waiting) > MOST_WAITING or self.outbox.problem is not None:
+                reached = f"Qdrant is being sent everything and has got to {filling.kind}:{filling.id}"
+                raise NotReady(reached + self._why())
         if len(waiting) > MOST_WAITING or outbox.purging(conn, ask.scope.agent_id):
             raise NotReady(f"Qdrant has not heard of {outbox.length(conn)} changes" + self._why())
         model = ask.queries.model
-        names = self._collections.comparable(conn, ask.kind, ask.scope.agent_id, ask.queries.width, model)
+        names = {}
+        if filling is None:
+            names = self._collections.comparable(conn, ask.kind, ask.scope.agent_id, ask.queries.width, model)
         bounds = self._bounds(conn, ask)
         if bounds is None or (ask.kind.rows == EPISODE and not ask.scope.sees_episodes):
             return Asked(ask, {}, Bounds(), frozenset())
