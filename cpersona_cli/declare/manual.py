@@ -121,6 +121,13 @@ kind, model and width, so that two databases share none. Where something is miss
 time, all of it is filled anew by itself; `cpersona reindex --vectors` does that at once. A server follows a graph,
 which may miss a row; CPERSONA_QDRANT_EXACT=true has every vector in scope compared, as the engine in a folder always
 does. A copy of a database has the same identity: give one of the two its own CPERSONA_QDRANT_COLLECTION.
+
+An http embedding service that has /search, /index, /remove and /purge beside /embed may rank as well, by
+CPERSONA_VECTOR_SEARCH_MODE=remote: it is told of texts as Qdrant is of vectors, under a name for each agent
+(cpersona:AGENT), with the key and the query string of CPERSONA_EMBEDDING_URL. Its scores stand for cosines, an empty
+answer is one, and it ranks under its own window: CPERSONA_MAX_MEMORIES and CPERSONA_VECTOR_REACH do not reach it. The
+daemon keeps its own index all the same, which weighs what is found and answers where the service does not. One service
+belongs to one database: the names are the same for every store.
 """
 # What stands beside the database, by the names of ``paths.Places`` first.
 _FILES = (

@@ -1,6 +1,7 @@
 """A daemon whose vectors are searched by a service that goes wrong in every way while it runs.
 
-Contract: remote.search, remote.told, remote.waiting, outbox.durable, outbox.anew, vectors.ahead, services.keys.
+Contract: remote.search, remote.told, remote.waiting, passages.best, outbox.durable, outbox.anew, vectors.ahead,
+services.keys.
 """
 
 from __future__ import annotations
@@ -143,6 +144,19 @@ def test_a_blend_weighs_what_the_service_names_by_the_vectors_that_are_here(daem
     cosine = float(unit(TEXTS[0]) @ unit(QUESTION))
     assert kite["ref"] == of[TEXTS[0]] and kite["match_reason"]["cosine"] == pytest.approx(cosine, abs=1e-5)
     assert service.sent("/search")[-1]["limit"] == 50 and service.sent("/search")[-1]["min_similarity"] == 0
+
+
+def test_a_long_row_is_still_known_by_its_passages(daemon, agent, service):
+    said = " ".join(f"On day {n} nobody wrote about the weather of the valley." for n in range(40))
+    content = f"{said} The walrus sang an aria. {said}"
+    long = f"mem:{daemon.call('store', {'agent_id': agent, 'content': content})[0]['id']}"
+    service.until(lambda: long in held(service, agent))  # it has its vector, and then its passages are listed
+    while daemon.call("daemon_status", {})[0]["backlog"]["passages_pending"]:
+        pass
+    service.results = []
+    answer = recall(daemon, agent, "walrus sang aria", overrides={}, trace=True)
+    assert "vector_passage" in {entry["channel"] for entry in answer["trace"]["channels"]}
+    assert refs(answer) == [long] and answer["trace"]["vectors"]["by"] == "service"
 
 
 def test_an_empty_list_is_an_answer(daemon, agent, service):

@@ -137,7 +137,7 @@ def asked(engine, *asks):
     return engine.ask(asks, "what?", time.monotonic() + SECONDS)
 
 
-def test_passages_and_rows_behind_the_window_are_asked_of_nobody(engine, server):
+def test_passages_and_rows_behind_the_window_are_not_asked_of_a_service(engine, server):
     assert engine.outbox.wait(SECONDS)
     assert asked(engine, ask(window=(100, 200)), ask(PassageKind.OF_MEMORY)) == [[[]], [[]]]
     assert server.sent("/search") == []

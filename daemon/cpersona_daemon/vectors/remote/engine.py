@@ -1,7 +1,8 @@
 """The local engine with a service elsewhere that ranks in its place.
 
 The service says which rows are near and how near. Everything else that a recall asks of vectors (cosines of given rows,
-the background of a store), and all of it while the service does not answer, comes from the index of this machine.
+the background of a store, passages), and all of it while the service does not answer, comes from the index of this
+machine.
 
 Contract: remote.search, remote.waiting, vectors.ahead.
 """
@@ -16,7 +17,7 @@ import apsw
 from ...errors import VectorServiceFailure
 from ...model.changes import Change
 from ...model.clock import SystemClock
-from ...model.kinds import Kind, Rid, by_kind
+from ...model.kinds import Kind, PassageKind, Rid, by_kind
 from ...model.scope import Scope
 from ...storage import outbox, served
 from ...storage import vectors as rows
@@ -80,12 +81,23 @@ class RemoteEngine(LocalEngine):
         self.outbox.wait(FILL_WAIT_SECONDS)
 
     def ask(self, asks: Sequence[Ask], text: str, deadline: float) -> list[list[list[Hit]]]:
-        """Return what the service finds near to the question. Of passages, and behind the window, it knows nothing."""
+        """Return what the service finds near to the question, and the passages that are near here.
+
+        Behind the window there is nothing: the service ranks under its own.
+        """
         near: dict[Scope, list[Ask]] = {}
         for ask in filter(_is_near, asks):
             near.setdefault(ask.scope, []).append(ask)
         said = {scope: self._said(scope, of_one, text, deadline) for scope, of_one in near.items()}
-        return [said[ask.scope].hits(ask) if _is_near(ask) else _nothing(ask) for ask in asks]
+        return [said[ask.scope].hits(ask) if _is_near(ask) else self._besides(ask) for ask in asks]
+
+    def _besides(self, ask: Ask) -> list[list[Hit]]:
+        if isinstance(ask.kind, PassageKind):
+            try:
+                return self.search(*ask)
+            except NoAnswer:
+                pass  # being built
+        return [[] for _ in ask.queries.vectors]
 
     def _said(self, scope: Scope, asks: list[Ask], text: str, deadline: float) -> _Said:
         waiting = self._unheard()
@@ -143,7 +155,3 @@ def _seen(conn: apsw.Connection, rids: Iterable[Rid], scope: Scope) -> set[Rid]:
 
 def _is_near(ask: Ask) -> bool:
     return isinstance(ask.kind, Kind) and not ask.window.start
-
-
-def _nothing(ask: Ask) -> list[list[Hit]]:
-    return [[] for _ in ask.queries.vectors]
