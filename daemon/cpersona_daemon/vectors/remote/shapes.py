@@ -6,7 +6,6 @@ Contract: remote.search, remote.told.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult
@@ -14,7 +13,7 @@ from urllib.parse import SplitResult
 import msgspec
 
 from ...model.kinds import Rid, parse_ref
-from ...services.answers import Unfit, decoded
+from ...services.answers import decoded
 
 EMBED = "/embed"  # what the embedder's path ends in, in whose place the others stand
 SEARCH, INDEX, REMOVE, PURGE = "/search", "/index", "/remove", "/purge"
@@ -73,7 +72,7 @@ def _body(agent_id: str, more: dict[str, Any]) -> bytes:
 
 
 class _Result(msgspec.Struct):
-    score: float
+    score: float  # finite: neither NaN nor a number beyond its range is one to the decoder
     id: Any = None
 
 
@@ -90,8 +89,6 @@ def found(body: bytes) -> list[Found]:
     Raises Unfit for an answer without results, or with a score that is no finite number.
     """
     results = decoded(_decode, body).results
-    if not all(math.isfinite(result.score) for result in results):
-        raise Unfit("has a score that is not finite")
     best: dict[Rid, float] = {}
     for result in results:
         if (rid := parse_ref(result.id)) is not None:
