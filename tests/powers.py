@@ -11,15 +11,16 @@ import sys
 import pytest
 
 _PR_CAPBSET_DROP = 24
-_CAP_DAC_OVERRIDE = 1
+_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 1, 2
 
 
 def heed_modes() -> None:
     """Be the ``preexec_fn`` of a process that modes bind, whoever runs it."""
     if os.geteuid() == 0:
         libc = ctypes.CDLL(None, use_errno=True)
-        if libc.prctl(_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, 0, 0, 0):
-            os._exit(99)
+        for power in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
+            if libc.prctl(_PR_CAPBSET_DROP, power, 0, 0, 0):
+                os._exit(99)
 
 
 def needs_modes() -> None:

@@ -79,12 +79,13 @@ class Source:
             return True
         if any(path == other or (path.startswith(other) and other[-1:] in ("/", "")) for other in self.found.unread):
             return True
-        try:
-            os.lstat(os.path.join(self.directory.path, path))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except (OSError, ValueError):
-            return True
+        # What git does not list may lie where nobody can look.
+        above = os.path.dirname(path)
+        while above:
+            whole = os.path.join(self.directory.path, above)
+            if os.path.isdir(whole) and not os.access(whole, os.R_OK | os.X_OK):
+                return True
+            above = os.path.dirname(above)
         return False
 
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 
 import pytest
+from cli_kit import runner
+from powers import heed_modes, needs_modes
 
 PARAGRAPH = "word " * 250
 LONG = f"# Guide\n\nintro\n\n## Install\n\n{PARAGRAPH}\n\n## Use\n\nrun it"
@@ -149,6 +156,48 @@ def test_a_file_that_cannot_be_read_is_said_and_its_note_is_not_gone(notes):
         f"{notes.root}/{n}.md" for n in ("b", "pipe")
     ]
     assert len(notes.rows()) == 2
+
+
+@pytest.mark.parametrize("in_git", [False, True])
+def test_a_directory_that_cannot_be_looked_into_keeps_its_notes(notes, module_home, in_git):
+    needs_modes()
+    if in_git:
+        subprocess.run(["git", "init", "-q", notes.root], check=True)
+    notes.write("a.md", "alpha")
+    notes.write("sub/deeper/b.md", "beta")
+    notes.counts()
+    closed = notes.root / "sub"
+    try:
+        for mode in (0o000, 0o100, 0o400):
+            closed.chmod(mode)
+            done = runner(module_home, heed_modes)(
+                ["import", "--markdown", str(notes.root), "--agent", notes.agent, "--prune", "--yes"]
+            )
+            assert len(notes.rows()) == 2, (oct(mode), done)
+            assert in_git or (done.returncode == 1 and "Permission denied" in done.stderr)
+    finally:
+        closed.chmod(0o700)
+
+
+def test_an_import_that_is_interrupted_says_what_was_stored(notes, module_home):
+    for n in range(800):
+        notes.write(f"{n}.md", f"the text of number {n}")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cpersona_cli", "import", "--markdown", str(notes.root), "--agent", notes.agent],
+        env=module_home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with closing(sqlite3.connect(module_home["CPERSONA_DB_PATH"], timeout=60)) as conn:
+        count = "SELECT count(*) FROM memories WHERE agent_id = ?"
+        while process.poll() is None and not conn.execute(count, (notes.agent,)).fetchone()[0]:
+            pass
+        process.send_signal(signal.SIGINT)
+        out, said = process.communicate(timeout=60)
+        ((kept,),) = conn.execute(count, (notes.agent,)).fetchall()
+    assert process.returncode == 130 and out == ""
+    assert f"cpersona import: ended early: {kept:,} stored, 0 updated" in said and "of 800 notes; run it again" in said
 
 
 def test_single_files_are_notes_of_the_directory_that_they_lie_in(notes):

@@ -147,6 +147,17 @@ def test_a_store_that_cannot_be_reached_is_said_once_and_tried_again(notes, watc
     assert seen.said() == "the store answers again" and seen.said().startswith("1 stored in 2 files")
 
 
+def test_without_what_tells_of_changes_it_says_that_it_looks(notes, module_home, tmp_path):
+    (tmp_path / "watchfiles.py").write_text("raise ImportError")
+    environ = module_home | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{module_home.get('PYTHONPATH', '')}"}
+    seen = Watching(environ, notes.root, ["--agent", notes.agent])
+    assert seen.said().startswith("looking every 2 s; `pip install 'cpersona-cli[watch]'` brings what is told at once")
+    seen.process.send_signal(signal.SIGINT)
+    assert seen.process.wait(30) == 130
+    seen.process.stdout.close()
+    seen.process.stderr.close()
+
+
 def test_an_empty_directory_is_filled(notes, module_home):
     seen = Watching(module_home, notes.root, ["--agent", notes.agent, "--every", "0.1", "--json"])
     assert seen.round()["files"] == 0

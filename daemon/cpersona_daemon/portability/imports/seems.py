@@ -142,7 +142,7 @@ def _of_text(text: str) -> str:
     if (table := _table(lines)) is not None:
         return f"it seems to be {table}; make each row a line of JSON for {_AS_LINES} ({_TAKEN})"
     if _MARKDOWN.search(text):
-        return f"it seems to be Markdown; {_ONE_MEMORY}"
+        return "it seems to be Markdown; `cpersona import --markdown FILE` keeps it, a long one section by section"
     return f"it seems to be plain text; {_ONE_MEMORY}"
 
 
