@@ -79,6 +79,8 @@ def agent(daemon, service, request):
     for text in TEXTS:
         stored(daemon, name, text)
     service.until(lambda: len(held(service, name)) == len(TEXTS))
+    while daemon.call("daemon_status", {})[0]["outbox"]["pending"]:
+        pass  # what it has taken is struck off a moment later
     return name
 
 
