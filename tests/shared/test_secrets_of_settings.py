@@ -16,8 +16,8 @@ from cpersona_cli.wire import client
 from cpersona_daemon.shared.settings import load
 from cpersona_daemon.shared.settings_table import BY_NAME
 
-SECRETS = ("hugo", "pass-word", "k3y", "fragm3nt")
-ADDRESS = "http://hugo:pass-word@127.0.0.1:1/embed?api_key=k3y#fragm3nt"
+SECRETS = ("hugo", "pass-word", "k3y-of-it", "fragm3nt")
+ADDRESS = "http://hugo:pass-word@127.0.0.1:1/embed?api_key=k3y-of-it#fragm3nt"
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def environ(module_home):
     return module_home | {
         "CPERSONA_EMBEDDING_MODE": "http",
         "CPERSONA_EMBEDDING_URL": ADDRESS,
-        "CPERSONA_TOKEN": "hugo-k3y",
+        "CPERSONA_TOKEN": "hugo-k3y-of-it",
         "CPERSONA_LOG_LEVEL": "debug",
     }
 
@@ -77,7 +77,7 @@ def test_no_command_shows_a_secret(run, command):
 
 
 def test_a_client_with_another_address_is_told_so_without_either(run):
-    shown = run(["list"], env={"CPERSONA_EMBEDDING_URL": "http://hugo:k3y@localhost:2/other"})
+    shown = run(["list"], env={"CPERSONA_EMBEDDING_URL": "http://hugo:k3y-of-it@localhost:2/other"})
     assert "CPERSONA_EMBEDDING_URL" in shown.stderr and "localhost:2" in shown.stderr
     assert_clean(shown.stderr)
 
