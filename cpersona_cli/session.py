@@ -63,6 +63,7 @@ class Session:
         self.out = Output(bool(options.get("quiet")), bool(options.get("json")))
         self._settings: Settings | None = None
         self._connection: Connection | None = None
+        self._was_connected = False
         self._times: dict[str, str] = {}
 
     @property
@@ -97,7 +98,8 @@ class Session:
         if self._connection is None:
             from .wire import client
 
-            self._connection = client.connect(self.settings, create=self.name in FOUNDING)
+            self._connection = client.connect(self.settings, create=self.name in FOUNDING, again=self._was_connected)
+            self._was_connected = True
         return self._connection
 
     def close(self) -> None:

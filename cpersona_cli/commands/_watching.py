@@ -13,6 +13,7 @@ from cpersona_daemon.shared import fields
 from .. import exits
 from ..notes import watching
 from ..terminal.output import counted
+from ..wire import launch, presence
 from ..wire.dial import CallFailed
 from . import _directories
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     from ..session import Session
     from ._directories import Source, Upkeep
+
+# It lives long, and what is installed may be another version by then: all that a connection may need is loaded now.
+_LOADED = (launch, presence)
 
 
 class _Watch:
@@ -130,12 +134,16 @@ def keep(session: Session, sources: Sequence[Source], given: Mapping[str, Any]) 
 
 
 def _changes(session: Session, directories: list[str], every: float | None, lost: Callable[[], bool]) -> Iterator[bool]:
-    if every is None and watching.told():
-        return watching.by_being_told(directories, lost)
+    """Yield whether something may have changed, as the system tells it where it can, else by looking."""
     seconds = watching.LOOK_SECONDS if every is None else every
-    if every is None:
+    if every is None and watching.told():
+        try:
+            yield from watching.by_being_told(directories, lost)
+        except (OSError, RuntimeError) as error:  # too many directories for it, or a file system that tells nothing
+            session.out.note(f"looking every {seconds:g} s, the system cannot tell of changes: {error}")
+    elif every is None:
         session.out.note(
             f"looking every {seconds:g} s; `pip install 'cpersona-cli[watch]'` brings what is told at once, or "
             f"`{sys.executable} -m pip install watchfiles`"
         )
-    return watching.by_looking(directories, seconds)
+    yield from watching.by_looking(directories, seconds)

@@ -158,6 +158,18 @@ def test_without_what_tells_of_changes_it_says_that_it_looks(notes, module_home,
     seen.process.stderr.close()
 
 
+def test_where_the_system_cannot_tell_it_looks(notes, module_home, tmp_path):
+    (tmp_path / "watchfiles.py").write_text("def watch(*paths, **more):\n    raise OSError('no room')\n")
+    environ = module_home | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{module_home.get('PYTHONPATH', '')}"}
+    seen = Watching(environ, notes.root, ["--agent", notes.agent])
+    assert seen.said().startswith("nothing new in 0 files; none in ")
+    assert seen.said() == "looking every 2 s, the system cannot tell of changes: no room"
+    seen.process.send_signal(signal.SIGINT)
+    assert seen.process.wait(30) == 130
+    seen.process.stdout.close()
+    seen.process.stderr.close()
+
+
 def test_an_empty_directory_is_filled(notes, module_home):
     seen = Watching(module_home, notes.root, ["--agent", notes.agent, "--every", "0.1", "--json"])
     assert seen.round()["files"] == 0
