@@ -66,7 +66,19 @@ NOTES = {
     "ref": "mem:N or ep:N",
 }
 
-_FOR_PROGRAMS = ("session_key", "no_wait", "trace", "absolute", "why_not", "as_of", "fail_if_cut", "batch", "cut")
+_FOR_PROGRAMS = (
+    "session_key",
+    "no_wait",
+    "trace",
+    "absolute",
+    "why_not",
+    "precision",
+    "uncounted",
+    "as_of",
+    "fail_if_cut",
+    "batch",
+    "cut",
+)
 _SCORE = {"type": "object", "properties": {"signal": TEXT, "score": NUMBER, "cosine": NUMBER}}
 _RECALLED = rows(
     ref=TEXT,

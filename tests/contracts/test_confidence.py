@@ -237,10 +237,12 @@ def test_a_recall_with_confidence_on_counts_the_returned_memories(agent):
 
 
 @pytest.mark.parametrize(
-    ("set", "params"), [({}, {}), (ON, {"deep": True}), (ON, {"session_key": "paused"})], ids=["off", "deep", "paused"]
+    ("set", "params"),
+    [({}, {}), (ON, {"deep": True}), (ON, {"session_key": "paused"}), (ON, {"uncounted": True})],
+    ids=["off", "deep", "paused", "uncounted"],
 )
-def test_a_recall_with_confidence_off_or_deep_or_paused_writes_nothing(agent, set, params):
-    """Contract: confidence.counts."""
+def test_a_recall_with_confidence_off_or_deep_or_paused_or_uncounted_writes_nothing(agent, set, params):
+    """Contract: confidence.counts, recall.uncounted."""
     (row,) = agent.load(memory("a row", 0.6))
     agent.ask("pause_persistence", session_key="paused")
     assert refs(agent.recall("a question", set, **params)) == [row]

@@ -242,3 +242,18 @@ def test_why_not_refuses_what_is_no_ref(agent):
     """Contract: explain.account."""
     answer = agent.own("recall", query="x", why_not="memory 1")
     assert answer["ok"] is False and agent.code == "invalid_params"
+
+
+def test_a_recall_may_name_a_precision_for_itself_under_blend_alone(agent):
+    """Contract: calibration.precision."""
+    agent.load(memory("the heliotrope stands in the window", 0.6))
+
+    def gate(**precision):
+        answer = agent.recall("where is the heliotrope", {"recall_mode": "blend"}, trace=True, **precision)
+        return answer["trace"]["thresholds"]["blend"]["value"]
+
+    lenient, balanced, strict = (gate(precision=named) for named in ("lenient", "balanced", "strict"))
+    assert lenient < balanced == gate() < strict
+    for mode, named in (("blend", "exact"), ("rrf", "strict")):
+        answer = agent.own("recall", {"recall_mode": mode}, query="heliotrope", precision=named)
+        assert answer["messages"] == [] and "precision" in answer["error"] and agent.code == "invalid_params"

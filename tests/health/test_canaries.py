@@ -1,4 +1,4 @@
-"""Saved questions and what a calibration changes. Contract: canary.run, calibration.rollback."""
+"""Saved questions and what a calibration changes. Contract: canary.run, calibration.rollback, recall.uncounted."""
 
 import asyncio
 import base64
@@ -158,6 +158,8 @@ def test_recent_questions_are_kept_once_at_most_fifty_and_never_while_paused(hou
     assert [query.text for query, _ in house.ctx.recent.of()] == ["walnuts"]
     house.ask("pause_persistence")
     house.ask("recall", agent_id="a", query="said in confidence")
+    house.ask("resume_persistence")
+    house.ask("recall", agent_id="a", query="said in passing", uncounted=True)
     assert len(house.ctx.recent.of("a")) == 1
     held = recent.RecentRecalls()
     for n in range(60):

@@ -83,7 +83,7 @@ def run_of(ctx: Context, settings: Settings, query: Query, question: Question, m
         measured=_measured(ctx, settings, query.scope.agent_id, model),
         embedded_per_second=ctx.backlog.rate,
         measured_rows=ctx.calibration.rows(query.scope.agent_id),
-        beta=ctx.calibration.beta(query.scope.agent_id),
+        beta=ctx.calibration.beta(query.scope.agent_id) if query.beta is None else query.beta,
         cosine_scale=(
             _number(settings, "cosine_floor", None, declared.cosine_floor if declared else None),
             _number(settings, "cosine_ceil", None, declared.cosine_ceil if declared else None),

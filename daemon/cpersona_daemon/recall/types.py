@@ -38,7 +38,7 @@ class Query:
 
     ``also_lexical`` holds other names of what the query mentions; only the full-text channels see them.
     ``absolute`` shows the real cosine of rows found by words alone; nothing else moves. ``fold``: rows that say nearly
-    the same may stand as one.
+    the same may stand as one. ``beta``: a precision for this question in place of the agent's.
     """
 
     text: str
@@ -52,6 +52,7 @@ class Query:
     why_not: Rid | None = None
     absolute: bool = False
     fold: bool = True
+    beta: float | None = None
 
     @property
     def accounted(self) -> bool:

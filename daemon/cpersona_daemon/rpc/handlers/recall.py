@@ -1,6 +1,7 @@
 """Handlers of recall and recall_with_context: clamp, ask the library, reverse, preview.
 
-Contract: recall.limit, recall.order, preview.prefix, preview.budget, passages.best.
+Contract: recall.limit, recall.order, recall.uncounted, calibration.precision, preview.prefix, preview.budget,
+passages.best.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from typing import Annotated, Any
 import msgspec
 
 from ...calibration import growth
+from ...calibration.measured import BETAS
 from ...errors import InvalidParams, ReadOnly, StorageFailure
 from ...model.kinds import MEMORY, parse_ref, ref_of
 from ...recall.conversation import merge
 from ...recall.exclusion import MAX_ENTRIES
 from ...recall.pipeline import recall as recall_library
-from ...recall.types import Query, Result, Row
+from ...recall.types import BLEND, Query, Result, Row
 from ...storage import memories
 from .. import advisories
 from ..common import QUESTION_WAIT_SECONDS, advise_of_history, bounded, check_question, scope_of
@@ -47,6 +49,8 @@ class RecallParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     trace: bool = False
     absolute: bool = False
     why_not: str | None = None
+    precision: str | None = None
+    uncounted: bool = False
     session_key: str = ""
 
 
@@ -74,17 +78,30 @@ def _query(call: Call, exclude: list[str]) -> Query:
         trace=p.trace,
         why_not=why_not,
         absolute=p.absolute,
+        beta=None if p.precision is None else _beta(call, p.precision),
     )
+
+
+def _beta(call: Call, precision: str) -> float:
+    """Return the precision of one recall as a number. Only a blend's gate is worked out while it is asked."""
+    if precision not in BETAS:
+        raise InvalidParams(f"precision is one of {', '.join(BETAS)}, not {precision!r}")
+    if call.settings.recall_mode != BLEND:
+        raise InvalidParams(
+            f"the gates of {call.settings.recall_mode} are measured for a precision; only a blend takes one with a"
+            " recall"
+        )
+    return BETAS[precision]
 
 
 async def _recalled(call: Call, query: Query) -> Result:
     """Ask the library, and count the recall where the contract says so."""
     result = await recall_library(call.ctx, call.settings, query)
-    paused = call.ctx.pauses.is_paused(call.params.session_key)
-    if not paused:
+    counts = not (call.params.uncounted or call.ctx.pauses.is_paused(call.params.session_key))
+    if counts:
         call.ctx.recent.add(query, call.settings)
         growth.noticed(call.ctx, query.scope.agent_id, result.size)
-    if call.settings.confidence_enabled and not query.deep and not result.gate_fallback and not paused:
+    if call.settings.confidence_enabled and not query.deep and not result.gate_fallback and counts:
         ids = [row.candidate.rid[1] for row in result.rows if row.candidate.rid[0] == MEMORY]
         if ids:
             try:
