@@ -9,6 +9,7 @@
 question is asked once before it counts. Filtered means the newest 1 % or 10 % of the rows by their instant. ``vectors``
 is what an engine takes for the same question by itself, without words: for that it is opened in this process once the
 daemon has left it. recall@10 is the share of the exact best ten rows of an agent among the ten that it returns.
+Memory is that of the daemon and of the engine's process together.
 """
 
 from __future__ import annotations
@@ -103,8 +104,9 @@ def measured(environ: dict[str, str], rows: int, count: int) -> dict[str, Any]:
         )
         while not level(ask(connection, "daemon_status")):
             time.sleep(0.2)
-        pid = pid_of(connection)
-        out["anonymous memory"], out["memory with files"] = anonymous_mb(pid), resident_mb(pid)
+        pids = [pid_of(connection), *children(pid_of(connection))]
+        out["anonymous memory"] = sum(anonymous_mb(pid) or 0.0 for pid in pids)
+        out["memory with files"] = sum(resident_mb(pid) for pid in pids)
     return out | alone(environ, count)
 
 
@@ -177,6 +179,11 @@ def best(path: str, scope: Scope, queries: list[np.ndarray]) -> list[set[int]]:
                 so_far.sort(key=lambda pair: -pair[0])
                 del so_far[K:]
     return [{row_id for _, row_id in so_far} for so_far in kept]
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a daemon started: the engine's, where it has one."""
+    return [int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()]
 
 
 def resident_mb(pid: int) -> float:

@@ -11,8 +11,8 @@ from cpersona_daemon.model.kinds import PASSAGES
 from cpersona_daemon.storage.vectors import reader
 from cpersona_daemon.vectors import plain
 from cpersona_daemon.vectors.backend import Ask, QueryVectors, Window
+from cpersona_daemon.vectors.qdrant.embedded import Embedded
 from cpersona_daemon.vectors.qdrant.engine import QdrantEngine
-from cpersona_daemon.vectors.qdrant.hosted import Hosted
 
 SECONDS = 30.0
 ALL = Window(0, 10_000)
@@ -23,7 +23,7 @@ class QdrantHouse(House):
 
     def __init__(self, directory, client=None, exact=True, prefix="", owner="here"):
         self.folder = str(directory / "qdrant")
-        self.make = client or (lambda: Hosted(self.folder))
+        self.make = client or (lambda: Embedded(self.folder))
         self.exact, self.prefix, self.owner = exact, prefix, owner
         super().__init__(directory)
 

@@ -3,9 +3,12 @@
 Contract: qdrant.authority, qdrant.exact, qdrant.filters, qdrant.embedded, qdrant.collections, outbox.anew.
 """
 
+import contextlib
 import os
 import shutil
+import signal
 import stat
+import time
 
 import numpy as np
 import pytest
@@ -16,12 +19,13 @@ from cpersona_daemon.model.changes import Hidden, Purged
 from cpersona_daemon.model.kinds import EPISODE, MEMORY, PassageKind
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import hidden
-from cpersona_daemon.storage.vectors import reader
+from cpersona_daemon.storage.vectors import reader, scan_order, with_vectors
 from cpersona_daemon.vectors import plain
-from cpersona_daemon.vectors.backend import NotReady, Window
+from cpersona_daemon.vectors.backend import Ask, NotReady, QueryVectors, Window
 from cpersona_daemon.vectors.qdrant import engine as module
 from cpersona_daemon.vectors.qdrant.client import Failed, Point
 from cpersona_daemon.vectors.qdrant.embedded import Embedded
+from cpersona_daemon.vectors.qdrant.hosted import Hosted
 
 pytest.importorskip("qdrant_edge")
 
@@ -73,6 +77,18 @@ def test_two_hundred_questions_of_a_kind_are_answered_as_by_the_plain_scan(fille
         assert found == expected
         answered += any(expected)
     assert answered > QUESTIONS // 6
+
+
+def test_a_window_is_a_filter_so_that_nothing_outside_of_it_is_proposed(filled):
+    scope, window = Scope("a"), Window(5, 12)
+    with reader(filled.path) as conn:
+        order = scan_order(conn, MEMORY, scope)
+        having = with_vectors(conn, MEMORY, order)
+        ask = Ask(QueryVectors.one(np.eye(WIDTH, dtype=np.float32)[0], "m"), MEMORY, scope, window, -2.0, 50)
+        asked = filled.engine._prepared(conn, ask)
+    (proposed,) = filled.engine._proposed(asked, list(ask.queries.vectors), 1000, time.monotonic() + 30)
+    inside = {put.id for put in having[5:12] if put.vector.size == WIDTH and put.model in ("m", "")}
+    assert {row_id for row_id, _ in proposed} == inside != set()
 
 
 def test_the_mean_of_a_scope_is_that_of_the_plain_scan(filled):
@@ -209,8 +225,8 @@ def _garbage(house, other, name):
 
 
 def _foreign(house, other, name):
-    said = {"filling": "x", "generation": 1, "owner": "", "at": 0}
-    other.set_payload(f"{name.partition('-mem-')[0]}-state", 1, said)
+    state = f"{name.partition('-mem-')[0]}-state"
+    other.set_payload(state, 1, other.payload(state, 1) | {"filling": "another"})
 
 
 HARMS = {
@@ -234,6 +250,7 @@ def test_a_folder_that_is_not_what_was_left_there_is_filled_anew(tmp_path):
         while not house.engine.outbox.wait(30.0):
             pass
         assert answers(house) == 12 and house.client.count(collection(house)) == 12
+        assert house.db.read_now(house.engine.outbox.status)["delivered"] >= 12
     house.stop()
 
 
@@ -286,3 +303,19 @@ def test_a_folder_in_use_by_another_process_is_said(tmp_path):
         other.count(name)
     other.close()
     house.stop()
+
+
+def test_a_process_of_the_engine_that_was_killed_is_started_again_with_what_it_had(tmp_path):
+    hosted = Hosted(str(tmp_path / "q"))
+    hosted.create("c", WIDTH)
+    hosted.upsert("c", [point(pool(np.random.default_rng(1), 1, WIDTH)[0], 5)])
+    os.kill(hosted.pid, signal.SIGKILL)
+    with contextlib.suppress(Failed):  # the call that finds it gone
+        hosted.count("c")
+    assert hosted.count("c") == 1
+    pid = hosted.pid
+    hosted.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    with pytest.raises(Failed, match="closed"):
+        hosted.count("c")
