@@ -307,7 +307,7 @@ def test_a_person_with_only_the_readme_lives_with_it_and_leaves_without_residue(
         left = {path for path in files(Path(home["HOME"]) / name) if (Path(home["HOME"]) / name / path).is_file()}
         documented = re.compile(
             r"\.local/share/cpersona/cpersona\.db"
-            r"(\.lock|\.start\.lock|\.calibration\.json(\.previous)?|\.(memories|episodes)\.vec[\w.]*)?"
+            r"(\.lock|\.start\.lock|\.calibration\.json(\.previous)?|\.(memories|episodes)(\.passages)?\.vec[\w.]*)?"
             r"|\.local/state/cpersona/cpersona\.db-[0-9a-f]+\.log|cpersona\.tar|\.gitconfig|notes/.*"
         )
         assert {path for path in left if not documented.fullmatch(path)} == set()
