@@ -27,6 +27,7 @@ BENCHMARKS = {
     "start": ([], ["--rows", "10000", "--turns", "7"], True),
     "vectors": ([], ["--rows", "10000"], False),
     "git": ([], ["--commits", "1000"], False),
+    "engines": ([], ["--rows", "10000", "--questions", "15"], True),
     "passages": ([], ["--questions", "30"], True),
 }
 

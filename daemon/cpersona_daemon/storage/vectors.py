@@ -122,9 +122,13 @@ def at_position(conn: apsw.Connection, kind: VectorKind, scope: Scope, position:
     The position of a row counts those before it that have a vector, of whatever model.
     """
     where, params = kind_sql(scope, kind.rows, "m.")
+    id_of, beside = "v.id", f" CROSS JOIN {kind.vectors} v ON v.{kind.row_column} = m.id"
+    without = "SELECT 1 FROM vector_counts WHERE agent_id = ? AND kind = ? AND width = 0"
+    if isinstance(kind, Kind) and conn.execute(without, (scope.agent_id, kind)).fetchone() is None:
+        id_of, beside = "m.id", ""  # every row has one, and vectors are many pages to walk over
     found = conn.execute(
-        f"SELECT m.created_at, v.id FROM {kind.rows.table} m CROSS JOIN {kind.vectors} v ON v.{kind.row_column} = m.id"
-        f" WHERE {where} ORDER BY m.created_at DESC, v.id LIMIT 1 OFFSET ?",
+        f"SELECT m.created_at, {id_of} FROM {kind.rows.table} m{beside}"
+        f" WHERE {where} ORDER BY m.created_at DESC, {id_of} LIMIT 1 OFFSET ?",
         (*params, position),
     ).fetchone()
     return None if found is None else (found[0], found[1])

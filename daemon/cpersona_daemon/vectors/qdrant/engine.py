@@ -9,7 +9,7 @@ Contract: qdrant.authority, qdrant.exact, vectors.ahead.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import apsw
@@ -36,8 +36,29 @@ MARGIN = 16  # rows more than asked for: the order of near ties is the database'
 MOST_TIED = 65_536  # rows with one score, among which the database may still choose
 ROUNDING = 1e-5  # by how much a score of float32 may be off
 REBUILD_SECONDS = 24 * 3600.0
-MEAN_SECONDS = 10.0  # how long a mean may be kept that took long to find
+KEPT_SECONDS = 10.0  # how long what took long to find is kept while vectors change
 _QUICK_SECONDS = 0.05
+_MOST_KEPT = 64
+
+
+class Kept:
+    """What was found of a state of the vectors: kept until that changes, or for a while where it took long to find."""
+
+    def __init__(self) -> None:
+        self._found: dict[Any, tuple[int, float, float, Any]] = {}
+
+    def get(self, key: Any, generation: int, find: Callable[[], Any]) -> Any:
+        """Return what ``find`` finds of a generation, or found a moment ago of an earlier one."""
+        now = time.monotonic()
+        if key in self._found:
+            number, at, took, value = self._found[key]
+            if number == generation or (took > _QUICK_SECONDS and now - at < KEPT_SECONDS):
+                return value
+        value = find()
+        if len(self._found) >= _MOST_KEPT:
+            self._found = {}
+        self._found[key] = generation, now, time.monotonic() - now, value
+        return value
 
 
 class Asked(NamedTuple):
@@ -60,8 +81,7 @@ class QdrantEngine:
         self.capabilities = Capabilities(always_exact, window=True, filters=EVERY_AXIS, reach=True, elsewhere=True)
         self.place = client.place
         self.outbox: Drainer | None = None
-        self._places: tuple[int, dict[tuple[VectorKind, Scope, int], Place | None]] = (-1, {})
-        self._means: dict[tuple[Any, ...], tuple[int, float, float, Background | None]] = {}
+        self._places, self._means = Kept(), Kept()
 
     # -- life
 
@@ -144,17 +164,16 @@ class QdrantEngine:
         return Bounds(after, self._place(conn, ask.kind, ask.scope, stop - 1))
 
     def _place(self, conn: apsw.Connection, kind: VectorKind, scope: Scope, position: int) -> Place | None:
-        """Return what stands at a scan position, None where the scope ends before; known until vectors change."""
+        """Return what stands at a scan position, None where the scope ends before."""
         if vector_counts.with_vectors(conn, kind, scope) <= position:
             return None
-        number, known = self._places
-        if number != (reached := generations.current(conn)[0].number):
-            known = {}
-            self._places = (reached, known)
-        if (key := (kind, scope, position)) not in known:
+
+        def find() -> Place | None:
             found = rows.at_position(conn, kind, scope, position)
-            known[key] = None if found is None else Place(*found)
-        return known[key]
+            return None if found is None else Place(*found)
+
+        place: Place | None = self._places.get((kind, scope, position), generations.current(conn)[0].number, find)
+        return place
 
     def _answered(self, conn: apsw.Connection, asked: Asked, deadline: float) -> list[list[Hit]]:
         """Return the best rows for each question, asking for more as long as what was left out could be as near."""
@@ -218,17 +237,12 @@ class QdrantEngine:
 
     def background(self, scope: Scope, window_rows: int, width: int, model: str, size: int = 256) -> Background | None:
         """Return the mean of memories evenly spaced in the scan window; one that took long is kept for a while."""
-        key, now = (scope, window_rows, width, model, size), time.monotonic()
         with rows.reader(self._path) as conn, conn:
-            reached = generations.current(conn)[0].number
-            if key in self._means:
-                number, at, took, mean = self._means[key]
-                if number == reached or (took > _QUICK_SECONDS and now - at < MEAN_SECONDS):
-                    return mean
-            mean = _mean(conn, scope, window_rows, width, model, size)
-        if len(self._means) > 64:
-            self._means = {}
-        self._means[key] = reached, now, time.monotonic() - now, mean
+            mean: Background | None = self._means.get(
+                (scope, window_rows, width, model, size),
+                generations.current(conn)[0].number,
+                lambda: _mean(conn, scope, window_rows, width, model, size),
+            )
         return mean
 
     # -- looking at itself
