@@ -6,12 +6,12 @@ _cpersona_valued() {
     " associate list") [[ " --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " associate retract") [[ " --relation --mention --session --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " backup") [[ " --db --host " == *" $2 "* ]] ;;
-    " calibrate") [[ " --method --sample-size --percentile --z-factor --session --agent --db --host " == *" $2 "* ]] ;;
+    " calibrate") [[ " --method --sample-size --percentile --z-factor --svg --session --agent --db --host " == *" $2 "* ]] ;;
     " call") [[ " --set --deadline --db --host " == *" $2 "* ]] ;;
     " canary add") [[ " --id --session --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " canary list") [[ " --agent --db --host " == *" $2 "* ]] ;;
     " canary remove") [[ " --session --agent --db --host " == *" $2 "* ]] ;;
-    " canary run") [[ " --agent --db --host " == *" $2 "* ]] ;;
+    " canary run") [[ " --svg --agent --db --host " == *" $2 "* ]] ;;
     " config edit") [[ " --db " == *" $2 "* ]] ;;
     " config path") [[ " --db " == *" $2 "* ]] ;;
     " config set") [[ " --db " == *" $2 "* ]] ;;
@@ -59,6 +59,7 @@ _cpersona_valued() {
     " reindex") [[ " --db --host " == *" $2 "* ]] ;;
     " restore") [[ " --db " == *" $2 "* ]] ;;
     " resume") [[ " --session --db --host " == *" $2 "* ]] ;;
+    " stats") [[ " --days --svg --agent --db --host " == *" $2 "* ]] ;;
     " status") [[ " --db --host " == *" $2 "* ]] ;;
     " store") [[ " --id --source --at --metadata --associations --on-conflict --batch --check-secrets --jsonl --session --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " traverse") [[ " --max-hops -n --limit --source-id --agent --project --channel --db --host " == *" $2 "* ]] ;;
@@ -82,7 +83,7 @@ _cpersona() {
     if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi
     case "${words[i]}" in -*) continue ;; esac
     case "$at ${words[i]}" in
-      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config edit"|" config path"|" config set"|" config show"|" context"|" daemon"|" daemon logs"|" daemon pipe"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" daemon unit"|" delete"|" doctor"|" edit"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" grep"|" health"|" help"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
+      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config edit"|" config path"|" config set"|" config show"|" context"|" daemon"|" daemon logs"|" daemon pipe"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" daemon unit"|" delete"|" doctor"|" edit"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" grep"|" health"|" help"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" stats"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
     esac
   done
   case "$at:$before" in
@@ -93,19 +94,19 @@ _cpersona() {
     " store:--check-secrets") COMPREPLY=($(compgen -W "warn refuse" -- "$word")); return ;;
   esac
   case "$at" in
-    "") known="store update edit delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists grep calibrate precision export import backup restore merge forget-agent health reindex canary doctor pause resume daemon status config call mcp git help --db --host --agent --project --channel --session --json -q --quiet --help --version -V" ;;
+    "") known="store update edit delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists grep calibrate precision export import backup restore merge forget-agent health reindex canary stats doctor pause resume daemon status config call mcp git help --db --host --agent --project --channel --session --json -q --quiet --help --version -V" ;;
     " associate") known="declare retract list --help" ;;
     " associate declare") known="--entity --alias --relation --anchor --session --agent --project --channel --json -q --quiet --db --host --help" ;;
     " associate list") known="--agent --project --channel --json -q --quiet --db --host --help" ;;
     " associate retract") known="--relation --mention --session --agent --project --channel --json -q --quiet --db --host --help" ;;
     " backup") known="--json -q --quiet --db --host --help" ;;
-    " calibrate") known="--method --sample-size --percentile --z-factor --all-agents --dry-run --rollback --session --agent --json -q --quiet --db --host --help" ;;
+    " calibrate") known="--method --sample-size --percentile --z-factor --all-agents --dry-run --rollback --plot --svg --session --agent --json -q --quiet --db --host --help" ;;
     " call") known="--stdin --set --deadline --json -q --quiet --db --host --help" ;;
     " canary") known="add list run remove --help" ;;
     " canary add") known="--id --session --agent --project --channel --json -q --quiet --db --host --help" ;;
     " canary list") known="--all-agents --agent --json -q --quiet --db --host --help" ;;
     " canary remove") known="--session --agent --json -q --quiet --db --host --help" ;;
-    " canary run") known="--all-agents --agent --json -q --quiet --db --host --help" ;;
+    " canary run") known="--all-agents --plot --svg --agent --json -q --quiet --db --host --help" ;;
     " config") known="show path set edit --help" ;;
     " config edit") known="--json -q --quiet --db --help" ;;
     " config path") known="--json -q --quiet --db --help" ;;
@@ -161,6 +162,7 @@ _cpersona() {
     " reindex") known="--vectors --wait --progress --json -q --quiet --db --host --help" ;;
     " restore") known="--check --settings --force --json -q --quiet --db --help" ;;
     " resume") known="--session --json -q --quiet --db --host --help" ;;
+    " stats") known="--days --svg --agent --json -q --quiet --db --host --help" ;;
     " status") known="--watch --json -q --quiet --db --host --help" ;;
     " store") known="--id --source --at --metadata --associations --lock --on-conflict --batch --queue --check-secrets --fail-if-skipped --fail-if-cut --wait --progress --edit --jsonl --session --agent --project --channel --json -q --quiet --db --host --help" ;;
     " traverse") known="--max-hops -n --limit --source-id --agent --project --channel --json -q --quiet --db --host --help" ;;

@@ -10,6 +10,7 @@ from ..declare.spec import AGENT, WRITES, command, option
 from ..session import Session
 from ..terminal.output import Output, counted
 from ..terminal.render import number
+from . import _plots
 
 # What was taken for related, by `proxy_source`.
 _RELATED = {
@@ -54,6 +55,8 @@ _RELATED = {
         kind="flag",
         default=False,
     ),
+    _plots.PLOT,
+    _plots.SVG,
     common=(*WRITES, *AGENT),
 )
 def calibrate(
@@ -65,6 +68,8 @@ def calibrate(
     all_agents: bool,
     dry_run: bool,
     rollback: bool,
+    plot: bool,
+    svg: str | None,
 ) -> int:
     """Measure the similarities in a store and set the agent's thresholds from them.
 
@@ -74,28 +79,41 @@ def calibrate(
     store, and is measured again in the background when that has doubled.
     Needs 10 memories with vectors.
 
+    --plot draws two histograms: what the opening words of memories score with these memories, and what questions about
+    anything find; the gate lies between them where a store can be told from noise. Off a terminal it prints numbers.
+
     Example:
       cpersona calibrate --dry-run
+      cpersona calibrate --dry-run --plot --svg gate.svg
       cpersona calibrate --method percentile --percentile 0.99
       cpersona calibrate --rollback
     """
-    agent = session.whom(all_agents)
-    params: dict[str, object] = {"agent_id": agent} if agent else {}
+    agent, drawn = session.whom(all_agents), plot or svg is not None
     asked = {"method": method, "sample_size": sample_size, "percentile": percentile, "z_factor": z_factor}
     given = {name: value for name, value in asked.items() if value is not None}
-    for name, of in (("percentile", "percentile"), ("z_factor", "zscore")):
-        if name in given and method != of:
-            raise exits.Usage(f"calibrate: --{name.replace('_', '-')} goes with --method {of} alone")
-    if rollback and given:
-        raise exits.Usage(f"calibrate: --rollback measures nothing; leave --{next(iter(given)).replace('_', '-')} out")
-    params |= {"rollback": True} if rollback else given
-    if dry_run:
-        params["dry_run"] = True
+    _refuse(given, rollback, drawn and (rollback or all_agents))
+    switches = {"agent_id": agent, "dry_run": dry_run, "scores": drawn, "rollback": rollback}
+    params = {name: value for name, value in switches.items() if value} | given
     answer = session.ask("calibrate_threshold", params, hint="" if rollback else None)
+    if drawn:
+        _plots.show(session.out, answer.response.get("scores") or {}, plot, svg)
     if session.show(answer):
         return answer.status
     _show_calibration(session.out, answer.response, all_agents, dry_run)
     return answer.status
+
+
+def _refuse(given: dict, rollback: bool, undrawable: bool) -> None:
+    """Raise Usage for options that contradict each other."""
+    for name, of in (("percentile", "percentile"), ("z_factor", "zscore")):
+        if name in given and given.get("method") != of:
+            raise exits.Usage(f"calibrate: --{name.replace('_', '-')} goes with --method {of} alone")
+    if rollback and given:
+        raise exits.Usage(f"calibrate: --rollback measures nothing; leave --{next(iter(given)).replace('_', '-')} out")
+    if undrawable:
+        raise exits.Usage(
+            "calibrate: --plot and --svg draw one agent's measurement; leave --rollback and --all-agents out"
+        )
 
 
 def _show_calibration(out: Output, response: dict, all_agents: bool, dry_run: bool) -> None:

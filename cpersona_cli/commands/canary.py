@@ -11,6 +11,7 @@ from .. import exits
 from ..declare.spec import AGENT, AXES, WRITES, argument, command, option
 from ..terminal import reading, render
 from ..terminal.failure import paused_line
+from . import _plots
 from ._keys import KEY, one
 
 TYPE_CHECKING = False
@@ -77,15 +78,30 @@ def list_(session: Session, all_agents: bool) -> int:
     return answer.status
 
 
-@command("canary run", option("--all-agents", "Those of every agent.", kind="flag", default=False), common=AGENT)
-def run(session: Session, all_agents: bool) -> int:
+@command(
+    "canary run",
+    option("--all-agents", "Those of every agent.", kind="flag", default=False),
+    _plots.PLOT,
+    _plots.SVG,
+    common=AGENT,
+)
+def run(session: Session, all_agents: bool, plot: bool, svg: str | None) -> int:
     """Ask every saved question now. Exit 1 when a row does not come back.
+
+    --plot draws two histograms: what the questions score with their rows, and what questions about anything find.
 
     Example:
       cpersona canary run || cpersona calibrate --rollback
+      cpersona canary run --plot
     """
-    answer = session.ask("run_canaries", {"agent_id": session.whom(all_agents)})
+    drawn = plot or svg is not None
+    if drawn and all_agents:
+        raise exits.Usage("canary run: --plot and --svg draw one agent's questions; leave --all-agents out")
+    params = {"agent_id": session.whom(all_agents), **({"scores": True} if drawn else {})}
+    answer = session.ask("run_canaries", params)
     response, out = answer.response, session.out
+    if drawn:
+        _plots.show(out, response.get("scores") or {}, plot, svg)
     if not session.show(answer):
         _print(out, response.get("canaries", ()))
         out.note(f"{response.get('found')} of {response.get('total')} found")

@@ -56,6 +56,7 @@ GROUPS = (
             ("health", "check, and --fix"),
             ("reindex", "rebuild the indexes"),
             ("canary", "questions to watch"),
+            ("stats", "a store in numbers"),
             ("doctor", "check the installation"),
             ("pause", "keep nothing for now"),
             ("resume", "keep again", "pause"),

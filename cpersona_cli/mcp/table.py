@@ -302,6 +302,14 @@ TABLE = (
         (),
     ),
     Tool(
+        "store_stats",
+        "Memories a day, by agent, project, channel and source, lengths and recalls.\nSources, lengths and recalls are "
+        "those of the newest 10,000.",
+        {"memories": WHOLE, "episodes": WHOLE, "days": rows(day=TEXT, memories=WHOLE), "looked_at": WHOLE},
+        ("memories", "episodes", "days"),
+        of_agent=True,
+    ),
+    Tool(
         "list_episodes",
         "The newest episodes first.\nA list, not a search.",
         {"episodes": rows(ref=TEXT, summary=TEXT), "count": WHOLE},

@@ -209,6 +209,7 @@ CALLS = {
     "unlock_memory": {"memory_id": 1},
     "list_associations": {},
     "list_axes": {},
+    "store_stats": {"days": 2},
     "archive_episode": {"summary": "a session"},
     "list_episodes": {},
     "get_profile": {},

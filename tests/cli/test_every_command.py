@@ -209,6 +209,11 @@ CASES = {
         {2: "pause --for soon"},
     ),
     "resume": Case(("resume --session k", "keeping\n"), ("resume --session k --json", "paused was_active")),
+    "stats": Case(
+        ("stats", "memories\t\\d+\n(.*\n)*"),
+        ("stats --json", "memories episodes days agents projects channels sources lengths recalls backlog sizes"),
+        {1: "stats --days 1000"},
+    ),
     "daemon start": Case(
         ("daemon start", "running\tpid \\d+\n"), ("daemon start --json", "running pid version db socket")
     ),

@@ -46,6 +46,7 @@ ASKS = {
     "merge": "merge a b",
     "forget-agent": "forget-agent a --yes",
     "health": "health",
+    "stats": "stats",
     "reindex": "reindex",
     "canary add": "canary add words mem:1",
     "canary list": "canary list",

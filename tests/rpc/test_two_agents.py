@@ -161,7 +161,9 @@ def calls(rows):
     ):
         yield method, mine | {name: number} | ({"content": "mine now"} if method == "update_memory" else {})
     yield "list_axes", {}
+    yield "store_stats", {}
     for method in (
+        "store_stats",
         "list_memories",
         "list_episodes",
         "list_axes",

@@ -1,6 +1,6 @@
 """Every statement on a hot path, as it is really sent: which index it takes, and how much of a large store it walks.
 
-The store has 20,000 rows of one agent and no ANALYZE, as every real one. Contract: speed.plans.
+The store has 20,000 rows of one agent and no ANALYZE, as every real one. Contract: speed.plans, stats.bounded.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import itertools
 import json
 import re
 from contextlib import contextmanager
+from datetime import date
 
 import apsw
 import numpy as np
@@ -32,6 +33,7 @@ from cpersona_daemon.storage import (
     profiles,
     scanning,
     schema,
+    stats,
     transfer,
     vector_counts,
 )
@@ -209,6 +211,19 @@ def test_the_span_of_a_scope_is_read_from_both_ends_of_an_index(store, scope):
 def test_the_boundary_of_the_episode_penalty_is_one_step_into_an_index(store, scope):
     looked = bounded(store, lambda tx: episodes.boundary(tx.conn, scope))
     assert looked.uses("INDEX episodes_recent") and not looked.sorts
+
+
+@pytest.mark.parametrize("agent", ["kit", ""])
+def test_numbers_of_a_store_come_from_counts_an_index_a_day_and_the_newest_rows(store, agent):
+    first = date(2026, 1, 1)
+    with looking(store) as looked:
+        told = stats.read(store, agent, first, 30)
+    walks = [line for line in looked.lines if line.startswith("SCAN") and not line.startswith("SCAN hidden_")]
+    # Backwards from the last row, to a limit; the counts are a row for each bucket.
+    assert set(walks) <= {"SCAN vector_counts", "SCAN memories"} and told["looked_at"] == stats.NEWEST
+    counting = [plan for sql, plan in looked.plans.items() if sql.startswith("SELECT count(*) FROM memories")]
+    index = "memories_recent (agent_id=? AND created_at>?" if agent else "memories_created (created_at>?"
+    assert counting and all(f"SEARCH memories USING COVERING INDEX {index}" in plan[0] for plan in counting)
 
 
 @in_every_scope

@@ -108,7 +108,7 @@ async def _openings(
 ) -> float | None:
     asked = [row for row, text in openings if text]
     texts = [text for _, text in openings if text]
-    vectors = await _embedded(ctx, texts, asked, model)
+    vectors = await embedded(ctx, texts, asked, model)
     found = await ask(ctx, settings, _queries(agent, texts, vectors))
     instants = await instants_of(ctx, found)
     window = settings.calibrate_temporal_window_min * 60
@@ -121,7 +121,7 @@ def _queries(
     return [(Query(text, Scope(agent), 1), vector) for text, vector in zip(texts, vectors, strict=True)]
 
 
-async def _embedded(ctx: Context, texts: list[str], rows: Sequence[Sampled], model: str) -> Sequence[Embedded | None]:
+async def embedded(ctx: Context, texts: list[str], rows: Sequence[Sampled], model: str) -> Sequence[Embedded | None]:
     """Return a vector for each text; that of its whole memory while the embedder does not answer."""
     if not ctx.embedding.enabled:
         return [None] * len(texts)

@@ -145,6 +145,7 @@ _TABLE = (
     ),
     Method("list_memories", READ, "memories", early=True, listed="memories"),
     Method("list_axes", READ, "axes", early=True),
+    Method("store_stats", READ, "stats"),
     Method(
         "archive_episode",
         WRITE,

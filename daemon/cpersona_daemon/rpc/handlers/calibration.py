@@ -9,8 +9,9 @@ import asyncio
 
 import msgspec
 
-from ...calibration import plan, precision, run
+from ...calibration import plan, precision, run, scores
 from ...calibration.in_force import gates_in_force, threshold_in_force
+from ...errors import InvalidParams
 from ...health import canaries
 from ...memory.cleaning import check_axes
 from ..registry import Call, Handler
@@ -24,6 +25,7 @@ class CalibrateParams(msgspec.Struct, forbid_unknown_fields=True):
     z_factor: float = 1.0
     dry_run: bool = False
     rollback: bool = False
+    scores: bool = False
     session_key: str = ""
 
 
@@ -40,12 +42,19 @@ class AgentParams(msgspec.Struct, forbid_unknown_fields=True):
 async def calibrate_threshold(call: Call) -> dict:
     p = call.params
     agent, ctx = p.agent_id or "", call.ctx
+    if p.scores and (p.rollback or not agent):
+        raise InvalidParams("scores are those of one agent and of a measurement: name agent_id, leave rollback out")
     compare = canaries.comparison(ctx, call.settings, agent)
     if p.rollback:
         answer = await _roll_back(call, agent, compare)
     else:
         wanted = plan.Plan(agent, p.sample_size, p.method, p.percentile, p.z_factor)
         answer = await run.calibrate(ctx, call.settings, wanted, dry_run=p.dry_run, compare=compare)
+        if p.scores:
+            known = await scores.of_openings(ctx, call.settings, wanted)
+            drawn = await scores.draw_scores(ctx, call.settings, agent, known)
+            # A dry run keeps nothing: its own gate is the one to look at.
+            answer["scores"] = drawn | {"gate": answer["gates"].get(drawn["signal"], drawn["gate"])}
     if not p.dry_run:
         ctx.in_background(canaries.run_after(ctx, "a calibration", agent))
     return answer

@@ -5,8 +5,12 @@ Contract: canary.run.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
+from ...calibration import scores
+from ...calibration.gates import QUERY_DEPTH
 from ...embedding.values import Advice
 from ...errors import EmbeddingFailure, InvalidParams, Refused
 from ...health import canaries as running
@@ -36,6 +40,7 @@ class AddParams(msgspec.Struct, forbid_unknown_fields=True):
 
 class RunParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str = ""
+    scores: bool = False
     session_key: str = ""
 
 
@@ -103,19 +108,32 @@ async def list_canaries(call: Call) -> dict:
 
 
 async def run_canaries(call: Call) -> dict:
-    """Answer `{ok, total, found, lost, canaries}`.
+    """Answer `{ok, total, found, lost, canaries}`, with ``scores`` what these and unrelated questions score.
 
     `ok` says that they ran; `lost` counts those whose row did not come back.
     """
-    outcomes = await running.run(call.ctx, call.settings, call.params.agent_id)
+    ctx, agent = call.ctx, call.params.agent_id
+    if call.params.scores and not agent:
+        raise InvalidParams("scores are those of one agent: name agent_id")
+    outcomes = await running.run(ctx, call.settings, agent)
     found = sum(state == FOUND for _, state, _ in outcomes)
+    drawn = {}
+    if call.params.scores:
+        known = [_known(canary) for canary, *_ in outcomes]
+        drawn["scores"] = await scores.draw_scores(ctx, call.settings, agent, known)
     return {
         "ok": True,
         "total": len(outcomes),
         "found": found,
         "lost": len(outcomes) - found,
         "canaries": [_shown(*outcome) for outcome in outcomes],
+        **drawn,
     }
+
+
+def _known(canary: Canary) -> scores.Known:
+    query = replace(running.query_of(canary), limit=QUERY_DEPTH)
+    return scores.Known(query, None, (canary.kind, canary.record_id))
 
 
 async def remove_canary(call: Call) -> dict:
