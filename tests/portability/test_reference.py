@@ -276,6 +276,14 @@ def test_a_database_that_is_cut_imports_nothing(house, peer):
     os.truncate(peer, os.path.getsize(peer) // 2)
     answer = house.ask("import_memories", input_path=str(peer))
     assert answer["ok"] is False and "cannot be read" in answer["error"], answer
+    assert "sqlite3 FILE .recover" in answer["error"] or answer["error"].endswith("; nothing was written"), answer
+
+
+def test_a_database_whose_schema_is_damaged_is_said_to_need_a_rescue(house, peer):
+    data = peer.read_bytes()
+    peer.write_bytes(data.replace(b"CREATE TABLE relations", b"CREATE TABLE relat)ons"))
+    answer = house.ask("import_memories", input_path=str(peer))
+    assert answer["ok"] is False and "sqlite3 FILE .recover" in answer["error"], answer
 
 
 # -- through the command line

@@ -139,9 +139,13 @@ class ReferenceDatabase:
                 return found
         except apsw.Error as error:
             found.close()
+            mended = (
+                "what `sqlite3 FILE .recover` saves of it may be imported"
+                if isinstance(error, (apsw.CorruptError, apsw.NotADBError, apsw.SQLError))
+                else f"end the program that has it open, or {THERE}"
+            )
             raise Refused(
-                f"it seems to be a SQLite database, and it cannot be read ({error}); end the program that has it open,"
-                f" or {THERE}; nothing was imported"
+                f"it seems to be a SQLite database, and it cannot be read ({error}); {mended}; nothing was imported"
             ) from None
         except BaseException:
             found.close()

@@ -117,7 +117,7 @@ class _Import:
             text = str(error) or type(error).__name__
             ended = (
                 "nothing was written"
-                if dry_run
+                if dry_run or not self._done
                 else f"{self._unit}s 1 to {self._done} of {self._lines} are stored, the rest is not;"
                 " running it again is harmless"
             )
