@@ -127,7 +127,7 @@ def _listed(root: str, below: str, found: Found) -> None:
 def _entry(entry: os.DirEntry[str], path: str, found: Found) -> list[str]:
     """Add what an entry is, and return the directory that it is, if it is one."""
     if entry.is_symlink():
-        found.links += is_note(entry.name) or entry.is_dir()
+        found.links += is_note(entry.name) or os.path.isdir(entry.path)  # false where links lead in a circle
     elif entry.is_dir(follow_symlinks=False):
         return [f"{path}/"]
     elif is_note(entry.name):

@@ -60,6 +60,7 @@ def test_no_link_is_followed(tree, tmp_path):
     os.symlink("..", f"{root}/root/d/up")
     os.symlink("../elsewhere/secret.md", f"{root}/root/s.md")
     os.symlink("a.md", f"{root}/root/same.md")
+    os.symlink("circle", f"{root}/root/circle")
     found = walk(f"{root}/root")
     assert found.files == ["a.md", "d/b.md"] and found.links == 4
     os.symlink("root", f"{root}/named")
