@@ -43,6 +43,7 @@ _cpersona_valued() {
     " git status") [[ " --agent --project --db " == *" $2 "* ]] ;;
     " grep") [[ " -n --limit --source-id --since --until --fields --format --max-chars --json-fields --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " health") [[ " --check --of --session --db --host " == *" $2 "* ]] ;;
+    " history") [[ " --id -n --limit --agent --project --db --host " == *" $2 "* ]] ;;
     " import") [[ " --to-agent --batch --format --every --session --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " list") [[ " -n --limit --since --until --as-of --source-id --batch --id-prefix --fields --format --max-chars --json-fields --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " lock") [[ " --id --session --agent --project --db --host " == *" $2 "* ]] ;;
@@ -58,6 +59,7 @@ _cpersona_valued() {
     " reconstruct") [[ " -n --count --top-k --max-hops --max-evidence --budget --source-id --set --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " reindex") [[ " --db --host " == *" $2 "* ]] ;;
     " restore") [[ " --db " == *" $2 "* ]] ;;
+    " restore-memory") [[ " --session --agent --project --db --host " == *" $2 "* ]] ;;
     " resume") [[ " --session --db --host " == *" $2 "* ]] ;;
     " stats") [[ " --days --svg --agent --db --host " == *" $2 "* ]] ;;
     " status") [[ " --db --host " == *" $2 "* ]] ;;
@@ -83,7 +85,7 @@ _cpersona() {
     if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi
     case "${words[i]}" in -*) continue ;; esac
     case "$at ${words[i]}" in
-      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config edit"|" config path"|" config set"|" config show"|" context"|" daemon"|" daemon logs"|" daemon pipe"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" daemon unit"|" delete"|" doctor"|" edit"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" grep"|" health"|" help"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" resume"|" stats"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
+      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config edit"|" config path"|" config set"|" config show"|" context"|" daemon"|" daemon logs"|" daemon pipe"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" daemon unit"|" delete"|" doctor"|" edit"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" grep"|" health"|" help"|" history"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" restore-memory"|" resume"|" stats"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
     esac
   done
   case "$at:$before" in
@@ -94,7 +96,7 @@ _cpersona() {
     " store:--check-secrets") COMPREPLY=($(compgen -W "warn refuse" -- "$word")); return ;;
   esac
   case "$at" in
-    "") known="store update edit delete lock unlock episode profile undo recall get list context reconstruct traverse associate exists grep calibrate precision export import backup restore merge forget-agent health reindex canary stats doctor pause resume daemon status config call mcp git help --db --host --agent --project --channel --session --json -q --quiet --help --version -V" ;;
+    "") known="store update edit delete lock unlock episode profile undo history restore-memory recall get list context reconstruct traverse associate exists grep calibrate precision export import backup restore merge forget-agent health reindex canary stats doctor pause resume daemon status config call mcp git help --db --host --agent --project --channel --session --json -q --quiet --help --version -V" ;;
     " associate") known="declare retract list --help" ;;
     " associate declare") known="--entity --alias --relation --anchor --session --agent --project --channel --json -q --quiet --db --host --help" ;;
     " associate list") known="--agent --project --channel --json -q --quiet --db --host --help" ;;
@@ -144,6 +146,7 @@ _cpersona() {
     " grep") known="-E --regex -i --ignore-case -l --refs -n --limit --source-id --since --until --fields --format -0 --null --max-chars --json-fields --agent --project --channel --json -q --quiet --db --host --help" ;;
     " health") known="--fix --deep --check --of --session --json -q --quiet --db --host --help" ;;
     " help") known="-q --quiet --help" ;;
+    " history") known="--id -n --limit --agent --project --json -q --quiet --db --host --help" ;;
     " import") known="--dry-run --to-agent --batch --wait --progress --fail-if-cut --keep-vectors --markdown --format --prune --yes --watch --every --session --agent --project --channel --json -q --quiet --db --host --help" ;;
     " list") known="-n --limit --since --until --as-of --source-id --locked --batch --id-prefix --all-agents --fields --format -0 --null --max-chars --json-fields --agent --project --channel --json -q --quiet --db --host --help" ;;
     " lock") known="--id --session --agent --project --json -q --quiet --db --host --help" ;;
@@ -161,6 +164,7 @@ _cpersona() {
     " reconstruct") known="-n --count --top-k --max-hops --max-evidence --budget --source-id --deep --no-wait --trace --set --agent --project --channel --json -q --quiet --db --host --help" ;;
     " reindex") known="--vectors --wait --progress --json -q --quiet --db --host --help" ;;
     " restore") known="--check --settings --force --json -q --quiet --db --help" ;;
+    " restore-memory") known="--session --agent --project --json -q --quiet --db --host --help" ;;
     " resume") known="--session --json -q --quiet --db --host --help" ;;
     " stats") known="--days --svg --agent --json -q --quiet --db --host --help" ;;
     " status") known="--watch --json -q --quiet --db --host --help" ;;

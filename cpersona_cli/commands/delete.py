@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 def delete(session: Session, refs: list[str], id: list[str]) -> int:
     """Delete memories and episodes by their refs, memories by your own keys too. A locked memory stays.
 
-    Of a deleted row the store keeps when it was stored and deleted, its agent, project and channel, so that --as-of can
-    count it; `forget-agent` leaves not even that. Each outcome is said; the exit status is 1 if any row is still there.
+    What is deleted is kept for CPERSONA_HISTORY_DAYS (30), and `restore-memory REF` brings it back. After that the
+    store knows when it was stored and deleted, its agent, project and channel, so that --as-of can count it;
+    `forget-agent` leaves not even that. Each outcome is said; the exit status is 1 if any row is still there.
 
     Example:
       cpersona delete mem:12 ep:3

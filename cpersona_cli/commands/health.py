@@ -12,6 +12,7 @@ from ..terminal.output import to_json
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..session import Session
+    from ..terminal.output import Output
 
 _MARKS = ("severity", "check", "fixable")
 
@@ -53,12 +54,7 @@ def health(session: Session, fix: bool, deep: bool, check: list[str], of: str | 
     response, out = answer.response, session.out
     out.record(("status", response.get("status")))
     out.record(("memories", response.get("total_memories")))
-    gate = response.get("gate")
-    if isinstance(gate, dict):
-        measured = f", measured with {gate['measured_rows']}" if "measured_rows" in gate else ""
-        out.record(
-            ("gate", f"{gate.get('gate')} for {gate.get('rows')} memories and passages ({gate.get('from')}{measured})")
-        )
+    _say_of_store(out, response)
     issues = response.get("issues", ())
     render.table(
         out,
@@ -74,6 +70,18 @@ def health(session: Session, fix: bool, deep: bool, check: list[str], of: str | 
         said.append(f"`cpersona health --fix` repairs {fixable} of {len(issues)} findings")
     out.note("; ".join(said))
     return answer.status
+
+
+def _say_of_store(out: Output, response: dict) -> None:
+    """Say what the gate is, and how much is kept of what rows were, as far as that was told."""
+    if kept := response.get("history"):
+        out.record(("history", f"{kept['entries']:,} former rows, {kept['bytes']:,} bytes, since {kept['since']}"))
+    gate = response.get("gate")
+    if isinstance(gate, dict):
+        measured = f", measured with {gate['measured_rows']}" if "measured_rows" in gate else ""
+        out.record(
+            ("gate", f"{gate.get('gate')} for {gate.get('rows')} memories and passages ({gate.get('from')}{measured})")
+        )
 
 
 def _found(issue: dict) -> str:

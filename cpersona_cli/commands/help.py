@@ -168,6 +168,29 @@ id. Use --on-conflict update, `cpersona update REF`, or delete and store.
 deleted; a lock protects, it does not raise a row in any answer.
 """,
     ),
+    "history": (
+        "what is kept of changed and deleted rows",
+        """
+What a row was before it was changed or deleted is kept for 30 days
+(CPERSONA_HISTORY_DAYS; 0 keeps nothing): its text, key, times, source,
+metadata and vector, and of a deleted one its batch, mentions and relations.
+
+    $ cpersona store "The release train leaves on Mondays"
+    $ cpersona update 1 "The release train leaves on Fridays"
+    $ cpersona history mem:1
+    $ cpersona restore-memory mem:1
+
+`history` numbers what was, the latest first; `restore-memory mem:1@2` means
+the second. Nothing is brought back over another row: where one has the text or
+the key by now, it is named. A locked row is not changed. A restore is kept
+like a change, so that it can be taken back.
+
+It stands in the database beside the rows: whoever may read the agent may read
+it, a backup carries it, an export does not. Of a row that `merge --mode move`
+takes to another agent nothing is kept, and `forget-agent` removes what is kept
+of an agent's. `cpersona status` says how much there is.
+""",
+    ),
     "backup": (
         "keeping a copy, and getting it back",
         """
@@ -278,7 +301,8 @@ names a time itself ("what did we decide last week", "in March") has rows that
 tell of it a few places further up; --explain says which.
 
 --as-of shows the rows of today that were stored by then. What a row said
-before it was changed, and a row that was deleted, are not kept: the answer
+before it was changed, and a row that was deleted, are not shown (`history
+REF` has them for a while): the answer
 says how many rows were changed and how many deleted since (with --json in
 `as_of`). Rows from a file or of another agent come with their own times and
 without their past, and a store of an early version has none either:

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 def update(session: Session, ref: str | None, text: str | None, id: str | None, fail_if_cut: bool) -> int:
     """Give a memory a new text; it is found by the new text at once.
 
-    A locked memory is not changed, and neither is one when another memory already has that text. A text that is too
-    long is cut, and how much of how much is said.
+    What it said is kept: `history REF` shows it, `restore-memory REF` brings it back. A locked memory is not changed,
+    and neither is one when another memory already has that text. A text that is too long is cut, and how much of how
+    much is said.
 
     Example:
       cpersona update mem:12 "Deploys run from the main branch"

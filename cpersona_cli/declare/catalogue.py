@@ -22,6 +22,8 @@ GROUPS = (
             ("episode", "archive, list, delete"),
             ("profile", "show or set"),
             ("undo", "take a batch back"),
+            ("history", "former text"),
+            ("restore-memory", "bring one back", "history"),
         ),
     ),
     (

@@ -160,12 +160,40 @@ TABLE = (
     ),
     Tool(
         "delete_memory",
-        "Delete one memory for good.\nmemory_id is the N of mem:N. Locked rows are refused.",
+        "Delete one memory; it is kept for a while.\nmemory_id is the N of mem:N. Locked rows are refused.",
         {"ok": FLAG, "deleted_id": CHANGED},
         ("ok",),
         usual=True,
         unlisted=_FOR_PROGRAMS,
         replaces=True,
+    ),
+    Tool(
+        "row_history",
+        "What a memory or episode was before each change and deletion, newest first, for 30 days unless set.\n"
+        "n is what restore_row takes as version; an entry without n is a return of a row that was gone.",
+        {
+            "ref": TEXT,
+            "now": {"type": ["object", "null"]},
+            "entries": rows(n=WHOLE, at=TEXT, done=TEXT, content=TEXT, created_at=TEXT),
+            "count": WHOLE,
+            "more": FLAG,
+            "days": NUMBER,
+        },
+        ("ref", "now", "entries"),
+        required=("agent_id", "ref"),
+        unlisted=_FOR_PROGRAMS,
+    ),
+    Tool(
+        "restore_row",
+        "Make a memory or episode what it was: version 1 is before the latest change or deletion.\n"
+        "Locked rows are refused, and a row whose text or key another one has by now.",
+        {"ok": FLAG, "ref": {"type": ["string", "null"]}, "result": TEXT},
+        ("ok",),
+        required=("ref",),
+        notes={"version": "the n of row_history"},
+        unlisted=_FOR_PROGRAMS,
+        replaces=True,
+        repeats=False,
     ),
     Tool(
         "lock_memory",

@@ -100,12 +100,20 @@ def _store(response: dict) -> Facts:
         ("to embed", _to_embed(told["backlog"])),
         ("calibration", _calibration(response.get("calibration") or {})),
         ("canaries", f"{canaries.get('total')}, {canaries.get('lost')} lost" if canaries.get("total") else "none"),
+        ("history", _history(response.get("history") or {})),
     ]
     facts += _services(response)
     if spool := told["spool"]:
         problem = f"; {spool['problem']}" if spool.get("problem") else ""
         facts.append(("queued", f"{spool.get('waiting')} waiting, {spool.get('failed')} refused{problem}"))
     return facts
+
+
+def _history(kept: dict) -> str:
+    """Return how much is kept of what rows were."""
+    if not kept.get("entries"):
+        return "nothing is kept yet" if kept.get("days") else "nothing is kept"
+    return f"{kept['entries']:,} former rows, {kept['bytes']:,} bytes, since {kept['since']}"
 
 
 def _services(response: dict) -> Facts:

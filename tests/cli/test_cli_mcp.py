@@ -208,6 +208,8 @@ CALLS = {
     "exists": {"text": "printer"},
     "unlock_memory": {"memory_id": 1},
     "list_associations": {},
+    "row_history": {"ref": "mem:1"},
+    "restore_row": {"ref": "@EDITED"},
     "list_axes": {},
     "store_stats": {"days": 2},
     "archive_episode": {"summary": "a session"},
@@ -240,9 +242,11 @@ CALLS = {
 
 
 def test_every_other_tool_answers_as_its_schema_says(model, module_home):
-    ref = ""
+    ref, edited = "", model.ask("store", content="Carol mends the lift")["id"]
+    model.ask("update_memory", memory_id=edited, content="Dave mends the lift")
     for name, arguments in CALLS.items():
         text = json.dumps(arguments).replace("@HOME", module_home["HOME"]).replace("@REF", ref)
+        text = text.replace("@EDITED", f"mem:{edited}")
         answer = model.ask(name, **json.loads(text))
         ref = ref or f"mem:{answer['id']}"
     assert "needs 10" in model.refused("calibrate_threshold"), "the one that a store without vectors refuses"

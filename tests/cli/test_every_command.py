@@ -79,6 +79,16 @@ CASES = {
         ("undo two --json", "ok deleted_memories"),
         {1: "undo " + "b" * 300, 3: "undo none"},
     ),
+    "history": Case(
+        ("history mem:13", "now\t-\t-\tnew text\n1\t[^\t]*\tupdated\trow-13\n"),
+        ("history mem:13 --json", "ref now entries days"),
+        {1: "history mem:999"},
+    ),
+    "restore-memory": Case(
+        ("restore-memory mem:14", "mem:14\tbrought back\n"),
+        ("restore-memory mem:15 --json", "ok ref result"),
+        {1: "restore-memory mem:999", 3: "restore-memory mem:15"},
+    ),
     "recall": Case(
         ("recall row-9 --deep -n 1", "1\tmem:9\t[^\n]*\trow-9\n"),
         ("recall row-9 --json", "messages order"),
@@ -366,6 +376,9 @@ def run(shared_daemon, module_home):
     for batch in ("one", "two"):
         for number in range(2):
             ask("store", {"agent_id": "default", "content": f"{batch} {number}", "batch": batch})
+    ask("update_memory", {"agent_id": "default", "memory_id": 13, "content": "new text"})
+    for row in (14, 15):
+        ask("delete_memory", {"agent_id": "default", "memory_id": row})
     vectors = [[0.03 * n + (n % 4 == at) for at in range(4)] for n in range(16)]
     lines = [
         json.dumps(

@@ -27,6 +27,8 @@ ASKS = {
     "episode delete": "episode delete ep:1",
     "profile show": "profile show",
     "undo": "undo run --yes",
+    "history": "history mem:1",
+    "restore-memory": "restore-memory mem:1",
     "recall": "recall words",
     "get": "get mem:1",
     "list": "list",

@@ -18,7 +18,7 @@ MARKS = ("zebrafish", "mnemosyne", "quokka", "theirproject")
 IDS = "(SELECT id FROM memories WHERE agent_id = 'theirs')"
 TABLES = {
     **dict.fromkeys(
-        ("memories", "episodes", "profiles", "entities", "entity_aliases", "relations", "canaries"),
+        ("memories", "episodes", "profiles", "entities", "entity_aliases", "relations", "canaries", "past"),
         "agent_id = 'theirs'",
     ),
     "entity_mentions": f"record_id IN {IDS}",
@@ -101,6 +101,8 @@ def rows(owner):
                 "relations": [{"subject": words.split()[0], "predicate": "knows", "object": f"mem:{number}"}],
             },
         )
+        ok("update_memory", agent_id=agent, memory_id=number + 1, content=f"{words} note 0 in other words")
+        ok("delete_memory", agent_id=agent, memory_id=number + 2)
         ok("add_canary", agent_id=agent, query=f"{words} noon", ref=f"mem:{number}")
     found = ok("list_canaries", agent_id="theirs")["canaries"][0]["id"]
     return {"memory": number, "episode": episode, "canary": found}
@@ -147,6 +149,10 @@ def calls(rows):
     yield "get_contents", mine | {"refs": [ref, f"ep:{episode}"]}
     yield "scan_texts", mine | {"holds": "eats"}
     yield "scan_texts", mine | {"kind": "ep", "after": ["9999-01-01 00:00:00", 10**15]}
+    for gone in (memory, memory + 1, memory + 2):
+        yield "row_history", mine | {"ref": f"mem:{gone}"}
+        yield "restore_row", mine | {"ref": f"mem:{gone}"}
+    yield "restore_row", {"ref": f"mem:{memory + 2}"}
     yield "find_ids", mine | {"ids": ["theirkey", "mykey"]}
     yield "find_notes", mine | {"ids": ["theirkey", "new"]}
     yield "find_notes", mine | {"prefix": "their"}
@@ -218,7 +224,7 @@ def test_no_method_tells_or_changes_anything_of_another_agent(environ, one, rows
 
 def test_a_named_run_that_wrote_for_others_too_says_so_only_to_who_may_see_them(one, owner, rows):
     assert "other_agents" not in one.call("undo_batch", {"agent_id": "mine", "batch": "theirbatch"})[0]
-    assert owner.call("undo_batch", {"agent_id": "mine", "batch": "theirbatch"})[0]["other_agents"] == 12
+    assert owner.call("undo_batch", {"agent_id": "mine", "batch": "theirbatch"})[0]["other_agents"] == 11
 
 
 def test_health_of_one_agent_looks_at_its_rows_and_refuses_the_whole_store(one, owner):

@@ -59,6 +59,7 @@ ALLOWED = re.compile(
     r"memories USING (COVERING )?INDEX memories_created$"
     r"|SCAN b$|REUSE|CORRELATED|USE TEMP B-TREE FOR|SCAN \d+-ROW VALUES CLAUSE|SCAN \d+ CONSTANT ROWS"
     r"|USING ROWID SEARCH ON TABLE hidden_\w+ FOR IN-OPERATOR$|SCAN hidden_\w+$"
+    r"|SCAN sqlite_sequence$"  # a row for each table that numbers its rows
 )
 
 

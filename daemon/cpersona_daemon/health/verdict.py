@@ -13,7 +13,7 @@ import apsw
 from ..calibration.in_force import gate_of_store
 from ..context import Context
 from ..errors import CorruptDatabase, CPersonaError, PermissionDenied, Refused, translate
-from ..storage import memories, vector_counts
+from ..storage import memories, past, vector_counts
 from . import canaries
 from .checks import CHECKS
 from .repairs import Repair
@@ -71,7 +71,7 @@ async def check_health(
         "severity_summary": summary,
         "checks_run": run,
         "fixed": fixed,
-    } | await _gate(ctx, agent_id, total)
+    } | {**await _gate(ctx, agent_id, total), **(await _kept(ctx) if whole and total is not None else {})}
 
 
 def _repair(issue: Issue) -> Repair | None:
@@ -102,6 +102,12 @@ async def _gate(ctx: Context, agent_id: str, total: int | None) -> dict:
         return {}
     size = await ctx.db.read(vector_counts.size, agent_id)
     return {"gate": gate_of_store(ctx, ctx.settings, agent_id, size)}
+
+
+async def _kept(ctx: Context) -> dict:
+    """Return how much is kept of what rows were, where anything is."""
+    kept = await ctx.db.read(past.size)
+    return {"history": kept} if kept["entries"] else {}
 
 
 async def _looked(ctx: Context, agent_id: str, names: list[str], deep: bool) -> tuple[int | None, list[Issue]]:

@@ -44,6 +44,7 @@ async def open_early(
     access, status = AccessList.load(settings.acl_file), Status(clock)
     exposed = _services(settings)
     db = Database(places.db, clock)
+    db.history_days = settings.history_days
     db.open()
     ctx = Context(
         settings=settings, places=places, clock=clock, db=db, access=access, pauses=Pauses(clock), status=status
@@ -166,6 +167,7 @@ class Opening:
         from ..calibration.file import CalibrationFile
         from ..embedding.backlog import BacklogWorker
         from ..embedding.service import EmbeddingService
+        from ..memory.aging import forget_what_is_old
         from ..memory.respelling import write_words_anew
         from ..portability.sweep import leftovers
         from ..recall.recent import RecentRecalls
@@ -183,6 +185,7 @@ class Opening:
         ctx.in_background(_settle(ctx))
         ctx.in_background(leftovers(ctx))
         ctx.in_background(write_words_anew(ctx))
+        ctx.in_background(forget_what_is_old(ctx))
 
     def _open_vectors(self) -> None:
         """Load numpy, the index's files and the modules of the other parts, beside the event loop."""

@@ -19,7 +19,7 @@ from .cleaning import check_text, fit, remarks, sanitise
 from .store import check_unlocked, held_by
 
 
-def _within(project: str, agent: str, agent_id: str, project_id: str | None) -> bool:
+def within(project: str, agent: str, agent_id: str, project_id: str | None) -> bool:
     """Tell whether a row of this project and agent is one of those that an edit is bound to: '' and None bind nothing.
 
     As on every read, a project has the global pool's rows with it.
@@ -33,18 +33,18 @@ def _refused(why: str, ref: str, project_id: str | None) -> Refused:
 
 def _owned(tx: Transaction, memory_id: int, agent_id: str, project_id: str | None) -> memories.Existing:
     row = memories.find(tx.conn, memory_id)
-    if row is None or not _within(row.project_id, row.agent_id, agent_id, project_id):
+    if row is None or not within(row.project_id, row.agent_id, agent_id, project_id):
         raise _refused(fields.NOT_OWNED, MEMORY.ref(memory_id), project_id)
     return row
 
 
-def _editable(tx: Transaction, memory_id: int, agent_id: str, project_id: str | None) -> memories.Existing:
+def editable(tx: Transaction, memory_id: int, agent_id: str, project_id: str | None) -> memories.Existing:
     """Return a row that may change. With an agent or project given, missing, foreign and locked are one refusal that
     tells nothing apart.
     """
     row = memories.find(tx.conn, memory_id)
     if agent_id or project_id is not None:
-        if row is None or row.locked or not _within(row.project_id, row.agent_id, agent_id, project_id):
+        if row is None or row.locked or not within(row.project_id, row.agent_id, agent_id, project_id):
             raise _refused(fields.NOT_EDITABLE, MEMORY.ref(memory_id), project_id)
         return row
     if row is None:
@@ -77,7 +77,7 @@ async def update(
     made = await ctx.embedding.try_now(memory_text(text))
 
     def job(tx: Transaction) -> dict:
-        row = _editable(tx, memory_id, agent_id, project_id)
+        row = editable(tx, memory_id, agent_id, project_id)
         if if_content is not None and memories.content_of(tx.conn, memory_id) != if_content:
             raise Refused(f"{MEMORY.ref(memory_id)} was changed meanwhile; `cpersona get` shows what it says now")
         other = memories.find_in_bucket(tx.conn, row.agent_id, row.project_id, row.channel, known_by)
@@ -95,7 +95,7 @@ async def update(
 
 def delete_memory(tx: Transaction, memory_id: int, agent_id: str, project_id: str | None = None) -> dict:
     """Remove a row. Raises Refused for a locked, missing or foreign one."""
-    _editable(tx, memory_id, agent_id, project_id)
+    editable(tx, memory_id, agent_id, project_id)
     memories.delete(tx, memory_id)
     return {"ok": True, "deleted_id": memory_id}
 
@@ -110,7 +110,7 @@ def set_locked(tx: Transaction, memory_id: int, agent_id: str, locked: bool, pro
 def delete_episode(tx: Transaction, episode_id: int, agent_id: str, project_id: str | None = None) -> dict:
     """Remove an episode. Raises Refused for a missing or foreign one."""
     owner = episodes.owner(tx.conn, episode_id)
-    if owner is None or not _within(owner[1], owner[0], agent_id, project_id):
+    if owner is None or not within(owner[1], owner[0], agent_id, project_id):
         raise _refused(fields.NOT_OWNED, EPISODE.ref(episode_id), project_id)
     episodes.delete(tx, episode_id)
     return {"ok": True, "deleted_id": episode_id}

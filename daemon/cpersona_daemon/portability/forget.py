@@ -13,7 +13,7 @@ from ..context import Context
 from ..errors import Refused
 from ..model.changes import Hidden, Purged
 from ..model.kinds import Kind
-from ..storage import canaries, hidden, history, transfer
+from ..storage import canaries, hidden, history, past, transfer
 from ..storage.idempotency import Key
 from ..storage.transaction import Transaction
 from .counted import associations
@@ -50,6 +50,7 @@ def _hide(tx: Transaction, agent_id: str) -> dict:
     tx.changes.append(Purged(agent_id))
     canaries.remove_agent(tx, agent_id)
     history.forget(tx, agent_id)
+    past.forget_agent(tx, agent_id)
     answer = {
         "ok": True,
         "agent_id": agent_id,

@@ -143,6 +143,8 @@ _TABLE = (
     Method(
         "unlock_memory", WRITE, "memories", paused={"ok": True, "unlocked_id": None}, touched=("unlocked_id", "mem")
     ),
+    Method("row_history", READ, "past", early=True),
+    Method("restore_row", WRITE, "past", paused={"ok": True, "ref": None}),
     Method("list_memories", READ, "memories", early=True, listed="memories"),
     Method("list_axes", READ, "axes", early=True),
     Method("store_stats", READ, "stats"),

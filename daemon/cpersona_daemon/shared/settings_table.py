@@ -288,6 +288,15 @@ TABLE = (
         "characters of serialised source or metadata that a store may carry",
         low=1,
     ),
+    Setting(
+        "history_days",
+        "float",
+        30.0,
+        DAEMON,
+        "days that a row is kept as it was before it was changed or deleted; 0 keeps nothing, and removes what is kept",
+        low=0,
+        high=36_500,
+    ),
     Setting("max_profile_length", "int", 2_000, DAEMON, "characters that a profile keeps", low=1),
     Setting(
         "future_timestamp_mode",

@@ -30,6 +30,7 @@ from .generations import Generation
 from .idempotency import Key
 from .jobs import Outcome, Pending, WriteJob
 from .readers import Readers
+from .transaction import HISTORY_DAYS
 
 if TYPE_CHECKING:
     from .outbox import Feed  # numpy comes with it
@@ -60,9 +61,9 @@ class Database:
 
     ``on_commit(changes, generation)`` runs on the writer thread after each durable commit that changed
     vectors or rows with vectors, in commit order. ``feed`` lists what such a commit changes for a service elsewhere,
-    where there is one. ``on_lost(why)`` runs there once, when nothing can be promised any more: the file was moved
-    away, or a connection cannot be trusted. From then on writes are refused as ShuttingDown with that reason, and reads
-    go on.
+    where there is one. ``history_days``: how long what rows were is kept. ``on_lost(why)`` runs there once, when
+    nothing can be promised any more: the file was moved away, or a connection cannot be trusted. From then on writes
+    are refused as ShuttingDown with that reason, and reads go on.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Database:
         self.on_commit = on_commit or (lambda changes, generation: None)
         self.on_lost: Callable[[str], object] = lambda why: None
         self.feed: Feed | None = None
+        self.history_days = HISTORY_DAYS
         self.lost: str | None = None
         self.read_only = False
         self.write_problem: str | None = None  # why the latest commit could not be written, None once one was
@@ -281,7 +283,7 @@ class Database:
             return [(None, ShuttingDown(f"{self.lost}; the daemon is leaving"))] * len(group)
         conn = self._writer_conn
         try:
-            outcomes, changes = jobs.run(conn, group, self._clock.now)
+            outcomes, changes = jobs.run(conn, group, self._clock.now, self.history_days)
             reached = self._advance(conn, changes) if changes else None
             self._prune(conn, len(group))
             if self._ground.lost() == "":

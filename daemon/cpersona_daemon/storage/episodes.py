@@ -13,7 +13,7 @@ from ..model.cuts import Whole
 from ..model.instants import created_text
 from ..model.kinds import EPISODE
 from ..model.scope import Scope
-from . import associations, backlog, damaged, hidden, history, postings, tables
+from . import associations, backlog, damaged, hidden, history, past, postings, tables
 from .damaged import Unreadable
 from .scope import pool_sql, row_sql
 from .transaction import Transaction
@@ -68,12 +68,13 @@ _FULL = (
 )
 
 
-def insert(tx: Transaction, new: NewEpisode) -> int:
-    """Write an episode and its postings and return its id."""
+def insert(tx: Transaction, new: NewEpisode, episode_id: int | None = None) -> int:
+    """Write an episode and its postings and return its id; one that is gone may come back under its own."""
     tx.execute(
-        "INSERT INTO episodes (agent_id, project_id, channel, created_at, start_time, end_time, resolved, keywords,"
-        " summary, whole_length, whole_key) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO episodes (id, agent_id, project_id, channel, created_at, start_time, end_time, resolved, keywords,"
+        " summary, whole_length, whole_key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
         (
+            episode_id,
             new.agent_id,
             new.project_id,
             new.channel,
@@ -86,6 +87,9 @@ def insert(tx: Transaction, new: NewEpisode) -> int:
             *((new.whole.length, new.whole.key) if new.whole else (None, None)),
         ),
     )
+    if episode_id is not None:
+        postings.put_episode(tx.conn, episode_id, new.summary, new.keywords)
+        return episode_id
     episode_id = tx.conn.last_insert_rowid()
     postings.add_episode(tx.conn, episode_id, new.agent_id, new.summary, new.keywords)
     return episode_id
@@ -93,10 +97,11 @@ def insert(tx: Transaction, new: NewEpisode) -> int:
 
 def delete(tx: Transaction, episode_id: int, noted: bool = True) -> None:
     """Remove an episode with its postings, vector, backlog entry, mentions and relations; that it went is ``noted``,
-    without what it said.
+    and what it was is kept.
     """
     if noted:
         history.note_deletion(tx, EPISODE, episode_id)
+        past.keep_deleted(tx, EPISODE, episode_id)
     postings.drop(tx.conn, EPISODE, episode_id)
     backlog.detach(tx, EPISODE, [episode_id])
     backlog.forget(tx, EPISODE, episode_id)

@@ -65,6 +65,15 @@ def note_deletions(tx: Transaction, kind: Kind, row_ids: list[int]) -> None:
         _drop_oldest(tx, tx.conn.last_insert_rowid())
 
 
+def note_return(tx: Transaction, kind: Kind, agent_id: str, created_at: str, deleted_at: str) -> None:
+    """Forget that a row was deleted, which is back."""
+    tx.execute(
+        "DELETE FROM deletions WHERE id = (SELECT id FROM deletions WHERE agent_id = ? AND deleted_at = ? AND kind = ?"
+        " AND created_at = ? LIMIT 1)",
+        (agent_id, deleted_at, kind, created_at),
+    )
+
+
 def _drop_oldest(tx: Transaction, note: int) -> None:
     if note > DELETIONS_KEPT:
         dropped: Any = tx.execute(

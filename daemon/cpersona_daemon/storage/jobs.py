@@ -21,7 +21,7 @@ from ..errors import KeyUsed, translate
 from ..model.changes import Change
 from . import idempotency
 from .idempotency import Kept, Key
-from .transaction import Transaction
+from .transaction import HISTORY_DAYS, Transaction
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
@@ -82,24 +82,28 @@ class _HalfDone(Exception):
         self.error = error
 
 
-def run(conn: apsw.Connection, group: list[Pending], now: Callable[[], float]) -> tuple[list[Outcome], list[Change]]:
+def run(
+    conn: apsw.Connection, group: list[Pending], now: Callable[[], float], history_days: float = HISTORY_DAYS
+) -> tuple[list[Outcome], list[Change]]:
     """Run a group in a new transaction, which stays open; return each job's result or error, and what all changed."""
     try:
-        return _run_all(conn, group, now, _run_job)
+        return _run_all(conn, group, now, history_days, _run_job)
     except _HalfDone as half:
         conn.execute("ROLLBACK")
         if len(group) == 1:
             raise half.error from None
-        return _run_all(conn, group, now, _run_apart)
+        return _run_all(conn, group, now, history_days, _run_apart)
 
 
 class _Shared:
     """What the jobs of a group share: the connection, the clock, the changes so far, what is known of their keys."""
 
-    __slots__ = ("conn", "now", "changes", "answers")
+    __slots__ = ("conn", "now", "history_days", "changes", "answers")
 
-    def __init__(self, conn: apsw.Connection, now: Callable[[], float], answers: dict[str, Kept]) -> None:
-        self.conn, self.now, self.answers = conn, now, answers
+    def __init__(
+        self, conn: apsw.Connection, now: Callable[[], float], history_days: float, answers: dict[str, Kept]
+    ) -> None:
+        self.conn, self.now, self.history_days, self.answers = conn, now, history_days, answers
         self.changes: list[Change] = []
 
 
@@ -107,11 +111,12 @@ def _run_all(
     conn: apsw.Connection,
     group: list[Pending],
     now: Callable[[], float],
+    history_days: float,
     run_one: Callable[[Pending, _Shared], Outcome],
 ) -> tuple[list[Outcome], list[Change]]:
     conn.execute("BEGIN IMMEDIATE")
     keys = [pending.key.text for pending in group if pending.key is not None]
-    shared = _Shared(conn, now, idempotency.answers(conn, keys) if keys else {})
+    shared = _Shared(conn, now, history_days, idempotency.answers(conn, keys) if keys else {})
     before = set(shared.answers)
     outcomes = [run_one(pending, shared) for pending in group]
     idempotency.keep(conn, now(), {key: answer for key, answer in shared.answers.items() if key not in before})
@@ -137,7 +142,7 @@ def _run_job(pending: Pending, shared: _Shared) -> Outcome:
         if known.answers(key):
             return _decode(known.answer), None
         return None, KeyUsed("the idempotency key was used for another request, so nothing was done")
-    tx, before = Transaction(conn, shared.now()), conn.total_changes()
+    tx, before = Transaction(conn, shared.now(), shared.history_days), conn.total_changes()
     try:
         result = pending.job(tx)
         if key is not None:

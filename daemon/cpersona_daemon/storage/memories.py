@@ -17,7 +17,7 @@ from ..model.instants import created_text, parse_instant
 from ..model.kinds import MEMORY
 from ..model.scope import Scope
 from ..text.terms import index_text
-from . import associations, backlog, damaged, hidden, history, postings, tables
+from . import associations, backlog, damaged, hidden, history, past, postings, tables
 from .damaged import Unreadable
 from .json_columns import source_id
 from .scope import memory_sql, pool_sql
@@ -237,6 +237,24 @@ def _insert(tx: Transaction, rows: list[Prepared]) -> int:
     return last
 
 
+def insert_again(tx: Transaction, memory_id: int, new: NewMemory) -> None:
+    """Write a row that is gone under the id that it had; what it says counts as changed now, for it was away.
+
+    Raises apsw.ConstraintError on a duplicate.
+    """
+    row = Prepared.of(new)
+    if hidden.holds(tx.conn, MEMORY.table, memory_id):
+        delete(tx, memory_id, noted=False)
+    if hidden.some(tx.conn, MEMORY.table):
+        _make_way(tx, new, row.key)
+    now = created_text(tx.now)
+    tx.execute(
+        f"INSERT INTO memories (id, changed_at, {_COLUMNS}) VALUES (?,?,{_PLACES[1:]}",
+        (memory_id, now, *_values(row, now)),
+    )
+    postings.put_memory(tx.conn, memory_id, new.content)
+
+
 def _make_way(tx: Transaction, new: NewMemory, key: bytes) -> None:
     """Remove the hidden rows that stand where a row is to be written."""
     found: Any = tx.execute(
@@ -247,16 +265,22 @@ def _make_way(tx: Transaction, new: NewMemory, key: bytes) -> None:
         (new.agent_id, key, new.project_id, new.channel, new.msg_id),
     ).fetchall()
     for (memory_id,) in found:
-        delete(tx, memory_id)
+        delete(tx, memory_id, noted=False)
 
 
 def replace_content(
-    tx: Transaction, memory_id: int, content: str, whole: Whole | None = None, keeps_vector: bool = False
+    tx: Transaction,
+    memory_id: int,
+    content: str,
+    whole: Whole | None = None,
+    keeps_vector: bool = False,
+    act: str = past.UPDATE,
 ) -> None:
     """Give a row another text (``whole``: what it was before it was cut) with its postings, and take away the vector of
-    the old one, unless what is embedded of both is the same.
+    the old one, unless what is embedded of both is the same. What it was is kept.
     """
     key = content_key(content) if whole is None else whole.key
+    past.keep_text(tx, memory_id, act, content, key)
     if hidden.some(tx.conn, MEMORY.table):
         held: list[Any] = tx.execute(
             "SELECT agent_id, project_id, channel FROM memories WHERE id = ?", (memory_id,)
@@ -273,9 +297,10 @@ def replace_content(
         backlog.detach(tx, MEMORY, [memory_id])
 
 
-def replace_facts(tx: Transaction, memory_id: int, new: NewMemory) -> bool:
-    """Give a row another time, source and metadata, and tell whether any of them was another."""
+def replace_facts(tx: Transaction, memory_id: int, new: NewMemory, act: str = past.UPDATE) -> bool:
+    """Give a row another time, source and metadata, and tell whether any of them was another; what it was is kept."""
     facts = new.timestamp, new.source, new.metadata
+    past.keep_facts(tx, memory_id, act, facts)
     tx.execute(
         "UPDATE memories SET timestamp = ?, source = ?, metadata = ?, instant = ?, source_id = ?, changed_at = ?"
         " WHERE id = ? AND (timestamp, source, metadata) IS NOT (?, ?, ?)",
@@ -285,11 +310,12 @@ def replace_facts(tx: Transaction, memory_id: int, new: NewMemory) -> bool:
 
 
 def delete(tx: Transaction, memory_id: int, noted: bool = True) -> None:
-    """Remove a row with its postings, vector, backlog entry, mentions and relations; that it went is ``noted``, without
-    what it said.
+    """Remove a row with its postings, vector, backlog entry, mentions and relations; that it went is ``noted``, and
+    what it was is kept.
     """
     if noted:
         history.note_deletion(tx, MEMORY, memory_id)
+        past.keep_deleted(tx, MEMORY, memory_id)
     postings.drop(tx.conn, MEMORY, memory_id)
     backlog.detach(tx, MEMORY, [memory_id])
     backlog.forget(tx, MEMORY, memory_id)

@@ -429,6 +429,36 @@ ALTER TABLE entity_mentions ADD COLUMN stamp TEXT;
 ALTER TABLE relations ADD COLUMN stamp TEXT;
 """
 
+# What rows were before they were changed or deleted (``past``). Its indexes serve a row's past, the last act of an
+# agent, and what is too old; the last one has the sizes too, so that they are added up without the texts.
+_PAST = """
+CREATE TABLE past (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind TEXT NOT NULL,
+  row_id INTEGER NOT NULL,
+  at TEXT NOT NULL,
+  act TEXT NOT NULL,
+  together INTEGER NOT NULL,
+  newest_memory INTEGER NOT NULL,
+  newest_episode INTEGER NOT NULL,
+  agent_id TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  channel TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  batch TEXT,
+  fields TEXT NOT NULL,
+  links TEXT,
+  model TEXT,
+  text TEXT,
+  vector BLOB
+);
+CREATE INDEX past_row ON past (kind, row_id);
+CREATE INDEX past_agent ON past (agent_id, id);
+CREATE INDEX past_at ON past (at, bytes);
+CREATE INDEX past_together ON past (together);
+"""
+
 
 def _words(conn: apsw.Connection) -> None:
     conn.execute(_WORDS)
@@ -462,6 +492,7 @@ MIGRATIONS = (
     Migration(13, "passages of long texts", _PASSAGES),
     Migration(14, "outbox", _OUTBOX),
     Migration(15, "stamps of associations as they came", _STAMPS),
+    Migration(16, "what rows were before", _PAST),
 )
 SCHEMA_VERSION = MIGRATIONS[-1][0]
 FORMER_WORDS = 11  # the step that keeps the index of before until its rows are written anew

@@ -14,7 +14,7 @@ import msgspec
 from ... import __version__
 from ...errors import Busy
 from ...shared import fields
-from ...storage import backlog, canaries, passages
+from ...storage import backlog, canaries, passages, past
 from ..registry import Call, Handler
 
 LONGEST_WAIT_SECONDS = 10.0  # for the end of a run that is asked about
@@ -60,6 +60,7 @@ async def daemon_status(call: Call) -> dict:
         **({} if ctx.vectors.outbox is None else {"outbox": await ctx.db.read(ctx.vectors.outbox.status)}),
         **({} if ctx.vectors.elsewhere is None else {"vector_service": ctx.vectors.elsewhere.status()}),
         "passages": await ctx.db.read(passages.count),
+        "history": {**await ctx.db.read(past.size), "days": ctx.settings.history_days},
         "embedding": ctx.embedding.status(),
         **({} if ctx.reranker is None else {"rerank": ctx.reranker.status()}),
         "backlog": await ctx.backlog.status(),
