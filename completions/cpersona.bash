@@ -6,6 +6,7 @@ _cpersona_valued() {
     " associate list") [[ " --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " associate retract") [[ " --relation --mention --session --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " backup") [[ " --db --host " == *" $2 "* ]] ;;
+    " batches") [[ " -n --limit --agent --db --host " == *" $2 "* ]] ;;
     " calibrate") [[ " --method --sample-size --percentile --z-factor --svg --session --agent --db --host " == *" $2 "* ]] ;;
     " call") [[ " --set --deadline --db --host " == *" $2 "* ]] ;;
     " canary add") [[ " --id --session --agent --project --channel --db --host " == *" $2 "* ]] ;;
@@ -85,7 +86,7 @@ _cpersona() {
     if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi
     case "${words[i]}" in -*) continue ;; esac
     case "$at ${words[i]}" in
-      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config edit"|" config path"|" config set"|" config show"|" context"|" daemon"|" daemon logs"|" daemon pipe"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" daemon unit"|" delete"|" doctor"|" edit"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" grep"|" health"|" help"|" history"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" restore-memory"|" resume"|" stats"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
+      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" batches"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config edit"|" config path"|" config set"|" config show"|" context"|" daemon"|" daemon logs"|" daemon pipe"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" daemon unit"|" delete"|" doctor"|" edit"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" grep"|" health"|" help"|" history"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" restore-memory"|" resume"|" stats"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
     esac
   done
   case "$at:$before" in
@@ -96,12 +97,13 @@ _cpersona() {
     " store:--check-secrets") COMPREPLY=($(compgen -W "warn refuse" -- "$word")); return ;;
   esac
   case "$at" in
-    "") known="store update edit delete lock unlock episode profile undo history restore-memory recall get list context reconstruct traverse associate exists grep calibrate precision export import backup restore merge forget-agent health reindex canary stats doctor pause resume daemon status config call mcp git help --db --host --agent --project --channel --session --json -q --quiet --help --version -V" ;;
+    "") known="store update edit delete lock unlock episode profile undo batches history restore-memory recall get list context reconstruct traverse associate exists grep calibrate precision export import backup restore merge forget-agent health reindex canary stats doctor pause resume daemon status config call mcp git help --db --host --agent --project --channel --session --json -q --quiet --help --version -V" ;;
     " associate") known="declare retract list --help" ;;
     " associate declare") known="--entity --alias --relation --anchor --session --agent --project --channel --json -q --quiet --db --host --help" ;;
     " associate list") known="--agent --project --channel --json -q --quiet --db --host --help" ;;
     " associate retract") known="--relation --mention --session --agent --project --channel --json -q --quiet --db --host --help" ;;
     " backup") known="--json -q --quiet --db --host --help" ;;
+    " batches") known="-n --limit --all-agents --agent --json -q --quiet --db --host --help" ;;
     " calibrate") known="--method --sample-size --percentile --z-factor --all-agents --dry-run --rollback --plot --svg --session --agent --json -q --quiet --db --host --help" ;;
     " call") known="--stdin --set --deadline --json -q --quiet --db --host --help" ;;
     " canary") known="add list run remove --help" ;;

@@ -130,6 +130,11 @@ def _channels(place: Place) -> list[tuple[str, str]]:
     return [(name, "") for name in _ask(place, "list_axes", None)["channels"]]
 
 
+def _batches(place: Place) -> list[tuple[str, str]]:
+    found = _ask(place, "list_batches", None, limit=ROWS)["batches"]
+    return [(row["batch"], f"{row['memories'] + row['episodes']} rows, {row['last']}") for row in found]
+
+
 def _memories(place: Place) -> list[tuple[str, str]]:
     return [
         (row["ref"], row["content"][:_PREVIEW]) for row in _ask(place, "list_memories", None, limit=ROWS)["memories"]
@@ -173,6 +178,7 @@ SOURCES = {
     "agents": _agents,
     "projects": _projects,
     "channels": _channels,
+    "batches": _batches,
     "refs": _refs,
     "memories": _memories,
     "episodes": _episodes,

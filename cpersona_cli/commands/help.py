@@ -179,11 +179,16 @@ metadata and vector, and of a deleted one its batch, mentions and relations.
     $ cpersona update 1 "The release train leaves on Fridays"
     $ cpersona history mem:1
     $ cpersona restore-memory mem:1
+    $ cpersona undo
 
 `history` numbers what was, the latest first; `restore-memory mem:1@2` means
 the second. Nothing is brought back over another row: where one has the text or
 the key by now, it is named. A locked row is not changed. A restore is kept
 like a change, so that it can be taken back.
+
+`undo` without a name takes back what the agent wrote last, be it a store, a
+change, a deletion, a restore, or an undo; `undo --dry-run` says what that is.
+What one request did, or `undo NAME` deleted, comes back together.
 
 It stands in the database beside the rows: whoever may read the agent may read
 it, a backup carries it, an export does not. Of a row that `merge --mode move`

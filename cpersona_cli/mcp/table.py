@@ -196,6 +196,25 @@ TABLE = (
         repeats=False,
     ),
     Tool(
+        "undo_last",
+        "Take the agent's last write back: delete what was stored, or make rows what they were.\n"
+        "Asked twice it takes its own doing back; a batch is undone with undo_batch. dry_run says what it would do.",
+        {
+            "ok": FLAG,
+            "undone": {"type": ["string", "null"]},
+            "at": TEXT,
+            "rows": WHOLE,
+            "refs": TEXTS,
+            "results": TEXTS,
+            "kept": rows(ref=TEXT, reason=TEXT),
+        },
+        ("ok", "undone", "refs"),
+        required=("agent_id",),
+        unlisted=_FOR_PROGRAMS,
+        replaces=True,
+        repeats=False,
+    ),
+    Tool(
         "lock_memory",
         "Protect one memory from edits and deletion.\nIt does not rank higher: a locked row can still lose a recall.",
         {"ok": FLAG, "locked_id": CHANGED},
@@ -443,6 +462,17 @@ TABLE = (
         {"ok": FLAG, "deleted_memories": WHOLE, "deleted_episodes": WHOLE},
         ("ok",),
         replaces=True,
+    ),
+    Tool(
+        "list_batches",
+        "The named runs that have rows, the latest first, with how many and when the first and last was stored.\n"
+        "undo_batch deletes what one of them wrote.",
+        {
+            "batches": rows(batch=TEXT, memories=WHOLE, episodes=WHOLE, locked=WHOLE, first=TEXT, last=TEXT),
+            "count": WHOLE,
+            "more": FLAG,
+        },
+        ("batches",),
     ),
     Tool(
         "undo_batch",

@@ -185,3 +185,24 @@ def test_a_dry_run_counts_what_an_undo_would_delete_and_says_the_same(run_cli, d
         }
     )
     assert run_cli(["undo", "no such batch", "--dry-run"]).returncode == 3
+
+
+def test_the_last_write_is_taken_back_by_undo_alone_and_by_undo_again(run_cli, daemon):
+    """Contract: past.acts."""
+    run_cli(["store", "old"])
+    run_cli(["update", "mem:1", "new"])
+    looked = run_cli(["undo", "--dry-run"])
+    assert looked.returncode == 0 and looked.stdout.startswith("mem:1\tchanged ") and "a dry run" in looked.stderr
+    assert run_cli(["undo"]).stdout == "mem:1\tchanged back\n" and run_cli(["get", "1", "--raw"]).stdout == "old\n"
+    assert run_cli(["undo"]).stdout == "mem:1\tchanged back\n" and run_cli(["get", "1", "--raw"]).stdout == "new\n"
+    run_cli(["delete", "mem:1"])
+    assert json.loads(run_cli(["undo", "--json"]).stdout)["results"] == ["returned"]
+    run_cli(["store", "a run", "--batch", "b"])
+    assert run_cli(["undo"]).returncode == 1 and "`cpersona undo b`" in run_cli(["undo"]).stderr
+    assert run_cli(["batches"]).stdout.startswith("b\t1\t0\t") and run_cli(["undo", "b"]).returncode == 0
+    assert run_cli(["batches"]).returncode == 3
+    assert run_cli(["undo", "--all-agents"]).returncode == 2
+    gone = run_cli(["history", "mem:1"]).stdout.splitlines()
+    assert gone[0] == "now\t-\t-\tnew" and [line.split("\t")[2] for line in gone[1:]][:2] == ["brought back", "deleted"]
+    assert run_cli(["restore-memory", "mem:1@9"]).returncode == 1
+    assert run_cli(["restore-memory", "mem:1@x"]).returncode == 2

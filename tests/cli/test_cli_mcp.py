@@ -210,6 +210,8 @@ CALLS = {
     "list_associations": {},
     "row_history": {"ref": "mem:1"},
     "restore_row": {"ref": "@EDITED"},
+    "undo_last": {},
+    "list_batches": {},
     "list_axes": {},
     "store_stats": {"days": 2},
     "archive_episode": {"summary": "a session"},
@@ -295,7 +297,7 @@ def test_only_what_can_be_held_to_the_axes_is_offered_with_them():
     }
     placed = offered(Options(everything=True, fixed={"agent_id": "a", "project_id": "p"}))
     assert set(whose) - set(placed) == {
-        *("export_memories", "delete_agent_data", "undo_batch", "list_axes"),
+        *("export_memories", "delete_agent_data", "undo_batch", "undo_last", "list_batches", "list_axes"),
         *("list_canaries", "run_canaries", "remove_canary"),
     }
     for offer in placed.values():

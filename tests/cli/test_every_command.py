@@ -79,6 +79,11 @@ CASES = {
         ("undo two --json", "ok deleted_memories"),
         {1: "undo " + "b" * 300, 3: "undo none"},
     ),
+    "batches": Case(
+        ("batches --agent r", "run\t1\t0\t[^\t]*\t[^\t\n]*\n"),
+        ("batches --json", "batches count more"),
+        {3: "batches --agent w"},
+    ),
     "history": Case(
         ("history mem:13", "now\t-\t-\tnew text\n1\t[^\t]*\tupdated\trow-13\n"),
         ("history mem:13 --json", "ref now entries days"),
@@ -360,6 +365,7 @@ def run(shared_daemon, module_home):
         ask("add_canary", {"agent_id": agent, "query": f"of {agent}", "ref": f"mem:{row}"})
     ask("delete_memory", {"agent_id": "lost", "memory_id": row})
     ask("store", {"agent_id": "w", "content": "of w"})
+    ask("store", {"agent_id": "r", "content": "of r", "batch": "run"})
     ask("update_profile", {"agent_id": "x", "profile": "who x is"})
     ask(
         "declare_associations",

@@ -27,6 +27,7 @@ ASKS = {
     "episode delete": "episode delete ep:1",
     "profile show": "profile show",
     "undo": "undo run --yes",
+    "batches": "batches",
     "history": "history mem:1",
     "restore-memory": "restore-memory mem:1",
     "recall": "recall words",

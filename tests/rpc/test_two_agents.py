@@ -153,6 +153,11 @@ def calls(rows):
         yield "row_history", mine | {"ref": f"mem:{gone}"}
         yield "restore_row", mine | {"ref": f"mem:{gone}"}
     yield "restore_row", {"ref": f"mem:{memory + 2}"}
+    yield "undo_last", mine | {"dry_run": True}
+    yield "undo_last", mine
+    yield "undo_last", {"agent_id": "theirs"}
+    yield "list_batches", mine
+    yield "list_batches", {}
     yield "find_ids", mine | {"ids": ["theirkey", "mykey"]}
     yield "find_notes", mine | {"ids": ["theirkey", "new"]}
     yield "find_notes", mine | {"prefix": "their"}

@@ -1,4 +1,4 @@
-"""Bringing rows back as they were: one from what is kept of it, and the last act of an agent.
+"""Bringing a row back as it was, from what is kept of it.
 
 Contract: past.kept, past.acts, locks.hold.
 """
@@ -66,16 +66,17 @@ def bring_back(ctx: Context, tx: Transaction, entry: Entry) -> tuple[str, int]:
         return UNCHANGED, 0  # an episode is never changed
     if there is not None:
         return _change(ctx, tx, entry), 0
+    new = _memory(entry) if entry.kind == MEMORY else None
+    if new is not None:
+        _check_room(tx.conn, entry, new)
+    gone = past.when_deleted(tx.conn, (entry.kind, entry.row_id)) or entry
     if hidden.holds(tx.conn, entry.kind.table, entry.row_id):
         records.delete(tx, entry.kind, entry.row_id, noted=False)
-    gone = past.when_deleted(tx.conn, (entry.kind, entry.row_id)) or entry
     past.note_return(tx, entry)
     history.note_return(tx, entry.kind, entry.agent_id, entry.created_at, gone.at)
-    if entry.kind == EPISODE:
+    if new is None:
         episodes.insert(tx, _episode(entry), entry.row_id)
     else:
-        new = _memory(entry)
-        _check_room(tx.conn, entry, new)
         memories.insert_again(tx, entry.row_id, new)
     if entry.batch:
         batches.label(tx, entry.kind, entry.row_id, entry.batch)

@@ -41,18 +41,20 @@ async def undo(
     name = _named(batch)
     whole = await ctx.db.read(batches.total, name, agent_id)
     counts = dict.fromkeys(Kind, 0)
+    act: int | None = None
 
-    def step(tx: Transaction) -> tuple[int, int]:
+    def step(tx: Transaction) -> tuple[int, int, int | None]:
+        tx.act = act  # all of a run comes back together
         doomed = batches.unlocked_memories(tx.conn, name, agent_id, ROWS_A_TRANSACTION)
         for memory_id in doomed:
             memories.delete(tx, memory_id)
         gone = batches.episodes(tx.conn, name, agent_id, ROWS_A_TRANSACTION - len(doomed))
         for episode_id in gone:
             episodes.delete(tx, episode_id)
-        return len(doomed), len(gone)
+        return len(doomed), len(gone), tx.act
 
     while True:
-        doomed, gone = await ctx.db.write(step)
+        doomed, gone, act = await ctx.db.write(step)
         counts[MEMORY] += doomed
         counts[EPISODE] += gone
         if doomed + gone < ROWS_A_TRANSACTION:
@@ -60,6 +62,26 @@ async def undo(
         if progress is not None:
             progress({"done": sum(counts.values()), "total": whole})
     return await ctx.db.read(_answer, name, agent_id, counts[MEMORY], counts[EPISODE], 0, sees_others)
+
+
+def listed(conn: apsw.Connection, agent_id: str, at_most: int) -> dict:
+    """Return list_batches' answer: `{batches: [{batch, memories, episodes, first, last, agents?}], count, more}`, the
+    latest first; agents are named where those of all ('') are asked for.
+    """
+    found = batches.overview(conn, agent_id, at_most + 1)
+    rows = [
+        {
+            "batch": row.batch,
+            "memories": row.memories,
+            "episodes": row.episodes,
+            "locked": row.locked,
+            "first": row.first,
+            "last": row.last,
+            **({} if agent_id else {"agents": row.agents}),
+        }
+        for row in found[:at_most]
+    ]
+    return {"batches": rows, "count": len(rows), "more": len(found) > at_most}
 
 
 def count(conn: apsw.Connection, batch: str, agent_id: str, sees_others: bool) -> dict:

@@ -145,6 +145,7 @@ _TABLE = (
     ),
     Method("row_history", READ, "past", early=True),
     Method("restore_row", WRITE, "past", paused={"ok": True, "ref": None}),
+    Method("undo_last", WRITE, "past", unlimited=True, paused={"ok": True, "undone": None, "rows": 0, "refs": []}),
     Method("list_memories", READ, "memories", early=True, listed="memories"),
     Method("list_axes", READ, "axes", early=True),
     Method("store_stats", READ, "stats"),
@@ -214,6 +215,7 @@ _TABLE = (
         unlimited=True,
         paused={"ok": True, "deleted_memories": 0, "deleted_episodes": 0, "kept_locked": 0},
     ),
+    Method("list_batches", READ, "transfer"),
     # A pause keeps new content out of the store; repairing what is there adds none.
     Method("check_health", WRITE, "health", unlimited=True),
     Method("reindex", ADMIN, "health", unlimited=True),

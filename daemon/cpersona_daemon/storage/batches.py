@@ -5,6 +5,8 @@ Contract: batch.undo.
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -54,6 +56,38 @@ def episodes(conn: apsw.Connection, batch: str, agent_id: str, at_most: int) -> 
             (batch, EPISODE, agent_id, at_most),
         )
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What a batch has: rows by kind, how many are locked, when the first and the last was stored, and whose they
+    are.
+    """
+
+    batch: str
+    memories: int
+    episodes: int
+    locked: int
+    first: str
+    last: str
+    agents: list[str]
+
+
+def overview(conn: apsw.Connection, agent_id: str, at_most: int) -> list[Overview]:
+    """Return what each batch has, the one with the latest row first; agent '' means every agent."""
+    each = " UNION ALL ".join(
+        f"SELECT b.batch, b.kind, r.created_at, r.agent_id, {locked} AS locked FROM batches b"
+        f" CROSS JOIN {kind.table} r ON r.id = b.id WHERE b.kind = '{kind}' AND ?1 IN (r.agent_id, '')"
+        f" AND {seen(kind.table, 'r.id')}"
+        for kind, locked in ((MEMORY, "r.locked"), (EPISODE, "0"))
+    )
+    found: Any = conn.execute(
+        f"SELECT batch, sum(kind = '{MEMORY}'), sum(kind = '{EPISODE}'), sum(locked), min(created_at),"
+        f" max(created_at), json_group_array(DISTINCT agent_id) FROM ({each}) GROUP BY batch"
+        " ORDER BY max(created_at) DESC, batch LIMIT ?2",
+        (agent_id, at_most),
+    ).fetchall()
+    return [Overview(*(*row[:6], json.loads(row[6]))) for row in found]
 
 
 def total(conn: apsw.Connection, batch: str, agent_id: str) -> int:

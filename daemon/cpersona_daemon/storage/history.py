@@ -90,6 +90,12 @@ def note_arrival(tx: Transaction, agent_id: str) -> None:
     _put_since(tx, agent_id, created_text(tx.now))
 
 
+def last_arrival(conn: apsw.Connection, agent_id: str) -> str:
+    """Return when an agent last got rows of an earlier time, '' for never."""
+    row: Any = conn.execute("SELECT since FROM recorded_since WHERE agent_id = ?", (agent_id,)).fetchone()
+    return row[0] if row else ""
+
+
 def _put_since(tx: Transaction, agent_id: str, since: str) -> None:
     tx.execute(
         "INSERT INTO recorded_since VALUES (?, ?)"

@@ -18,6 +18,7 @@ import apsw
 from ..model.instants import created_text
 from ..model.kinds import EPISODE, MEMORY, Kind, Rid
 from .damaged import texts
+from .hidden import seen
 from .transaction import Transaction
 
 UPDATE, DELETE, RETURN = "update", "delete", "return"
@@ -233,6 +234,46 @@ def former(
         return None, count
     rows = texts(conn, f"SELECT {_ENTRY} {there} ORDER BY id DESC LIMIT 1 OFFSET ?5", (*asked, version - 1))
     return _entry(rows[0]), count
+
+
+def last_act(conn: apsw.Connection, agent_id: str) -> Entry | None:
+    """Return the latest entry of an agent, None where nothing is kept."""
+    rows = texts(conn, f"SELECT {_ENTRY} FROM past WHERE agent_id = ? ORDER BY id DESC LIMIT 1", (agent_id,))
+    return _entry(rows[0]) if rows else None
+
+
+def of_act(conn: apsw.Connection, act: int, agent_id: str, before: int, at_most: int) -> list[Entry]:
+    """Return the entries of an agent that belong to an act and have a smaller id than ``before``, latest first."""
+    rows = texts(
+        conn,
+        f"SELECT {_ENTRY} FROM past WHERE together = ? AND agent_id = ? AND id < ? ORDER BY id DESC LIMIT ?",
+        (act, agent_id, before, at_most),
+    )
+    return [_entry(row) for row in rows]
+
+
+def count_act(conn: apsw.Connection, act: int, agent_id: str) -> int:
+    """Count the entries of an agent that belong to an act."""
+    return conn.execute("SELECT count(*) FROM past WHERE together = ? AND agent_id = ?", (act, agent_id)).get
+
+
+def last_stored(conn: apsw.Connection, agent_id: str, after: dict[Kind, int]) -> tuple[Kind, int, str, str] | None:
+    """Return the row that an agent stored last, with its created_at and batch, of those with a larger id than
+    ``after`` has of their kind.
+    """
+    found = []
+    for kind, last in after.items():
+        row = conn.execute(
+            f"SELECT id, created_at, coalesce((SELECT batch FROM batches WHERE kind = ? AND id = m.id), '')"
+            f" FROM {kind.table} m WHERE id > ? AND agent_id = ? AND {seen(kind.table)} ORDER BY id DESC LIMIT 1",
+            (kind, last, agent_id),
+        ).fetchone()
+        if row is not None:
+            found.append((row[1], kind == MEMORY, kind, row))
+    if not found:
+        return None
+    _, _, kind, (row_id, created_at, batch) = max(found)
+    return kind, row_id, created_at, batch
 
 
 def when_deleted(conn: apsw.Connection, rid: Rid) -> Entry | None:

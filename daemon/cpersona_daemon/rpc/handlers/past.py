@@ -1,4 +1,4 @@
-"""Handlers of what rows were: row_history lists it, restore_row brings it back.
+"""Handlers of what rows were: row_history lists it, restore_row brings it back, undo_last takes the last write back.
 
 Contract: past.kept, past.acts.
 """
@@ -11,7 +11,7 @@ import apsw
 import msgspec
 
 from ...errors import InvalidParams
-from ...memory import returning
+from ...memory import returning, taking_back
 from ...model.kinds import MEMORY, Rid, parse_ref
 from ...model.scope import Scope
 from ...recall.display import episode_row, memory_row
@@ -43,6 +43,12 @@ class RestoreParams(msgspec.Struct, forbid_unknown_fields=True):
     version: int = 1
     agent_id: str = ""
     project_id: str | None = None
+    session_key: str = ""
+
+
+class UndoLastParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str
+    dry_run: bool = False
     session_key: str = ""
 
 
@@ -113,4 +119,17 @@ async def restore_row(call: Call) -> dict:
     return await returning.restore(call.ctx, _named(p.ref), p.version, p.agent_id, p.project_id, call.key)
 
 
-HANDLERS = {"row_history": Handler(HistoryParams, row_history), "restore_row": Handler(RestoreParams, restore_row)}
+async def undo_last(call: Call) -> dict:
+    p = call.params
+    if not p.agent_id:
+        raise InvalidParams("agent_id is empty; name the agent whose last write is to be taken back")
+    if p.dry_run:
+        return {**await call.ctx.db.read(taking_back.looked, call.ctx, p.agent_id), "dry_run": True}
+    return await taking_back.undo_last(call.ctx, p.agent_id, call.key, call.progress)
+
+
+HANDLERS = {
+    "row_history": Handler(HistoryParams, row_history),
+    "restore_row": Handler(RestoreParams, restore_row),
+    "undo_last": Handler(UndoLastParams, undo_last),
+}

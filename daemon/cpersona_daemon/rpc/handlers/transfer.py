@@ -16,6 +16,7 @@ from ...portability.merging.dry_run import dry_run
 from ...portability.merging.request import Request
 from ...portability.merging.run import merge
 from ...shared.methods import READ
+from ..common import bounded
 from ..registry import Call, Handler
 
 
@@ -51,6 +52,11 @@ class UndoParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str = ""
     dry_run: bool = False
     session_key: str = ""
+
+
+class BatchesParams(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: str = ""
+    limit: int = 100
 
 
 class DeleteParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -96,6 +102,10 @@ async def undo_batch(call: Call) -> dict:
     return await undo.undo(call.ctx, p.batch, p.agent_id, call.progress, sees_others)
 
 
+async def list_batches(call: Call) -> dict:
+    return await call.ctx.db.read(undo.listed, call.params.agent_id, bounded(call.params.limit, 100, 0, 1000))
+
+
 async def delete_agent_data(call: Call) -> dict:
     return await forget.forget_agent(call.ctx, call.params.agent_id, call.key, call.progress)
 
@@ -105,5 +115,6 @@ HANDLERS = {
     "import_memories": Handler(ImportParams, import_memories),
     "merge_memories": Handler(MergeParams, merge_memories),
     "undo_batch": Handler(UndoParams, undo_batch),
+    "list_batches": Handler(BatchesParams, list_batches),
     "delete_agent_data": Handler(DeleteParams, delete_agent_data),
 }
