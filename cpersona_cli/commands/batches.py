@@ -5,8 +5,6 @@ Contract: batch.undo.
 
 from __future__ import annotations
 
-from cpersona_daemon.shared import fields
-
 from ..declare.spec import AGENT, command, option
 from ..terminal import render
 
@@ -25,7 +23,7 @@ def batches(session: Session, limit: int, all_agents: bool) -> int:
     """List the runs of `store --batch` and `import --batch` that have rows, the latest first. `undo NAME` deletes them.
 
     Columns: name, memories, episodes, when the first and the last row was stored (UTC), with --all-agents the agents.
-    `undo NAME --dry-run` says how many rows would go, `list --batch NAME` shows them. Exit 3 when there are none.
+    `undo NAME --dry-run` says how many rows would go, `list --batch NAME` shows them.
 
     Example:
       cpersona batches
@@ -40,8 +38,7 @@ def batches(session: Session, limit: int, all_agents: bool) -> int:
         render.table(out, columns, rows)
     if not found:
         out.note("no batches" + ("" if all_agents else f" of agent {session.agent!r}"))
-        return fields.EXIT_NOTHING
-    if answer.response["more"]:
+    elif answer.response["more"]:
         out.note(f"there are more than {len(found)}; -n shows up to 1,000")
     return answer.status
 
