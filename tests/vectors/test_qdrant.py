@@ -23,7 +23,7 @@ from cpersona_daemon.storage.vectors import reader, scan_order, with_vectors
 from cpersona_daemon.vectors import plain
 from cpersona_daemon.vectors.backend import Ask, NotReady, QueryVectors, Window
 from cpersona_daemon.vectors.qdrant import engine as module
-from cpersona_daemon.vectors.qdrant.client import Failed, Point
+from cpersona_daemon.vectors.qdrant.client import Failed, Point, Search
 from cpersona_daemon.vectors.qdrant.embedded import Embedded
 from cpersona_daemon.vectors.qdrant.hosted import Hosted
 
@@ -319,3 +319,13 @@ def test_a_process_of_the_engine_that_was_killed_is_started_again_with_what_it_h
         os.kill(pid, 0)
     with pytest.raises(Failed, match="closed"):
         hosted.count("c")
+
+
+def test_an_answer_that_comes_too_late_is_no_answer_to_the_next_call(tmp_path):
+    hosted = Hosted(str(tmp_path / "q"))
+    with pytest.raises(Failed, match="in time"):  # it has not even begun
+        hosted.search("c", [Search(np.ones(WIDTH, np.float32), {"must": []}, 5, 0.0, True)], time.monotonic() + 0.01)
+    assert hosted.collections() == []
+    hosted.create("c", WIDTH)
+    assert hosted.count("c") == 0 and hosted.collections() == ["c"]
+    hosted.close()

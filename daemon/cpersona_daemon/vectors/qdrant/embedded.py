@@ -143,6 +143,11 @@ class Embedded:
         return dict(found[0].payload or {}) if found else None
 
     def set_payload(self, name: str, point: int, payload: dict[str, Any]) -> None:
+        """Have a point say this, once all that it speaks of is in its place: a shard whose log is long opens slowly."""
+        with self._guard:
+            shards = list(self._shards)
+        for shard in shards:
+            self._call(shard, lambda opened: opened.flush())
         self.upsert(name, [Point(point, np.ones(1, np.float32), payload)])
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from . import host
 from .client import TIMEOUT_SECONDS, Failed, Point, Search
 from .filters import Filter
 
-UPDATE_SECONDS = 60.0  # a write may wait for the disk; nothing waits for it
-LEAVE_SECONDS = 5.0
+UPDATE_SECONDS = 600.0  # a write may wait for the disk, or for a shard to be opened; nothing waits for it
+LEAVE_SECONDS = 10.0  # ended by force it loses nothing, and takes longer to open the next time
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "TMPDIR")
 
 
@@ -36,6 +36,7 @@ class Hosted:
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
+        self._owed = 0  # answers to calls that nobody waits for any more
 
     @property
     def pid(self) -> int | None:
@@ -46,26 +47,42 @@ class Hosted:
     def _call(self, method: str, *given: Any, seconds: float = UPDATE_SECONDS) -> Any:
         end = time.monotonic() + seconds
         if not self._turn.acquire(timeout=max(0.0, seconds)):
-            raise Failed(f"{self.place} did not answer in time")
+            raise self._late()
         try:
             process = self._running()
             assert process.stdin is not None and process.stdout is not None
             try:
+                while self._owed:
+                    self._answer(process.stdout, end)
+                    self._owed -= 1
                 host.write(process.stdin, (method, given))
-                ready, _, _ = select.select([process.stdout], [], [], max(0.0, end - time.monotonic()))
-                answer = host.read(process.stdout) if ready else None
-            except (OSError, ValueError) as error:
+                self._owed += 1
+                answer = self._answer(process.stdout, end)
+                self._owed -= 1
+            except (OSError, ValueError, EOFError):
                 self._end()
-                raise Failed(f"{self.place} has ended ({type(error).__name__})") from None
-            if answer is None:
-                self._end()
-                raise Failed(f"{self.place} did not answer in time" if not ready else f"{self.place} has ended")
+                raise Failed(f"{self.place} has ended") from None
         finally:
             self._turn.release()
         value, failure = answer
         if failure is not None:
             raise Failed(*failure)
         return value
+
+    def _answer(self, source: IO[bytes], end: float) -> host.Answer:
+        """Return the next answer. One that is late is not waited for, and read before the next: a shard of a million
+        rows may take a minute to open.
+        """
+        ready, _, _ = select.select([source], [], [], max(0.0, end - time.monotonic()))
+        if not ready:
+            raise self._late()
+        answer: host.Answer | None = host.read(source)
+        if answer is None:
+            raise EOFError
+        return answer
+
+    def _late(self) -> Failed:
+        return Failed(f"{self.place} did not answer in time")
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._closed:
@@ -86,7 +103,7 @@ class Hosted:
         return self._process
 
     def _end(self) -> None:
-        process, self._process = self._process, None
+        process, self._process, self._owed = self._process, None, 0
         if process is not None:
             process.kill()
             process.wait()
@@ -132,9 +149,16 @@ class Hosted:
     def close(self) -> None:
         """End the process once it has written what it has; by force where that takes long."""
         self._closed = True
-        with self._turn:
-            if self._process is not None and self._process.stdin is not None:
+        process = self._process
+        if process is not None and not self._turn.acquire(timeout=LEAVE_SECONDS):
+            process.kill()  # who waits for an answer learns that there is none
+            self._turn.acquire()
+        try:
+            if process is not None and process.stdin is not None:
                 with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired):
-                    self._process.stdin.close()
-                    self._process.wait(LEAVE_SECONDS)
+                    process.stdin.close()
+                    process.wait(LEAVE_SECONDS)
             self._end()
+        finally:
+            if process is not None:
+                self._turn.release()

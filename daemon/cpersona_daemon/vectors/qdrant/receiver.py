@@ -26,7 +26,7 @@ from .client import Client, Failed, Point
 from .collection import KINDS, Collections, Mark, somebody_else
 
 TOGETHER = 256
-MARK_SECONDS = 10.0  # the mark is written no more often
+MARK_SECONDS = 60.0  # the mark is written no more often
 
 T = TypeVar("T")
 
