@@ -47,19 +47,22 @@ Each scored row names its signal and the score that the gate compared:
 
     blend   the default mode: how far the cosine stands above what unrelated
             rows of this store and questions about anything have, plus how much
-            of the question's words the row holds (coverage), plus a share of its
-            neighbour's. Absolute.
-    cosine  similarity of question and row, from -1 to 1. Absolute: comparable between questions.
-    rrf     a sum of reciprocal ranks, for a row that only words found. Positions, not closeness.
-    rsf     relative to this question: the best of nothing scores as high as the best of everything.
+            of the question's words the row holds (coverage), plus a share of
+            its neighbour's. Absolute.
+    cosine  similarity of question and row, from -1 to 1. Absolute: comparable
+            between questions.
+    rrf     a sum of reciprocal ranks, for a row that only words found.
+            Positions, not closeness.
+    rsf     relative to this question: the best of nothing scores as high as
+            the best of everything.
 
 A text of more than 1,200 bytes is known by its passages, of about 120 words
 each: under blend it is as near as the best of them. A terminal shows that
 passage behind the first words, --json has `passage`, --fields passage prints
 it. They are made in the background; `cpersona status` counts them.
 
-A score orders the rows of one answer. Only a blend and a cosine may be compared
-between questions. --absolute shows the cosine and the coverage of each row.
+A score orders the rows of one answer. Only a blend and a cosine may be
+compared between questions. --absolute shows the cosine and the coverage of each row.
 
     $ cpersona store "The cache is warmed at 05:30 by a systemd timer"
     $ cpersona recall "when is the cache warmed?" --json
@@ -98,8 +101,8 @@ In the mode blend the best row must reach a threshold, and others half of it
 and a quarter of the best score (CPERSONA_TAIL_SHARE). The threshold is 0.11 for
 100 rows and grows with their logarithm, since the best of many unrelated rows
 is nearer than the best of few; how well your rows answer questions about
-anything moves it, measured in the background whenever the store has doubled. A
-row that holds a rare identifier of the question always passes, in whatever
+anything moves it, measured in the background whenever the store has doubled.
+A row that holds a rare identifier of the question always passes, in whatever
 spelling (E-1103 is E1103). One that no row holds is answered with nothing where
 little else is asked, and in a longer question marks the rows as "(near)". Who
 names what no row holds must be met better, and so must one about a person
@@ -231,11 +234,11 @@ Ollama:
     CPERSONA_EMBEDDING_DOCUMENT_PREFIX='search_document: '
 
 llama.cpp, and its reranker:
-    llama-server --embeddings -c 8192 -b 8192 -ub 8192 --port 8081 \
+    llama-server --embeddings -c 8192 -b 8192 -ub 8192 --port 8081 \\
         -hf nomic-ai/nomic-embed-text-v1.5-GGUF
     CPERSONA_EMBEDDING_URL=http://127.0.0.1:8081/v1/embeddings
     CPERSONA_EMBEDDING_MODEL=nomic-embed-text-v1.5    (prefixes as above)
-    llama-server --reranking -c 8192 -b 8192 -ub 8192 --port 8082 \
+    llama-server --reranking -c 8192 -b 8192 -ub 8192 --port 8082 \\
         -hf gpustack/bge-reranker-v2-m3-GGUF
     CPERSONA_RERANK_URL=http://127.0.0.1:8082/v1/rerank
 
@@ -255,7 +258,7 @@ LM Studio:
     (prefixes as for Ollama)
 
 text-embeddings-inference, and its reranker:
-    text-embeddings-router --model-id intfloat/multilingual-e5-small \
+    text-embeddings-router --model-id intfloat/multilingual-e5-small \\
         --auto-truncate --port 8080
     CPERSONA_EMBEDDING_URL=http://127.0.0.1:8080/v1/embeddings
     CPERSONA_EMBEDDING_MODEL=intfloat/multilingual-e5-small
@@ -395,8 +398,8 @@ critical, 130 interrupted.
     common=("quiet",),
 )
 def help_(session: Session, words: list[str]) -> int | None:
-    """Explain one concept on a page: order, scores, gate, window, axes, dedup, backup, models, time, notes,
-    scripts.
+    """Explain one concept on a page: order, scores, wording, gate, window, axes, dedup, history, backup, models,
+    time, notes, scripts.
 
     Or explain one command.
 

@@ -136,7 +136,14 @@ class Single(TyperCommand):
         self.given = list(args)
         flags = {flag for parameter in self.declared.parameters for flag in parameter.flags}
         end = args.index("--") if "--" in args else len(args)
-        return super().parse_args(ctx, [*(spec.spelled(word, flags) for word in args[:end]), *args[end:]])
+        try:
+            return super().parse_args(ctx, [*(spec.spelled(word, flags) for word in args[:end]), *args[end:]])
+        except Exception as raised:
+            # Of an option that lacks its value the parser does not say whose it is.
+            error: Any = raised
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx
+            raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cpersona_cli import main
+from cpersona_cli.commands.help import TOPICS
 from cpersona_cli.declare import app, catalogue, guessing
 from cpersona_daemon import __version__
 
@@ -71,6 +72,8 @@ def test_help_and_completion_make_no_file_and_start_no_daemon(run_cli, home):
     [
         (["recal"], "did you mean `cpersona recall`?"),
         (["recall"], "missing argument 'QUERY'"),
+        (["store", "--jsonl"], "see `cpersona store --help`"),
+        (["daemon", "logs", "-n"], "see `cpersona daemon logs --help`"),
         (["recall", "x", "--bogus"], "--bogus"),
         (["recall", "x", "-n", "many"], "-n"),
         (["store", "- buy milk"], "cpersona store -- '- buy milk'"),
@@ -196,6 +199,18 @@ def test_help_prefers_its_page_and_names_the_command_of_the_same_name(capsys):
     assert said.out.startswith("backup: keeping a copy") and "`cpersona backup --help`" in said.err
     assert main.main(["help", "daemon", "nothing"]) == 2 and "no command 'daemon nothing'" in capsys.readouterr().err
     assert main.main(["help", "search"]) == 2 and "did you mean `cpersona recall`?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("page", TOPICS)
+def test_a_page_fits_a_terminal_and_no_line_of_it_has_swallowed_the_next(page):
+    for line in TOPICS[page][1].splitlines():
+        assert len(line) <= 80 and not re.search(r"\S {5,}-", line), line
+
+
+def test_the_help_of_help_names_every_page():
+    (declared,) = catalogue.declared("help")
+    named = declared.help.partition(":")[2].partition(".")[0]
+    assert [word.strip() for word in named.split(",")] == list(TOPICS)
 
 
 @pytest.mark.parametrize("flag", ["-V", "--version"])
