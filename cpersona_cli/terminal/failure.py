@@ -25,6 +25,12 @@ def failure_line(doing: str, response: dict, code: str | None = None, hint: str 
     ``hint`` is a command's own advice for what it was refused; any other failure has advice of its own.
     """
     why = reason_of(response)
+    if code == "unknown_method" and doing.split()[:1] != ["call"]:
+        # The command names a method that this version has: what answers was started before it was installed.
+        why = (
+            "the running daemon is older than this command and does not know it; `cpersona daemon restart` starts the "
+            "one that is installed"
+        )
     if hint is None or code not in (None, "refused"):
         known = "permission_denied" if response.get("error") == "permission_denied" else code or "refused"
         hint = named(fields.ERRORS[known][2] if known in fields.ERRORS else "", doing.split())

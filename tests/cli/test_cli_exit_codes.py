@@ -35,6 +35,13 @@ def test_a_failure_is_one_line_with_what_why_and_what_next():
     assert line == "store: content is empty; see `cpersona store --help` for what it takes"
 
 
+def test_a_daemon_that_does_not_know_what_a_command_asks_is_older_and_is_told_to_restart():
+    answer = {"error": "there is no method 'row_history'; `cpersona call --help` lists them"}
+    line = failure_line("history", answer, "unknown_method")
+    assert line.startswith("history: the running daemon is older than this command") and "daemon restart`" in line
+    assert "call --help" not in line
+
+
 def test_a_reason_that_names_a_command_gets_no_second_hint():
     line = failure_line(
         "call x", {"error": "there is no method 'x'; `cpersona call --help` lists them"}, "unknown_method"
