@@ -57,7 +57,7 @@ def values_of(text: str) -> dict:
 
 def problems(values: dict) -> list[str]:
     """Return what is wrong with the values of a config file, taken by themselves."""
-    return list(settings.load({}, config=values).warnings)
+    return [said.partition(settings.INSTEAD)[0] for said in settings.load({}, config=values).warnings]
 
 
 def contradictions(values: dict) -> list[str]:

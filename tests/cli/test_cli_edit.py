@@ -142,6 +142,7 @@ def test_a_value_that_is_none_or_contradicts_another_is_not_written(shared_cli, 
     for text in ("recall_mode = 'best'", "no_setting = 1", "cosine_floor = 0.9", "= ="):
         done = shared_cli(["config", "edit"], env=editor(f'echo "{text}" >> "$1"'))
         assert done.returncode == 1 and "nothing was written" in done.stderr and text in kept(done), done.stderr
+        assert "using" not in done.stderr, "of a file that is not written no value is in force"
     with open(config, encoding="utf-8") as handle:
         assert handle.read() == "# mine\n"
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT, CONFIG, ENVIRONMENT, OPTION = "default", "config", "environment", "option"
 LARGEST_NUMBER = 10**15  # of a whole number: far beyond any use, and what is worked out from it still fits into 64 bits
+INSTEAD = "; using "  # in a warning, between what is wrong with a value and what is taken in its place
 _SHOWN = 80
 _EXPECTED = tuple(s for s in TABLE if s.expected)
 _CONFIG_BYTES = 1 << 20  # no settings need more
@@ -306,7 +307,7 @@ def _lay(
         try:
             values[name], origins[name] = parse(setting, raw), origin
         except BadValue as error:
-            warnings.append(f"{error}; using {values[name]!r}")
+            warnings.append(f"{error}{INSTEAD}{values[name]!r}")
 
 
 def config_path(environ: "Mapping[str, str] | None" = None) -> str:
