@@ -143,7 +143,7 @@ def _changes(session: Session, directories: list[str], every: float | None, lost
             session.out.note(f"looking every {seconds:g} s, the system cannot tell of changes: {error}")
     elif every is None:
         session.out.note(
-            f"looking every {seconds:g} s; `pip install 'cpersona-cli[watch]'` brings what is told at once, or "
+            f"looking every {seconds:g} s; with `pip install 'cpersona-cli[watch]'` changes are seen at once, or with "
             f"`{sys.executable} -m pip install watchfiles`"
         )
     yield from watching.by_looking(directories, seconds)

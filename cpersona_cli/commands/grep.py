@@ -106,7 +106,9 @@ def _finder(pattern: str, regex: bool, ignore_case: bool) -> Finder:
     try:
         compiled = re.compile(pattern if regex else re.escape(pattern), re.IGNORECASE if ignore_case else 0)
     except (re.error, RecursionError, OverflowError) as error:
-        raise exits.Usage(f"grep: -E {pattern!r} is no regular expression: {error}") from None
+        raise exits.Usage(
+            f"grep: -E {pattern!r} is no regular expression: {error}; without -E it is looked for as it is written"
+        ) from None
     return _bounded(compiled) if regex else lambda line: _matches(compiled, line)
 
 

@@ -182,6 +182,6 @@ def _calibration(calibration: dict) -> str:
         return calibration["problem"]
     if not calibration.get("measured"):
         return "none; the built-in numbers hold"
-    return f"{calibration.get('thresholds')} thresholds, {calibration.get('gates')} gates" + (
+    return f"{counted(calibration.get('thresholds'), 'thresholds')}, {counted(calibration.get('gates'), 'gates')}" + (
         f", model {calibration['model']}" if calibration.get("model") else ""
     )

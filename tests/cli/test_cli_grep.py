@@ -55,7 +55,7 @@ def test_nothing_found_is_told_from_a_failure_by_its_status(shared_cli, rows):
         (["Rate_limit"], 3, "no line"),
         (["-q", "nowhere"], 3, ""),
         ([""], 2, "is empty"),
-        (["-E", "("], 2, "is no regular expression"),
+        (["-E", "("], 2, "without -E it is looked for as it is written"),
         (["a\nb"], 2, "line break"),
         (["x" * 1001], 1, "1000"),
     ):

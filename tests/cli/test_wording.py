@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from cpersona_cli.terminal import panel
 from cpersona_cli.terminal.output import counted
 from cpersona_cli.terminal.times import parse, zone_warning
 
@@ -57,6 +58,11 @@ def test_a_naive_time_is_told_with_what_to_write_for_local_time(monkeypatch):
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_status_counts_one_threshold_as_one():
+    said = panel._calibration({"measured": True, "thresholds": 1, "gates": 2, "model": "m"})
+    assert said == "1 threshold, 2 gates, model m"
 
 
 def test_status_counts_one_memory_as_one(run_cli):

@@ -151,7 +151,9 @@ def test_without_what_tells_of_changes_it_says_that_it_looks(notes, module_home,
     (tmp_path / "watchfiles.py").write_text("raise ImportError")
     environ = module_home | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{module_home.get('PYTHONPATH', '')}"}
     seen = Watching(environ, notes.root, ["--agent", notes.agent])
-    assert seen.said().startswith("looking every 2 s; `pip install 'cpersona-cli[watch]'` brings what is told at once")
+    assert seen.said().startswith(
+        "looking every 2 s; with `pip install 'cpersona-cli[watch]'` changes are seen at once"
+    )
     seen.process.send_signal(signal.SIGINT)
     assert seen.process.wait(30) == 130
     seen.process.stdout.close()
