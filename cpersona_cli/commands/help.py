@@ -62,7 +62,8 @@ passage behind the first words, --json has `passage`, --fields passage prints
 it. They are made in the background; `cpersona status` counts them.
 
 A score orders the rows of one answer. Only a blend and a cosine may be
-compared between questions. --absolute shows the cosine and the coverage of each row.
+compared between questions. --absolute shows the cosine and the coverage of
+each row.
 
     $ cpersona store "The cache is warmed at 05:30 by a systemd timer"
     $ cpersona recall "when is the cache warmed?" --json
