@@ -3,6 +3,8 @@
 Contract: store.answer, dedup.skip, store.lines.
 """
 
+import os
+
 from cpersona_daemon.shared import fields
 
 from .. import exits
@@ -123,6 +125,8 @@ def store(
         status = _store_edited(session, text, params, queue, {**given, "jsonl": jsonl})
     elif jsonl is None:
         status = _store_one(session, reading.text_or_stdin(text, "text", session.out), params, queue, given)
+        if text is not None and os.path.isfile(text):
+            _say_file(session.out, text)
     else:
         status = _store_lines(session, text, params, jsonl, queue, progress, given)
     if wait:
@@ -176,6 +180,13 @@ def _store_lines(
     if jsonl == "-":
         reading.announce(session.out)
     return store_lines(session, jsonl, session.signed("store", params), queue, given["fail_if_skipped"], progress)
+
+
+def _say_file(out: "Output", name: str) -> None:
+    """Say that a text is taken as it is, where it is the name of a file."""
+    import shlex
+
+    out.note(f"the memory is the name, not the file; `cpersona store < {shlex.quote(name)}` keeps what the file says")
 
 
 def _say(out: "Output", response: dict) -> None:

@@ -17,6 +17,17 @@ def test_a_store_prints_the_ref_and_nothing_else(run_cli):
     assert (done.returncode, done.stdout, done.stderr) == (0, "mem:1\n", "")
 
 
+def test_the_name_of_a_file_is_kept_as_words_and_it_is_said_how_to_keep_the_file(run_cli, tmp_path):
+    path = tmp_path / "my notes.txt"
+    path.write_text("what it says")
+    done = run_cli(["store", str(path)])
+    assert (done.returncode, done.stdout) == (0, "mem:1\n")
+    assert done.stderr.count("\n") == 1 and f"cpersona store < '{path}'" in done.stderr
+    assert run_cli(["store", f"{path} says more"]).stderr == ""
+    assert run_cli(["store", str(path), "-q", "--id", "k"]).stderr == ""
+    assert run_cli(["store", str(tmp_path)]).stderr == "", "a directory is a thing to remember"
+
+
 def test_a_skip_is_success_and_says_so_on_stderr(run_cli):
     run_cli(["store", "hello"])
     done = run_cli(["store", "hello"])
