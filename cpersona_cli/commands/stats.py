@@ -125,7 +125,9 @@ def _newest(told: dict) -> list[tuple[str, str]]:
         last = f", last {told['last_recalled_at']}" if told["last_recalled_at"] else ""
         found.append(("counted", f"{told['recalls']:,} recalls of {counted(told['recalled'], 'memories')}{last}"))
     if asked := told.get("asked"):
-        calls = ", ".join(f"{one['calls']:,} {name} (p50 {one['p50_ms']:g} ms)" for name, one in asked.items())
+        calls = ", ".join(
+            f"{name} {counted(one['calls'], 'times')} (p50 {one['p50_ms']:g} ms)" for name, one in asked.items()
+        )
         found.append(("recalls", f"{calls} since the start"))
     return found
 

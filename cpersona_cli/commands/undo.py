@@ -72,9 +72,20 @@ def undo(session: Session, name: str | None, all_agents: bool, dry_run: bool, ye
         out.note("a dry run: nothing was deleted")
     _say_kept(out, response)
     if not any(response.get(key) for key in ("deleted_memories", "deleted_episodes", "kept_locked")):
-        out.note(f"no rows of batch {name!r}" + ("" if all_agents else f" of agent {session.agent!r}"))
+        out.note(f"no rows of batch {name!r}{_of(session, all_agents)}{_instead(name)}")
         return fields.EXIT_NOTHING
     return answer.status
+
+
+def _of(session: Session, all_agents: bool) -> str:
+    return "" if all_agents else f" of agent {session.agent!r}"
+
+
+def _instead(name: str) -> str:
+    """Return what to type instead where no batch was meant but a row."""
+    kind, _, number = name.partition(":")
+    meant = kind in ("mem", "ep") and number.isdecimal()
+    return f"; `cpersona restore-memory {name}` makes a row what it was" if meant else ""
 
 
 # What was done, and what undoing it makes of a row.

@@ -24,8 +24,11 @@ def test_a_run_is_taken_back_but_for_what_was_there_before_and_what_is_locked(ru
         "deleted_episodes": 0,
         "kept_locked": 0,
     }
+    row = run_cli(["undo", "mem:1"])
+    assert row.returncode == 3 and "`cpersona restore-memory mem:1`" in row.stderr
     again = run_cli(["undo", "monday"])
     assert again.returncode == 3 and "no rows of batch 'monday'" in again.stderr
+    assert "restore-memory" not in again.stderr
 
 
 def test_an_import_is_taken_back_with_its_episodes(run_cli, home, daemon):
