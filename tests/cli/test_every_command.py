@@ -182,7 +182,7 @@ CASES = {
         {1: "forget-agent nobody --yes", 2: "forget-agent y"},
     ),
     "health": Case(
-        ("health --check schema", "status\thealthy\nmemories\t\\d+\n"),
+        ("health --check schema", "status\thealthy\nmemories\t\\d+\n(history\t[^\n]+\n)?"),
         ("health --json --check schema", "status issues checks_run"),
         {1: "health --check nothing", 7: "health --db damaged/t.db"},
     ),
