@@ -127,7 +127,7 @@ _cpersona() {
     " daemon status") known="--watch --json -q --quiet --db --host --help" ;;
     " daemon stop") known="--timeout --json -q --quiet --db --help" ;;
     " daemon unit") known="--group -q --quiet --help" ;;
-    " delete") known="--id --session --agent --project --json -q --quiet --db --host --help" ;;
+    " delete") known="--id --purge --session --agent --project --json -q --quiet --db --host --help" ;;
     " doctor") known="--json -q --quiet --db --help" ;;
     " edit") known="--id --fail-if-cut --session --agent --project --json -q --quiet --db --host --help" ;;
     " episode") known="archive list delete --help" ;;

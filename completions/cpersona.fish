@@ -236,6 +236,7 @@ complete -c cpersona -n '__fish_seen_subcommand_from daemon; and __fish_seen_sub
 complete -c cpersona -n '__fish_seen_subcommand_from daemon; and __fish_seen_subcommand_from unit' -l group -x -d 'Whose members may connect'
 complete -c cpersona -n '__fish_seen_subcommand_from daemon; and __fish_seen_subcommand_from unit' -s q -l quiet -d 'Print no notes on stderr, only failures and warnings'
 complete -c cpersona -n '__fish_seen_subcommand_from delete' -l id -x -d 'A memory by your own key, as `store --id` gave it; may be repeated'
+complete -c cpersona -n '__fish_seen_subcommand_from delete' -l purge -d 'For good nothing of the rows stays in any file of the store'
 complete -c cpersona -n '__fish_seen_subcommand_from delete' -l session -x -d 'Your session'\''s key `pause --session KEY` keeps what is written with it out'
 complete -c cpersona -n '__fish_seen_subcommand_from delete' -l agent -x -k -a '(__cpersona_values)' -d 'Whose memory is meant (env CPERSONA_AGENT; default default)'
 complete -c cpersona -n '__fish_seen_subcommand_from delete' -l project -x -k -a '(__cpersona_values)' -d 'The project axis; '\'''\'' is the global pool (env CPERSONA_PROJECT)'

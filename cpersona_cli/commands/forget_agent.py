@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     common=(*WRITES, *PLAIN),
 )
 def forget_agent(session: Session, name: str, yes: bool) -> int:
-    """Erase everything of one agent: memories (locked ones too), episodes, profile, associations, calibration.
+    """Erase everything of one agent: memories (locked ones too), episodes, profile, associations, calibration, history.
 
+    Nothing of it stays in any file of the store: indexes and database are written anew, and writes wait while the
+    database is. Backups, exports and services elsewhere are not reached; `cpersona help history` says more.
     Asks on a terminal; elsewhere it needs --yes. Nothing brings the rows back but an export made before.
 
     Example:
@@ -49,7 +51,7 @@ def forget_agent(session: Session, name: str, yes: bool) -> int:
         {"agent_id": name},
         lambda reached: (
             "nobody sees anything of the agent any more; what is left is deleted without this command"
-            if reached.get("stage") == "deleting"
+            if reached.get("stage")
             else "the agent is erased as a whole or not at all; run the same command again to see"
         ),
         grace=True,

@@ -198,6 +198,16 @@ It stands in the database beside the rows: whoever may read the agent may read
 it, a backup carries it, an export does not. Of a row that `merge --mode move`
 takes to another agent nothing is kept, and `forget-agent` removes what is kept
 of an agent's. `cpersona status` says how much there is.
+
+`delete --purge REF` deletes for good, a row or what is kept of a deleted one,
+and `forget-agent` an agent. What was said then stands neither in rows nor
+history nor in kept answers, words are merged out of the word index, the vector
+files and the database are written anew, and its log is emptied. It stays in
+backups, exports, `restore`'s files put aside, the spool's failed writes, and
+what a service was sent (which is told of every deletion). Entities that a row
+declared and canaries that name it stay until they are removed themselves; that
+a row went, when, and on which axes is known, but not what it said. A disk may
+keep old blocks: where that matters, encrypt it.
 """,
     ),
     "backup": (

@@ -196,6 +196,16 @@ TABLE = (
         repeats=False,
     ),
     Tool(
+        "purge_rows",
+        "Delete rows, or what is kept of deleted ones, for good: nothing brings them back.\n"
+        "Locked rows stay and are named in kept. Writes wait while the database is written anew.",
+        {"ok": FLAG, "purged": TEXTS, "kept": rows(ref=TEXT, reason=TEXT)},
+        ("ok", "purged"),
+        required=("agent_id", "refs"),
+        unlisted=_FOR_PROGRAMS,
+        replaces=True,
+    ),
+    Tool(
         "undo_last",
         "Take the agent's last write back: delete what was stored, or make rows what they were.\n"
         "Asked twice it takes its own doing back; a batch is undone with undo_batch. dry_run says what it would do.",

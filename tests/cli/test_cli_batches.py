@@ -209,3 +209,17 @@ def test_the_last_write_is_taken_back_by_undo_alone_and_by_undo_again(run_cli, d
     assert gone[0] == "now\t-\t-\tnew" and [line.split("\t")[2] for line in gone[1:]][:2] == ["brought back", "deleted"]
     assert run_cli(["restore-memory", "mem:1@9"]).returncode == 1
     assert run_cli(["restore-memory", "mem:1@x"]).returncode == 2
+
+
+def test_what_is_purged_is_not_brought_back(run_cli, daemon):
+    """Contract: past.purged."""
+    for text in ("one", "two", "three"):
+        run_cli(["store", text])
+    run_cli(["lock", "mem:2"])
+    run_cli(["delete", "mem:1"])
+    done = run_cli(["delete", "--purge", "mem:1", "mem:2", "mem:3"])
+    assert (done.returncode, done.stdout) == (1, "mem:1\tdeleted for good\nmem:3\tdeleted for good\n")
+    assert "mem:2 stays: " in done.stderr and "locked" in done.stderr
+    assert run_cli(["restore-memory", "mem:1"]).returncode == 1
+    assert "for good" in run_cli(["undo"]).stderr
+    assert json.loads(run_cli(["delete", "--purge", "mem:9", "--json"]).stdout)["ok"] is False

@@ -212,6 +212,7 @@ CALLS = {
     "restore_row": {"ref": "@EDITED"},
     "undo_last": {},
     "list_batches": {},
+    "purge_rows": {"refs": ["@EDITED"]},
     "list_axes": {},
     "store_stats": {"days": 2},
     "archive_episode": {"summary": "a session"},

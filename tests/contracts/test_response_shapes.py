@@ -25,6 +25,7 @@ SKELETONS = {
     "lock_memory": ({"memory_id": 1}, {"ok": True, "locked_id": None}),
     "unlock_memory": ({"memory_id": 1}, {"ok": True, "unlocked_id": None}),
     "restore_row": ({"ref": "mem:1"}, {"ok": True, "ref": None}),
+    "purge_rows": ({"refs": ["mem:1"]}, {"ok": True, "purged": []}),
     "undo_last": ({}, {"ok": True, "undone": None, "rows": 0, "refs": []}),
     "archive_episode": ({"summary": "x"}, {"ok": True, "episode_id": None}),
     "delete_episode": ({"episode_id": 1}, {"ok": True, "deleted_id": None}),

@@ -153,6 +153,7 @@ def calls(rows):
         yield "row_history", mine | {"ref": f"mem:{gone}"}
         yield "restore_row", mine | {"ref": f"mem:{gone}"}
     yield "restore_row", {"ref": f"mem:{memory + 2}"}
+    yield "purge_rows", mine | {"refs": [f"mem:{memory}", f"mem:{memory + 2}", f"ep:{episode}"]}
     yield "undo_last", mine | {"dry_run": True}
     yield "undo_last", mine
     yield "undo_last", {"agent_id": "theirs"}

@@ -141,6 +141,8 @@ def _last(conn: apsw.Connection, agent_id: str, now: float, days: float) -> Entr
     if stored is None:
         if act is None:
             raise Refused(f"nothing that agent {agent_id!r} wrote can be taken back")
+        if act.act == past.PURGE:
+            raise Refused(f"the last write deleted {act.ref} for good, and nothing brings it back")
         return act
     kind, row_id, created_at, batch = stored
     ref = kind.ref(row_id)

@@ -1,6 +1,6 @@
 """Erasing an agent: one short transaction after which nobody sees anything of it, then the deletion itself.
 
-Contract: forget.agent.
+Contract: forget.agent, past.purged.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from ..context import Context
 from ..errors import Refused
 from ..model.changes import Hidden, Purged
 from ..model.kinds import Kind
-from ..storage import canaries, hidden, history, past, transfer
+from ..storage import canaries, hidden, history, idempotency, past, transfer
 from ..storage.idempotency import Key
 from ..storage.transaction import Transaction
+from . import purging
 from .counted import associations
 from .progress import Progress
 from .sweep import finish
@@ -33,12 +34,17 @@ async def forget_agent(ctx: Context, agent_id: str, key: Key | None = None, prog
         answer = await ctx.db.write(lambda tx: _hide(tx, agent_id), key)
         await asyncio.to_thread(ctx.calibration.forget, agent_id)
         ctx.recent.forget(agent_id)
-        await finish(
-            ctx,
-            progress,
-            answer["deleted_memories"] + answer["deleted_episodes"],
-            f"nobody sees anything of {agent_id!r} any more, but not all of it could be deleted",
-        )
+        try:
+            await finish(
+                ctx,
+                progress,
+                answer["deleted_memories"] + answer["deleted_episodes"],
+                f"nobody sees anything of {agent_id!r} any more, but not all of it could be deleted",
+            )
+            answer |= await purging.leave_no_trace(ctx, progress)
+        except asyncio.CancelledError:
+            ctx.in_background(purging.finish_quietly(ctx))
+            raise
     return answer
 
 
@@ -51,6 +57,7 @@ def _hide(tx: Transaction, agent_id: str) -> dict:
     canaries.remove_agent(tx, agent_id)
     history.forget(tx, agent_id)
     past.forget_agent(tx, agent_id)
+    idempotency.forget_told(tx.conn)
     answer = {
         "ok": True,
         "agent_id": agent_id,

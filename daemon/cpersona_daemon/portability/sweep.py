@@ -42,7 +42,7 @@ async def sweep(ctx: Context, progress: Progress | None = None, total: int = 0) 
             progress({"stage": "deleting", "done": done, "total": max(done, total)})
         rows = _fitting(rows, begun, FEWEST_ROWS, MOST_ROWS)
     if await ctx.db.read(postings.tidying_is_paused):
-        await _tidy(ctx)
+        await tidy(ctx)
 
 
 async def finish(ctx: Context, progress: Progress | None, total: int, unfinished: str) -> None:
@@ -60,8 +60,8 @@ async def finish(ctx: Context, progress: Progress | None, total: int, unfinished
         raise StorageFailure(f"{unfinished} ({error}); the next start goes on") from error
 
 
-async def _tidy(ctx: Context) -> None:
-    """Merge what the deletions left of the word indexes."""
+async def tidy(ctx: Context) -> None:
+    """Merge what deletions left of the word indexes: afterwards they hold no word of a row that was gone before."""
     pages = FIRST_PAGES
     for kind in (MEMORY, EPISODE):
         begin, more = True, True

@@ -145,6 +145,7 @@ _TABLE = (
     ),
     Method("row_history", READ, "past", early=True),
     Method("restore_row", WRITE, "past", paused={"ok": True, "ref": None}),
+    Method("purge_rows", WRITE, "past", unlimited=True, paused={"ok": True, "purged": []}),
     Method("undo_last", WRITE, "past", unlimited=True, paused={"ok": True, "undone": None, "rows": 0, "refs": []}),
     Method("list_memories", READ, "memories", early=True, listed="memories"),
     Method("list_axes", READ, "axes", early=True),

@@ -84,6 +84,7 @@ class Database:
         self._writes = 0
         self._in_flight = 0
         self._log_allowed = WAL_KEPT_BYTES
+        self._rewrites: list[Future[bool]] = []
 
     # -- life
 
@@ -210,6 +211,40 @@ class Database:
         """The same for a thread that may block."""
         return self.submit(job, key).result()
 
+    async def rewrite(self) -> bool:
+        """Write the file anew with what is in it alone, empty the log, and tell whether that could be emptied: a reader
+        in another program may hold it.
+
+        Writes wait meanwhile, reads go on. Nothing that was deleted before is left in either. Raises StorageFailure.
+        """
+        done: Future[bool] = Future()
+        self._rewrites.append(done)
+        try:
+            await self.write(lambda tx: None)  # the writer looks for it behind a commit
+        except BaseException:
+            done.cancel()
+            raise
+        return await asyncio.wrap_future(done)
+
+    def _rewrite(self) -> None:
+        """Do what ``rewrite`` asked for, once for all who wait."""
+        asked, self._rewrites = self._rewrites, []
+        wanted = [done for done in asked if done.set_running_or_notify_cancel()]
+        if not wanted:
+            return
+        try:
+            # On a connection of its own: the writer's keeps temporary things in memory, where no copy of all has room.
+            with contextlib.closing(connection.open_writing(self.path)) as conn:
+                conn.set_busy_timeout(connection.BUSY_TIMEOUT_MS)
+                conn.execute("PRAGMA synchronous = FULL; VACUUM")
+            emptied = self._folded(connection.BUSY_TIMEOUT_MS)
+        except apsw.Error as error:
+            for done in wanted:
+                done.set_exception(connection.explained(error, self.path))
+            return
+        for done in wanted:
+            done.set_result(emptied)
+
     def _write_loop(self) -> None:
         """Commit whatever waits, until ``close``; a failure that nobody foresaw gives the database up and is told to
         who waits.
@@ -228,6 +263,8 @@ class Database:
                 self._lose(f"a commit failed unexpectedly ({type(error).__name__}: {error})")
                 outcomes = [(None, ShuttingDown(f"{self.lost}; whether this was kept is not known"))] * len(group)
             self._answer(group, outcomes)
+            if self._rewrites:
+                self._rewrite()
             self._fold_log()
 
     def _next_group(self) -> tuple[list[Pending], bool]:

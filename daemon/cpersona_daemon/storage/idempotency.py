@@ -18,6 +18,13 @@ import msgspec
 _canonical = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
+# Keys of answers that hold numbers, refs and words of ours alone.
+SILENT = frozenset(
+    "ok result id embedded reason locked content_differs cut ref dropped_links episode_id canary_id removed_id"
+    " updated_id deleted_id locked_id unlocked_id profiles_updated undone at rows refs results".split()
+)
+
+
 class Key(NamedTuple):
     """The text that a client chose, and the digest of the request that it came with."""
 
@@ -65,6 +72,22 @@ def keep(conn: apsw.Connection, now: float, given: Mapping[str, Kept]) -> None:
         "INSERT INTO idempotency (key, answered_at, request, answer) VALUES (?, ?, ?, ?)",
         [(key, now, kept.request, kept.answer) for key, kept in given.items()],
     )
+
+
+def forget_told(conn: apsw.Connection) -> None:
+    """Forget the answers that may tell of what rows say: all but those that have nothing beside SILENT keys.
+
+    Who asks again for one of them asks anew.
+    """
+    telling = []
+    for key, answer in conn.execute("SELECT key, answer FROM idempotency"):
+        try:
+            told = msgspec.msgpack.decode(answer)
+        except msgspec.DecodeError:
+            told = None
+        if not isinstance(told, dict) or told.keys() - SILENT:
+            telling.append((key,))
+    conn.executemany("DELETE FROM idempotency WHERE key = ?", telling)
 
 
 def prune(conn: apsw.Connection, before: float, most: int) -> None:

@@ -21,7 +21,7 @@ from .damaged import texts
 from .hidden import seen
 from .transaction import Transaction
 
-UPDATE, DELETE, RETURN = "update", "delete", "return"
+UPDATE, DELETE, RETURN, PURGE = "update", "delete", "return", "purge"
 DAY_SECONDS = 86_400.0
 SWEPT_TOGETHER = 500
 
@@ -184,6 +184,20 @@ def some_old(conn: apsw.Connection, now: float, history_days: float) -> bool:
 
 def _kept_since(now: float, history_days: float) -> str:
     return created_text(now - history_days * DAY_SECONDS) if history_days else "9999"
+
+
+def purge(tx: Transaction, rid: Rid) -> None:
+    """Remove all that is kept of a row, but for the fact that it is gone, which says when and on which axes."""
+    tx.execute(
+        "DELETE FROM past WHERE kind = ?1 AND row_id = ?2"
+        " AND id < (SELECT max(id) FROM past WHERE kind = ?1 AND row_id = ?2)",
+        rid,
+    )
+    tx.execute(
+        "UPDATE past SET act = ?, text = NULL, fields = '{}', batch = NULL, links = NULL, model = NULL, vector = NULL,"
+        " bytes = 200 WHERE kind = ? AND row_id = ?",
+        (PURGE, *rid),
+    )
 
 
 def forget_agent(tx: Transaction, agent_id: str) -> None:

@@ -1,4 +1,5 @@
-"""Handlers of what rows were: row_history lists it, restore_row brings it back, undo_last takes the last write back.
+"""Handlers of what rows were: row_history lists it, restore_row brings it back, undo_last takes the last write back,
+purge_rows leaves nothing of rows.
 
 Contract: past.kept, past.acts.
 """
@@ -14,6 +15,7 @@ from ...errors import InvalidParams
 from ...memory import returning, taking_back
 from ...model.kinds import MEMORY, Rid, parse_ref
 from ...model.scope import Scope
+from ...portability import purging
 from ...recall.display import episode_row, memory_row
 from ...shared import fields
 from ...storage import damaged, past, records
@@ -23,8 +25,9 @@ from ...storage.memories import Memory
 from ..common import bounded
 from ..registry import Call, Handler
 
+MOST_PURGED = 1_000  # rows of one request
 _ROOM = fields.MAX_FRAME_BYTES // 8  # characters of texts in one answer
-_DONE = {past.UPDATE: "updated", past.DELETE: "deleted", past.RETURN: "brought back"}
+_DONE = {past.UPDATE: "updated", past.DELETE: "deleted", past.RETURN: "brought back", past.PURGE: "deleted for good"}
 
 _WHEN = ("timestamp", "start_time", "end_time", "keywords")
 
@@ -41,6 +44,13 @@ class RestoreParams(msgspec.Struct, forbid_unknown_fields=True):
 
     ref: str
     version: int = 1
+    agent_id: str = ""
+    project_id: str | None = None
+    session_key: str = ""
+
+
+class PurgeParams(msgspec.Struct, forbid_unknown_fields=True):
+    refs: list[str]
     agent_id: str = ""
     project_id: str | None = None
     session_key: str = ""
@@ -128,7 +138,16 @@ async def undo_last(call: Call) -> dict:
     return await taking_back.undo_last(call.ctx, p.agent_id, call.key, call.progress)
 
 
+async def purge_rows(call: Call) -> dict:
+    p = call.params
+    if not 0 < len(p.refs) <= MOST_PURGED:
+        raise InvalidParams(f"refs holds {len(p.refs)} entries; send 1 to {MOST_PURGED}")
+    rids = list(dict.fromkeys(map(_named, p.refs)))
+    return await purging.purge(call.ctx, rids, p.agent_id, p.project_id, call.key, call.progress)
+
+
 HANDLERS = {
+    "purge_rows": Handler(PurgeParams, purge_rows),
     "row_history": Handler(HistoryParams, row_history),
     "restore_row": Handler(RestoreParams, restore_row),
     "undo_last": Handler(UndoLastParams, undo_last),
