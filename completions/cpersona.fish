@@ -443,7 +443,7 @@ complete -c cpersona -n '__fish_seen_subcommand_from import' -l host -x -d 'The 
 complete -c cpersona -n '__fish_seen_subcommand_from list' -s n -l limit -x -d 'Rows at most, up to 500'
 complete -c cpersona -n '__fish_seen_subcommand_from list' -l since -x -d 'Stored at this time or later an instant, a date, an age like 3h, or a name like monday or '\''last week'\'''
 complete -c cpersona -n '__fish_seen_subcommand_from list' -l until -x -d 'Stored at this time or before; a day or a week is meant whole'
-complete -c cpersona -n '__fish_seen_subcommand_from list' -l as-of -x -d 'Only rows stored by then, with what they say today; how many were changed or deleted since is said'
+complete -c cpersona -n '__fish_seen_subcommand_from list' -l as-of -x -d 'Rows as they were then, as far as that is kept; how many were changed or deleted since is said'
 complete -c cpersona -n '__fish_seen_subcommand_from list' -l source-id -x -d 'Only memories of this source; one that ends in a sign is a prefix'
 complete -c cpersona -n '__fish_seen_subcommand_from list' -l locked -d 'Only locked ones'
 complete -c cpersona -n '__fish_seen_subcommand_from list' -l batch -x -d 'Only what the runs of this name wrote'

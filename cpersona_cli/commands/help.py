@@ -319,11 +319,11 @@ named week --since means the beginning and --until the end. A question that
 names a time itself ("what did we decide last week", "in March") has rows that
 tell of it a few places further up; --explain says which.
 
---as-of shows the rows of today that were stored by then. What a row said
-before it was changed, and a row that was deleted, are not shown (`history
-REF` has them for a while): the answer
-says how many rows were changed and how many deleted since (with --json in
-`as_of`). Rows from a file or of another agent come with their own times and
+`list --as-of` shows rows as they were then, deleted ones too, as far as
+`history` has them; of the others it says how many there are. Elsewhere --as-of
+shows and searches the rows of today that were stored by then, and says how
+many were changed and how many deleted since (with --json in `as_of`).
+Rows from a file or of another agent come with their own times and
 without their past, and a store of an early version has none either:
 `recorded_since` is the time before which nothing was counted.
 

@@ -42,7 +42,7 @@ _NARROWED: "Rows" = tuple((name, name, None) for name in ("source_id", "locked",
     UNTIL,
     option(
         "--as-of",
-        "Only rows stored by then, with what they say today; how many were changed or deleted since is said.",
+        "Rows as they were then, as far as that is kept; how many were changed or deleted since is said.",
         metavar="TIME",
     ),
     SOURCE_ID,

@@ -48,7 +48,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("method", ["recall", "recall_with_context", "list_memories"])
+@pytest.mark.parametrize("method", ["recall", "recall_with_context"])
 def test_a_text_that_was_changed_since_is_counted_in_every_answer_that_takes_as_of(old, way, method):
     assert told(old, method)[0] == {"at": AT, "changed_since": 0, "deleted_since": 0}
     assert WAYS[way](old)["ok"]
@@ -155,3 +155,58 @@ def test_a_forgotten_agent_leaves_nothing_anywhere(module_home, shared_daemon, o
     ]
     conn.close()
     assert held == []
+
+
+# -- a list is true within what is kept
+
+
+def listed(reader, as_of=THEN, **params):
+    """Return the texts that a list as of an instant has, newest first, what it says of then, and its reason."""
+    answer = reader.own("list_memories", as_of=as_of, **params)
+    assert reader.code is None, answer
+    reason = answer.get("advisory", {}).get("reason", "")
+    return [row["content"] for row in answer["memories"]], answer["as_of"].get("shown_as_then"), reason
+
+
+def test_a_list_shows_rows_as_they_were_whatever_was_done_to_them_since(old):
+    """Contract: time.asof, past.kept."""
+    before = old.own("list_memories", as_of=THEN)["memories"]
+    one, two = (int(ref[4:]) for ref in old.refs[:2])
+    assert listed(old)[:2] == (["walnut two", "walnut one"], None)
+    old.own("update_memory", memory_id=one, content="walnut otherwise")
+    old.own("update_memory", memory_id=one, content="walnut again")
+    assert listed(old)[:2] == (["walnut two", "walnut one"], {"changed": 1, "deleted": 0})
+    old.own("delete_memory", memory_id=two)
+    texts, shown, reason = listed(old)
+    assert (texts, shown) == (["walnut two", "walnut one"], {"changed": 1, "deleted": 1})
+    assert "changed since" not in reason and "deleted since" not in reason
+    old.own("delete_memory", memory_id=one)
+    old.own("restore_row", ref=f"mem:{one}", version=2)
+    assert listed(old)[0] == ["walnut two", "walnut one"]
+    assert old.own("list_memories", as_of=THEN)["memories"] == before
+    assert listed(old, limit=1)[0] == ["walnut two"] and listed(old, BEFORE)[:2] == ([], None)
+    assert listed(old, "2100-01-01")[:2] == (["walnut otherwise"], None)
+
+
+def test_a_list_of_then_keeps_to_its_axes_and_narrowing(old):
+    """Contract: time.asof, lists.narrowed."""
+    one, two = (int(ref[4:]) for ref in old.refs[:2])
+    old.own("update_memory", memory_id=one, content="walnut otherwise")
+    old.own("delete_memory", memory_id=two)
+    assert listed(old, id_prefix="k1")[0] == ["walnut one"] and listed(old, locked=True)[0] == []
+    assert listed(old, project_id="p")[0] == ["walnut two", "walnut one"] and listed(old, source_id="user:9")[0] == []
+    assert listed(old, batch="b")[0] == []
+    assert old.ask("list_memories", agent_id=old.name + "-no", as_of=THEN)["memories"] == []
+
+
+def test_what_is_not_kept_as_it_was_is_said(old):
+    """Contract: time.asof."""
+    one, two = (int(ref[4:]) for ref in old.refs[:2])
+    old.own("update_memory", memory_id=one, content="walnut otherwise")
+    old.own("delete_memory", memory_id=two)
+    old.own("purge_rows", refs=[f"mem:{two}"])
+    texts, shown, reason = listed(old)
+    assert (texts, shown) == (
+        ["walnut one"],
+        {"changed": 1, "deleted": 0},
+    ) and "1 row was deleted since and not kept" in reason

@@ -14,13 +14,14 @@ from ..errors import InvalidParams
 from ..model.instants import created_text, parse_instant
 from ..model.kinds import Kind
 from ..model.scope import Scope
-from ..storage import history, profiles
+from ..storage import as_then, history, profiles
 from . import advisories
 from .registry import Call
 
 MAX_QUERY_LENGTH = 8000
 # What a question waits for an embedder that loads and for rows just stored, unless it says no_wait.
 QUESTION_WAIT_SECONDS = 5.0
+_NOT_KEPT = " and not kept"
 
 
 # What a parameter that is taken as it comes is meant to be: told to whoever reads the schema, and not held against it.
@@ -112,13 +113,21 @@ def stored_at(value: str | None, name: str) -> str:
 
 
 async def advise_of_history(
-    call: Call, answer: dict, scope: Scope, kinds: tuple[Kind, ...], *, everyone: bool = False, profile: bool = False
+    call: Call,
+    answer: dict,
+    scope: Scope,
+    kinds: tuple[Kind, ...],
+    *,
+    everyone: bool = False,
+    profile: bool = False,
+    shown: as_then.Shown | None = None,
 ) -> dict:
     """Add to an answer as of an instant for how many rows it cannot know what they were then, and return it.
 
-    ``as_of`` holds the numbers: `{at, changed_since, deleted_since, recorded_since?}`; the advisory says them where
-    there are any. ``everyone``: as ``history.unknown`` takes it; ``profile``: whether a profile may be among the rows.
-    An answer about now stays as it is.
+    ``as_of`` holds the numbers: `{at, changed_since, deleted_since, recorded_since?, shown_as_then?}`; the advisory
+    says for how many of them the answer is not true. ``everyone``: as ``history.unknown`` takes it; ``profile``:
+    whether a profile may be among the rows; ``shown``: of how many the answer knows what they were. An answer about now
+    stays as it is.
     """
     if not scope.as_of:
         return answer
@@ -132,14 +141,9 @@ async def advise_of_history(
     answer["as_of"] = {"at": scope.as_of, "changed_since": found.changed, "deleted_since": found.deleted}
     if found.recorded_since:
         answer["as_of"]["recorded_since"] = found.recorded_since
-    said = []
-    if found.changed:
-        said.append(
-            f"{_counted(found.changed)} changed since and {'is' if found.changed == 1 else 'are'} shown and searched "
-            "as today"
-        )
-    if found.deleted:
-        said.append(f"{_counted(found.deleted)} deleted since" + (", of any source" if scope.source_id else ""))
+    if shown is not None and (shown.changed or shown.deleted):
+        answer["as_of"]["shown_as_then"] = {"changed": shown.changed, "deleted": shown.deleted}
+    said = _untrue(found, shown, " of any source" if scope.source_id else "")
     if rewritten:
         said.append("the profile was written since")
     if scope.as_of < found.recorded_since:
@@ -153,6 +157,20 @@ async def advise_of_history(
             "`cpersona help time` says what an answer as of an instant can know",
         )
     return answer
+
+
+def _untrue(found: history.Unknown, shown: as_then.Shown | None, which: str) -> list[str]:
+    """Return what is said of the rows for which an answer is not true of then; ``shown``: those for which it is."""
+    kept = shown or as_then.Shown()
+    changed, deleted = max(found.changed - kept.changed, 0), max(found.deleted - kept.deleted, 0)
+    one = changed == 1
+    looked = "shown and searched as today" if shown is None else f"not kept as {'it was' if one else 'they were'}"
+    said = []
+    if changed:
+        said.append(f"{_counted(changed)} changed since and {'is' if one else 'are'} {looked}")
+    if deleted:
+        said.append(f"{_counted(deleted)} deleted since{',' if which else ''}{which}{_NOT_KEPT if shown else ''}")
+    return said
 
 
 def _counted(rows: int) -> str:

@@ -10,6 +10,7 @@ Contract: past.kept, past.acts.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -264,6 +265,12 @@ def of_act(conn: apsw.Connection, act: int, agent_id: str, before: int, at_most:
         (act, agent_id, before, at_most),
     )
     return [_entry(row) for row in rows]
+
+
+def by_ids(conn: apsw.Connection, ids: Sequence[int]) -> list[Entry]:
+    """Return the entries with these ids."""
+    sql = f"SELECT {_ENTRY} FROM past NOT INDEXED WHERE id IN (SELECT value FROM json_each(?))"
+    return [_entry(row) for row in texts(conn, sql, (json.dumps(list(ids)),))]
 
 
 def count_act(conn: apsw.Connection, act: int, agent_id: str) -> int:

@@ -15,7 +15,7 @@ from ...memory import store as storing
 from ...memory.draft import prepare
 from ...model.kinds import MEMORY
 from ...shared import methods
-from ...storage import memories
+from ...storage import as_then, memories
 from ...storage.json_columns import load_json, load_source
 from ...storage.narrowing import Narrowing, conditions
 from ..common import Map, Text, advise_of_history, bounded, scope_of
@@ -151,16 +151,20 @@ async def unlock_memory(call: Call) -> dict:
 async def list_memories(call: Call) -> dict:
     p, scope = call.params, scope_of(call.params)
     narrowing = Narrowing(scope.source_id, p.locked, p.batch or "", p.id_prefix or "")
-    found = await call.ctx.db.read(
-        memories.newest,
-        p.agent_id,
-        p.project_id,
-        bounded(p.limit, 100, 0, 500),
-        scope.since,
-        scope.latest,
-        scope.channel,
-        conditions(narrowing, p.agent_id),
-    )
+    limit, shown = bounded(p.limit, 100, 0, 500), None
+    if scope.as_of:
+        found, shown = await call.ctx.db.read(as_then.newest, scope, narrowing, limit)
+    else:
+        found = await call.ctx.db.read(
+            memories.newest,
+            p.agent_id,
+            p.project_id,
+            limit,
+            scope.since,
+            scope.latest,
+            scope.channel,
+            conditions(narrowing, p.agent_id),
+        )
     answer = listed(
         "memories",
         MEMORY,
@@ -181,7 +185,7 @@ async def list_memories(call: Call) -> dict:
             **({"cut": m.cut} if m.cut else {}),
         },
     )
-    return await advise_of_history(call, answer, scope, (MEMORY,), everyone=not p.agent_id)
+    return await advise_of_history(call, answer, scope, (MEMORY,), everyone=not p.agent_id, shown=shown)
 
 
 HANDLERS = {
