@@ -56,10 +56,7 @@ def mcp(session: Session, tools: str, read_only: bool, print_config: bool) -> No
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in _SDK:
             raise
-        raise exits.Stop(
-            "mcp: the SDK of the Model Context Protocol is not installed; `pip install 'cpersona-cli[mcp]'` brings it, "
-            f"or `{sys.executable} -m pip install 'mcp>=2.3,<3'`"
-        ) from None
+        raise exits.Stop(f"mcp: {_missing()}") from None
     from ..mcp.bridge import Bridge
     from ..mcp.tools import offered
 
@@ -67,6 +64,13 @@ def mcp(session: Session, tools: str, read_only: bool, print_config: bool) -> No
         session.out.note("a client of the Model Context Protocol is to be at the other end; Ctrl-D ends")
     bridge = Bridge(session.settings, create=not read_only, session_key=session.options.get("session") or "")
     server.serve(offered(options), bridge)
+
+
+def _missing() -> str:
+    return (
+        "the SDK of the Model Context Protocol is not installed; `pip install 'cpersona-cli[mcp]'` brings it, "
+        f"or `{sys.executable} -m pip install 'mcp>=2.3,<3'`"
+    )
 
 
 def _options(session: Session, everything: bool, read_only: bool) -> Options:
@@ -80,6 +84,8 @@ def _options(session: Session, everything: bool, read_only: bool) -> Options:
 
 def _print_config(session: Session, tools: str, read_only: bool) -> None:
     """Print a block for each way in which clients are told of a server, with this command line's options in it."""
+    from importlib.util import find_spec
+
     from ..mcp import config
 
     words = ["--tools", _ALL] if tools == _ALL else []
@@ -91,6 +97,8 @@ def _print_config(session: Session, tools: str, read_only: bool) -> None:
         session.out.line(f"# {clients}\n{block}\n")
     for variable in config.unprinted(session.settings):
         session.out.note(f"{variable} is secret and not printed; add it to env by hand")
+    if find_spec(_SDK[0]) is None:
+        session.out.warn(f"cpersona: mcp: a client cannot start this yet: {_missing()}")
 
 
 COMMANDS = (mcp,)

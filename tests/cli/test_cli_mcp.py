@@ -444,6 +444,17 @@ def test_without_the_sdk_the_command_says_how_to_get_it(module_home, tmp_path):
     assert "pip install 'cpersona-cli[mcp]'" in done.stderr and "mcp>=2.3,<3" in done.stderr
 
 
+def test_what_is_printed_for_a_client_says_that_the_sdk_is_missing(module_home, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['mcp'] = None\n")
+    printed = subprocess.run(
+        [*SERVER, "--print-config"], env=module_home | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert printed.returncode == 0 and "mcpServers" in printed.stdout
+    assert printed.stderr.count("\n") == 1 and "pip install 'cpersona-cli[mcp]'" in printed.stderr
+    there = subprocess.run([*SERVER, "--print-config"], env=module_home, capture_output=True, text=True)
+    assert there.stderr == ""
+
+
 def test_an_agent_that_is_nobody_is_refused(module_home):
     done = subprocess.run([*SERVER, "--agent", ""], env=module_home, input="", capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "--agent" in done.stderr
