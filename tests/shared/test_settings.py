@@ -143,6 +143,7 @@ def test_a_default_by_mode_follows_the_mode_of_each_request_until_somebody_sets_
         emptied = chosen.with_overrides({"version_order": ""})
         assert emptied.version_order is True and not emptied.is_set("version_order")
     assert BY_NAME["version_order"].default_text == "true under blend, else false"
+    assert (BY_NAME["idle_timeout"].default_text, BY_NAME["cosine_floor"].default_text) == ("3600", "0.2")
     assert (BY_NAME["project"].default_text, BY_NAME["agent"].default_text) == ("unset", "default")
 
 

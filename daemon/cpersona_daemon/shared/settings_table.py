@@ -115,6 +115,8 @@ class Setting:
 def _in_words(value: "Value") -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float):
+        return str(value).removesuffix(".0")
     return "unset" if value is None else str(value) or "empty"
 
 
