@@ -238,6 +238,7 @@ def _say_effect(session: Session, names: Collection[str]) -> None:
     import os
 
     from cpersona_daemon.shared import settings_table as table
+    from cpersona_daemon.shared.paths import places
 
     from ..wire import control
 
@@ -248,7 +249,7 @@ def _say_effect(session: Session, names: Collection[str]) -> None:
     scopes = {setting.scope for setting in settings if setting.variable not in os.environ}
     if table.PLACE in scopes:
         session.out.note("commands look there from now on; a daemon of the former place goes on until it leaves")
-    elif table.DAEMON in scopes and control.find_daemon(session.settings) is not None:
+    elif table.DAEMON in scopes and control.may_run(places(session.settings)):
         session.out.note("the running daemon keeps the former value; `cpersona daemon restart` applies this one")
     elif scopes:
         session.out.note("in force from the next command on; no running daemon must be restarted for it")

@@ -37,7 +37,7 @@ def find_daemon(settings: Settings, environ: Mapping[str, str] | None = None) ->
     """
     environ = os.environ if environ is None else environ
     where = places(settings, environ)
-    if not _may_run(where):
+    if not may_run(where):
         return None
     found = note(where)
     found["answers"] = False
@@ -68,7 +68,7 @@ def stop_daemon(
     environ = os.environ if environ is None else environ
     where = places(settings, environ)
     deadline = time.monotonic() + timeout
-    if not _may_run(where):
+    if not may_run(where):
         return True
     _follow(where, note(where))
     pid = None
@@ -90,7 +90,7 @@ def stop_daemon(
     return wait_until_gone(where, deadline, pid)
 
 
-def _may_run(where: Places) -> bool:
+def may_run(where: Places) -> bool:
     """Tell whether a daemon can be there: it holds the lock, or the lock of a shared one is not for us to see."""
     return lock_is_held(where) or owner_elsewhere(where) is not None
 

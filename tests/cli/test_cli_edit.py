@@ -156,6 +156,7 @@ def test_what_is_sound_is_written_through_a_link_with_what_it_means_for_a_runnin
     ):
         done = shared_cli(["config", "set", *shlex.split(words)])
         assert done.returncode == 0 and said in done.stderr, (words, done.stderr)
+        assert done.stderr.count("\n") == 1, "said once, and not again as of any command's settings"
     secret = shared_cli(["config", "set", "token", "-"], input="hush\n")
     assert secret.stdout == "token\t(set)\n"
     edited = shared_cli(["config", "edit"], env=editor('sed -i s/warning/info/ "$1"'))
