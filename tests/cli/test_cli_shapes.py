@@ -34,7 +34,7 @@ def test_every_command_that_shows_rows_takes_all_five():
         " ".join(command.path)
         for name in catalogue.ENTRIES
         for command in catalogue.declared(name)
-        if any(p.name in ("fields", "format", "null", "max_chars", "json_fields") for p in command.parameters)
+        if any(p.name in ("fields", "null", "max_chars", "json_fields") for p in command.parameters)
     }
     assert taking == {*COMMANDS, "git blame-note", "grep"}  # which have tests of their own
     for name in taking:

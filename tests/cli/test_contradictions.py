@@ -17,6 +17,7 @@ OF_ALL = [
     ["episode", "list"],
     ["canary", "list"],
     ["canary", "run"],
+    ["batches"],
     ["undo", "monday"],
     ["calibrate"],
     ["export", "x"],
