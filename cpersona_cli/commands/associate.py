@@ -53,7 +53,8 @@ def declare(
     What cannot be declared is left out, said on stderr, and makes the exit status 1.
 
     Example:
-      cpersona associate declare --alias Postgres=pg --relation "queue | runs on | Postgres"
+      cpersona associate declare --alias Postgres=pg
+      cpersona associate declare --relation "queue | runs on | Postgres"
     """
     # Before the JSON: what follows `--alias NAME` without its sign would be taken for it.
     aliased = [_parts(text, "=", 2, "--alias", "NAME=ALIAS") for text in alias]

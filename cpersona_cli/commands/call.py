@@ -50,7 +50,7 @@ def call(
     in order and as soon as it is ready.
 
     Example:
-      cpersona call recall '{"agent_id": "default", "query": "deploy", "limit": 3}'
+      cpersona call recall '{"agent_id": "default", "query": "deploys"}'
     """
     overrides = reading.pairs(set) or None
     if stdin:

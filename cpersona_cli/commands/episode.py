@@ -44,7 +44,7 @@ def archive(
     """Keep the summary of a session as an episode and print its ref.
 
     Example:
-      cpersona episode archive "Moved the queue to Postgres" --keywords "queue migration"
+      cpersona episode archive "Moved to Postgres" --keywords "queue migration"
     """
     if history == "-" and summary in (None, "-"):
         raise exits.Usage("only one of the summary and the history can come from standard input")

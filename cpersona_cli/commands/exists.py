@@ -34,7 +34,7 @@ def exists(session: Session, text: str, source_id: str | None, **given: Any) -> 
 
     Example:
       cpersona exists E1042 -q && echo known
-      cpersona exists "deploy branch" || cpersona store "Deploys run from the release branch"
+      cpersona exists "deploy branch" || cpersona store "Deploys run from main"
     """
     params = {**session.axes(), "text": reading.read_text("-", session.out).strip("\n") if text == "-" else text}
     if source_id is not None:

@@ -30,7 +30,7 @@ def forget_agent(session: Session, name: str, yes: bool) -> int:
     Asks on a terminal; elsewhere it needs --yes. Nothing brings the rows back but an export made before.
 
     Example:
-      cpersona --agent scratch export scratch.jsonl && cpersona forget-agent scratch --yes
+      cpersona --agent old export old.jsonl && cpersona forget-agent old --yes
     """
     if not yes:
         if not sys.stdin.isatty():

@@ -28,7 +28,7 @@ def pause(session: Session, length: str | None, status: bool) -> int:
 
     Example:
       cpersona pause --for 1h
-      cpersona pause --session trial && cpersona store "kept nowhere" --session trial
+      cpersona pause --session s1 && cpersona store "kept nowhere" --session s1
     """
     if status:
         if length is not None:
