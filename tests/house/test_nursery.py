@@ -57,13 +57,15 @@ def test_a_born_daemon_has_the_environment_the_session_and_the_descriptors_that_
 def kinds_of_descriptors(pid: int) -> list[str]:
     """Return what a process has open beside the database and its log, without numbers and places.
 
-    Folders are left out: an import reads one in passing.
+    Folders and compiled modules are left out: an import reads them in passing.
     """
     kinds = []
     for entry in os.listdir(f"/proc/{pid}/fd"):
         try:
             open_file = os.readlink(f"/proc/{pid}/fd/{entry}")
         except FileNotFoundError:
+            continue
+        if open_file.endswith((".pyc", ".py")):
             continue
         if not os.path.isdir(open_file):
             kinds.append(os.path.basename(open_file).split("[")[0].split(":")[0])
