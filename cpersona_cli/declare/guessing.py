@@ -39,6 +39,7 @@ MEANT = {
     **dict.fromkeys(("relate", "link", "entity", "relation"), ("associate declare",)),
     **dict.fromkeys(("entities", "relations"), ("associate list",)),
     **dict.fromkeys(("man", "topics", "topic", "docs"), ("help",)),
+    **dict.fromkeys(("completion", "completions"), ("--install-completion",)),
     "dump": ("export",),
     "load": ("import",),
     "version": ("--version",),

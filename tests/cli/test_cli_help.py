@@ -104,6 +104,7 @@ def test_a_wrong_command_line_is_one_line_on_stderr_and_exit_2(run_cli, home, ar
         (["ls"], ["list"]),
         (["modify"], ["update"]),
         (["version"], ["--version"]),
+        (["completion"], ["--install-completion"]),
         (["settings"], ["config show"]),
         (["declare"], ["associate declare"]),
         (["backfill"], ["git backfill"]),
@@ -131,7 +132,11 @@ def test_a_word_of_other_programs_names_the_command_that_is_meant(capsys, argume
 
 
 def test_every_word_that_is_offered_is_a_command():
-    paths = {" ".join(command.path) for command in COMMANDS} | set(catalogue.ENTRIES) | {"--version"}
+    paths = (
+        {" ".join(command.path) for command in COMMANDS}
+        | set(catalogue.ENTRIES)
+        | {"--version", "--install-completion"}
+    )
     assert {command for meant in guessing.MEANT.values() for command in meant} <= paths and not set(
         guessing.MEANT
     ) & set(catalogue.ENTRIES)
