@@ -36,7 +36,7 @@ _cpersona_valued() {
     " exists") [[ " --source-id --since --until --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " export") [[ " --for --agent --db --host " == *" $2 "* ]] ;;
     " forget-agent") [[ " --session --db --host " == *" $2 "* ]] ;;
-    " get") [[ " --id --fields --format --max-chars --json-fields --agent --project --db --host " == *" $2 "* ]] ;;
+    " get") [[ " --id --as-of --fields --format --max-chars --json-fields --agent --project --db --host " == *" $2 "* ]] ;;
     " git backfill") [[ " --batch --session --agent --project --db --host " == *" $2 "* ]] ;;
     " git blame-note") [[ " -n --limit --fields --format --max-chars --json-fields --agent --project --db --host " == *" $2 "* ]] ;;
     " git install") [[ " --agent --project --db " == *" $2 "* ]] ;;
@@ -137,7 +137,7 @@ _cpersona() {
     " exists") known="--source-id --since --until --agent --project --channel --json -q --quiet --db --host --help" ;;
     " export") known="--all-agents --embeddings --for --agent --json -q --quiet --db --host --help" ;;
     " forget-agent") known="--yes --session --json -q --quiet --db --host --help" ;;
-    " get") known="--id --raw --fields --format -0 --null --max-chars --json-fields --agent --project --json -q --quiet --db --host --help" ;;
+    " get") known="--id --as-of --raw --fields --format -0 --null --max-chars --json-fields --agent --project --json -q --quiet --db --host --help" ;;
     " git") known="install uninstall status note backfill blame-note --help" ;;
     " git backfill") known="--all --batch --session --agent --project --json -q --quiet --db --host --help" ;;
     " git blame-note") known="-n --limit --fields --format -0 --null --max-chars --json-fields --agent --project --json -q --quiet --db --host --help" ;;

@@ -54,10 +54,10 @@ def field(row: dict, name: str) -> str:
     return str(row.get(_KEYS[name]) or "") if name in _KEYS else render.field(row, name)
 
 
-def fetched(session: "Session", refs: list[str]) -> "Answer":
-    """Return one answer for any number of refs, in requests of as many as one may name."""
+def fetched(session: "Session", refs: list[str], **then: str) -> "Answer":
+    """Return one answer for any number of refs, in requests of as many as one may name; ``then``: as of when."""
     first, *others = (refs[at : at + fields.MAX_REFS] for at in range(0, len(refs), fields.MAX_REFS))
-    whose = {"agent_id": session.agent, **within(session)}
+    whose = {"agent_id": session.agent, **within(session), **then}
     answer = session.ask("get_contents", {**whose, "refs": first})
     for some in others:
         more = session.ask("get_contents", {**whose, "refs": some}).response

@@ -27,11 +27,12 @@ _FIELDS = ("ref", "timestamp", "age", "id", "source", "resolved", "content", "le
     "get",
     REFS,
     KEYS,
+    option("--as-of", "As they were then, deleted ones too, as far as that is kept.", metavar="TIME"),
     option("--raw", "The texts alone, as they are.", kind="flag", default=False),
     *shape_options(_FIELDS),
     common=ROWS,
 )
-def get(session: "Session", refs: list[str], id: list[str], raw: bool, **shaped: "Any") -> int:
+def get(session: "Session", refs: list[str], id: list[str], as_of: str | None, raw: bool, **shaped: "Any") -> int:
     """Show whole rows by their refs, memories by your own keys too.
 
     Off a terminal one row a line: ref, time, id, text with line breaks as \\n. A ref that names no row of
@@ -41,17 +42,21 @@ def get(session: "Session", refs: list[str], id: list[str], raw: bool, **shaped:
       cpersona get mem:12 ep:3
       cpersona get --id deploy-branch
       cpersona get mem:12 --raw > note.txt
+      cpersona get mem:12 --as-of yesterday
       cpersona get mem:12 mem:13 --format '{ref} of {timestamp}: {content}'
     """
     shape = Shape(_FIELDS, session.out, **shaped)
     if raw and (shape.chosen or session.out.as_json):
         raise exits.Usage("--raw prints the texts alone; leave --fields, --format and --json out")
-    answer = fetched(session, list(map("{0[0]}:{0[1]}".format, rows_named(session, refs, id))))
+    then = {} if as_of is None else {"as_of": session.instant(as_of, end=True, name="as_of")}
+    answer = fetched(session, list(map("{0[0]}:{0[1]}".format, rows_named(session, refs, id))), **then)
     out, missing = session.out, answer.response.get("missing", [])
     items = shape.within(out, answer.response, "items")
     if not session.show(answer, **shape.chosen_json("items", items, field)):
         _print(out, items, shape, raw)
     for item in items:
+        if item.get("changed_since"):
+            out.warn(f"cpersona get: {item['ref']} has changed since then, and what it was is not kept")
         if item.get("cut"):
             out.note(f"{item['ref']} is the beginning of a longer text: {cuts.kept(item['cut'])}")
     if missing:

@@ -319,8 +319,8 @@ named week --since means the beginning and --until the end. A question that
 names a time itself ("what did we decide last week", "in March") has rows that
 tell of it a few places further up; --explain says which.
 
-`list --as-of` shows rows as they were then, deleted ones too, as far as
-`history` has them; of the others it says how many there are. Elsewhere --as-of
+`list --as-of` and `get --as-of` show rows as they were then, deleted ones
+too, as far as `history` has them; of the others it is said. Elsewhere --as-of
 shows and searches the rows of today that were stored by then, and says how
 many were changed and how many deleted since (with --json in `as_of`).
 Rows from a file or of another agent come with their own times and

@@ -227,3 +227,4 @@ def test_as_of_says_how_many_rows_it_cannot_know(run_cli, daemon, two):
     assert "1 row was deleted since" in run_cli(["recall", "walnut", "--as-of", "2026-01-01"]).stderr
     listed = run_cli(["list", "--as-of", "2026-01-01"])
     assert listed.stdout.endswith("\twalnut\n") and "deleted since" not in listed.stderr
+    assert run_cli(["get", "mem:3", "--as-of", "2026-01-01", "--raw"]).stdout == "walnut\n"

@@ -210,3 +210,20 @@ def test_what_is_not_kept_as_it_was_is_said(old):
         ["walnut one"],
         {"changed": 1, "deleted": 0},
     ) and "1 row was deleted since and not kept" in reason
+
+
+def test_rows_by_ref_are_as_they_were_too_and_one_that_is_not_kept_so_is_marked(old):
+    """Contract: time.asof, contents.refs."""
+    one, two, three = old.refs
+    old.own("update_memory", memory_id=int(one[4:]), content="walnut otherwise")
+    old.own("delete_memory", memory_id=int(two[4:]))
+    old.own("delete_episode", episode_id=int(three[3:]))
+    found = old.own("get_contents", refs=old.refs, as_of=THEN)
+    assert [item["content"] for item in found["items"]] == ["walnut one", "walnut two", "[Episode] walnut three"]
+    assert not [item for item in found["items"] if "changed_since" in item]
+    assert old.own("get_contents", refs=old.refs, as_of=BEFORE)["missing"] == old.refs
+    assert old.own("get_contents", refs=old.refs)["missing"] == [two, three]
+    old.own("restore_row", ref=two)
+    assert old.own("get_contents", refs=[two], as_of=THEN)["items"][0]["content"] == "walnut two"
+    old.own("purge_rows", refs=[two])
+    assert old.own("get_contents", refs=[two], as_of=THEN)["missing"] == [two]

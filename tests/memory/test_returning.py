@@ -210,3 +210,22 @@ def test_what_is_no_ref_is_refused_and_status_and_health_say_how_much_is_kept(ag
     assert "names no row" in agent.ask("row_history", ref="mem:x")["error"] and agent.code == "invalid_params"
     assert "nothing is kept" in agent.ask("restore_row", ref="mem:99999", version=1)["error"]
     assert agent.store.call("check_health", {})[0]["history"]["entries"] > 0
+
+
+def test_a_row_of_then_that_is_not_kept_as_it_was_is_marked(agent):
+    """Contract: time.asof."""
+    row, db = agent.row("one"), agent.store.ctx.db
+    db.write_now(
+        lambda tx: tx.execute("UPDATE memories SET created_at = '2020-01-01 00:00:00' WHERE id = ?", (row,)).fetchall()
+    )
+    asked = {"refs": [f"mem:{row}"], "as_of": "2021-01-01T00:00:00Z"}
+    agent.ask("update_memory", memory_id=row, content="two")
+    assert agent.ask("get_contents", **asked)["items"][0]["content"] == "one"
+    db.write_now(lambda tx: tx.execute("DELETE FROM past WHERE row_id = ?", (row,)).fetchall())
+    (item,) = agent.ask("get_contents", **asked)["items"]
+    assert (item["content"], item["changed_since"]) == ("two", True)
+    agent.ask("update_memory", memory_id=row, content="three")
+    (item,) = agent.ask("get_contents", **asked)["items"]
+    assert (item["content"], item["changed_since"]) == ("two", True)
+    listed = agent.ask("list_memories", as_of=asked["as_of"])
+    assert "1 row was changed since and is not kept as it was" in listed["advisory"]["reason"]

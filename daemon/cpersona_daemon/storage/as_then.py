@@ -1,4 +1,4 @@
-"""Memories as they were at an earlier instant, as far as that is kept.
+"""Rows as they were at an earlier instant, as far as that is kept.
 
 What a row was then is the oldest entry kept of an act after that instant; where there is none it is the row of today.
 Either says itself whether it is of then: by the time at which its text, time, source or metadata last changed.
@@ -15,10 +15,11 @@ from typing import Any
 
 import apsw
 
-from ..model.kinds import MEMORY
+from ..model.kinds import MEMORY, Rid, by_kind
 from ..model.scope import Scope
-from . import damaged, memories, past
+from . import damaged, memories, past, records
 from .damaged import Unreadable
+from .episodes import Episode
 from .history import COUNTED
 from .json_columns import source_id
 from .memories import Memory
@@ -81,6 +82,40 @@ def newest(
     return [row for _, row in rows[:limit]], Shown(len(known) - gone, gone)
 
 
+def by_rids(
+    conn: apsw.Connection, rids: Sequence[Rid], scope: Scope
+) -> tuple[dict[Rid, Memory | Episode | Unreadable], set[Rid]]:
+    """Return those of the rows that were in a scope at ``scope.as_of`` as they were, and those of them that have
+    changed since and are not kept as they were.
+    """
+    found = records.by_rids(conn, rids, scope)
+    untrue: set[Rid] = set()
+    axes, params = stored_sql(scope)
+    for kind, ids in by_kind(rids).items():
+        named = json.dumps(ids)
+        oldest = conn.execute(
+            "SELECT min(id) FROM past WHERE kind = ? AND row_id IN (SELECT value FROM json_each(?)) AND at > ?"
+            f" AND {axes} GROUP BY row_id",
+            (kind, named, scope.as_of, *params),
+        )
+        for entry in past.by_ids(conn, [entry_id for (entry_id,) in oldest]):
+            rid: Rid = (entry.kind, entry.row_id)
+            found.pop(rid, None)
+            if entry.text is None:
+                continue  # it was away then
+            found[rid] = _memory(entry) if kind == MEMORY else _episode(entry)
+            if (entry.fields.get("changed_at") or "") > scope.as_of:
+                untrue.add(rid)
+        if kind == MEMORY:
+            later = conn.execute(
+                "SELECT id FROM memories WHERE id IN (SELECT value FROM json_each(?)) AND changed_at > ?"
+                " AND id NOT IN (SELECT row_id FROM past WHERE kind = ? AND row_id = memories.id AND at > ?)",
+                (named, scope.as_of, kind, scope.as_of),
+            )
+            untrue |= {(kind, row_id) for (row_id,) in later if (kind, row_id) in found}
+    return found, untrue
+
+
 def _former(conn: apsw.Connection, scope: Scope, narrowing: Narrowing) -> list[_Former]:
     """Return the rows of a scope that have changed since as they were then, newest first."""
     axes, params = stored_sql(scope, everyone=not scope.agent_id)
@@ -112,30 +147,56 @@ def _matches(was: dict[str, Any], batch: str, narrowing: Narrowing) -> bool:
 
 
 def _read(conn: apsw.Connection, ids: Sequence[int]) -> dict[int, Memory | Unreadable]:
-    """Return rows by the entries that are kept of them."""
-    rows: dict[int, Memory | Unreadable] = {}
-    for entry in past.by_ids(conn, ids):
-        was, text = entry.fields, entry.text or ""
-        reason = damaged.unfit(text, was["source"], was["metadata"])
-        key = was["whole_key"]
-        rows[entry.id] = Memory(
-            entry.row_id,
-            entry.agent_id,
-            entry.project_id,
-            entry.channel,
-            was["msg_id"],
-            text,
-            was["source"],
-            was["timestamp"],
-            was["metadata"],
-            entry.created_at,
-            was["locked"],
-            was["recall_count"],
-            was["last_recalled_at"],
-            None,
-            was["whole_length"],
-            None if key is None else bytes.fromhex(key),
-        )
-        if reason is not None:
-            rows[entry.id] = Unreadable(entry.row_id, reason)
-    return rows
+    """Return memories by the entries that are kept of them."""
+    return {entry.id: _memory(entry) for entry in past.by_ids(conn, ids)}
+
+
+def _memory(entry: past.Entry) -> Memory | Unreadable:
+    was, text = entry.fields, entry.text or ""
+    reason = damaged.unfit(text, was["source"], was["metadata"])
+    if reason is not None:
+        return Unreadable(entry.row_id, reason)
+    return Memory(
+        entry.row_id,
+        entry.agent_id,
+        entry.project_id,
+        entry.channel,
+        was["msg_id"],
+        text,
+        was["source"],
+        was["timestamp"],
+        was["metadata"],
+        entry.created_at,
+        was["locked"],
+        was["recall_count"],
+        was["last_recalled_at"],
+        None,
+        was["whole_length"],
+        _key(entry),
+    )
+
+
+def _episode(entry: past.Entry) -> Episode | Unreadable:
+    was, text = entry.fields, entry.text or ""
+    reason = damaged.unfit(text + was["keywords"])
+    if reason is not None:
+        return Unreadable(entry.row_id, reason)
+    return Episode(
+        entry.row_id,
+        entry.agent_id,
+        entry.project_id,
+        entry.channel,
+        text,
+        was["keywords"],
+        was["start_time"],
+        was["end_time"],
+        was["resolved"],
+        entry.created_at,
+        was["whole_length"],
+        _key(entry),
+    )
+
+
+def _key(entry: past.Entry) -> bytes | None:
+    key = entry.fields["whole_key"]
+    return None if key is None else bytes.fromhex(key)

@@ -16,10 +16,10 @@ from ...model.kinds import MEMORY, Kind, Rid, parse_ref
 from ...model.scope import Scope
 from ...recall.display import episode_row, left_out, memory_row
 from ...shared import fields
-from ...storage import own_ids, records, scanning
+from ...storage import as_then, own_ids, records, scanning
 from ...storage.damaged import Unreadable
 from ...storage.memories import Memory
-from ..common import scope_of
+from ..common import scope_of, stored_at
 from ..registry import Call, Handler
 
 MAX_HELD = 1000  # characters of a text that is looked for as it is
@@ -33,6 +33,7 @@ class ContentsParams(msgspec.Struct, forbid_unknown_fields=True):
     agent_id: str = ""
     refs: Refs = []
     project_id: str | None = None
+    as_of: str | None = None
 
 
 class FindIdsParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,7 +59,8 @@ class ScanParams(msgspec.Struct, forbid_unknown_fields=True):
 async def get_contents(call: Call) -> dict:
     """Resolve refs to whole rows: in the order asked, duplicates twice, what cannot be served in `missing` as sent.
 
-    With a project given, rows of other projects cannot.
+    With a project given, rows of other projects cannot. With ``as_of`` rows are as they were then, deleted ones too;
+    one that has changed since and is not kept as it was has `changed_since: true`.
     `left_out` says why, where a row is there and cannot be given out.
     """
     p = call.params
@@ -67,10 +69,15 @@ async def get_contents(call: Call) -> dict:
     if not 0 < len(p.refs) <= fields.MAX_REFS:
         raise InvalidParams(f"refs holds {len(p.refs)} entries; send 1 to {fields.MAX_REFS}")
     wanted = [(ref, parse_ref(ref)) for ref in p.refs]
-    scope = Scope(p.agent_id, p.project_id)
+    scope = Scope(p.agent_id, p.project_id, as_of=stored_at(p.as_of, "as_of"))
 
     def read(conn: apsw.Connection) -> tuple[dict[Rid, dict], list[dict]]:
-        found = records.by_rids(conn, sorted({rid for _, rid in wanted if rid}), scope)
+        rids = sorted({rid for _, rid in wanted if rid})
+        untrue: set[Rid] = set()
+        if scope.as_of:
+            found, untrue = as_then.by_rids(conn, rids, scope)
+        else:
+            found = records.by_rids(conn, rids, scope)
         rows: dict[Rid, dict] = {}
         without: list[dict] = []
         for rid, row in found.items():
@@ -78,6 +85,8 @@ async def get_contents(call: Call) -> dict:
                 without.append(left_out(rid[0], row))
             else:
                 rows[rid] = memory_row(row) if isinstance(row, Memory) else episode_row(row)
+        for rid in untrue & rows.keys():
+            rows[rid]["changed_since"] = True
         return rows, without
 
     found, without = await call.ctx.db.read(read)
