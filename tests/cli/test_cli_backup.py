@@ -63,6 +63,18 @@ def test_restoring_moves_what_was_there_aside_and_overwrites_nothing(run_cli, ho
     assert run_cli(["health", "--deep", "--check", "sqlite_integrity", "--check", "lexical_index"]).returncode == 0
 
 
+def test_a_backup_carries_what_rows_were_and_an_export_does_not(run_cli, backed_up):
+    """Contract: past.kept."""
+    run_cli(["update", "mem:1", "one otherwise"])
+    run_cli(["delete", "mem:2"])
+    assert run_cli(["backup", "later.tar"]).returncode == 0
+    exported = run_cli(["export", "-"]).stdout
+    assert "one otherwise" in exported and '"two"' not in exported
+    assert run_cli(["restore", "later.tar"]).returncode == 0
+    assert run_cli(["history", "mem:1"]).stdout.endswith("\tupdated\tone\n")
+    assert run_cli(["restore-memory", "mem:2"]).stdout == "mem:2\tbrought back\n"
+
+
 def with_vector(name, *values):
     packed = base64.b64encode(struct.pack(f"<{len(values)}f", *values)).decode()
     return (
