@@ -74,6 +74,7 @@ _FOR_PROGRAMS = (
     "why_not",
     "precision",
     "uncounted",
+    "placed",
     "as_of",
     "fail_if_cut",
     "batch",

@@ -181,6 +181,14 @@ def test_get_contents_resolves_refs_to_full_rows_in_the_order_asked_for(reader):
         "id": "m1",
     }
     assert answer == {"items": [whole_episode, whole_memory, whole_episode], "missing": [], "count": 3}
+    stood, lay = reader.own("get_contents", refs=rows[:2], placed=True)["items"]
+    assert stood == whole_memory | {
+        "project_id": "",
+        "channel": "",
+        "created_at": "2026-01-05 00:00:00",
+        "locked": False,
+    }
+    assert lay == whole_episode | {"project_id": "", "channel": "", "created_at": "2026-01-05 00:00:00"}
 
 
 def test_another_agents_refs_land_in_missing(agent, other):

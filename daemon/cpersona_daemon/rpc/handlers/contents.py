@@ -18,6 +18,7 @@ from ...recall.display import episode_row, left_out, memory_row
 from ...shared import fields
 from ...storage import as_then, own_ids, records, scanning
 from ...storage.damaged import Unreadable
+from ...storage.episodes import Episode
 from ...storage.memories import Memory
 from ..common import scope_of, stored_at
 from ..registry import Call, Handler
@@ -34,6 +35,7 @@ class ContentsParams(msgspec.Struct, forbid_unknown_fields=True):
     refs: Refs = []
     project_id: str | None = None
     as_of: str | None = None
+    placed: bool = False
 
 
 class FindIdsParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,7 +63,8 @@ async def get_contents(call: Call) -> dict:
 
     With a project given, rows of other projects cannot. With ``as_of`` rows are as they were then, deleted ones too;
     one that has changed since and is not kept as it was has `changed_since: true`.
-    `left_out` says why, where a row is there and cannot be given out.
+    `left_out` says why, where a row is there and cannot be given out. With `placed` each row has its axes, when it was
+    stored, and of a memory whether it is locked.
     """
     p = call.params
     if not p.agent_id:
@@ -85,6 +88,8 @@ async def get_contents(call: Call) -> dict:
                 without.append(left_out(rid[0], row))
             else:
                 rows[rid] = memory_row(row) if isinstance(row, Memory) else episode_row(row)
+                if p.placed:
+                    rows[rid] |= _place_of(row)
         for rid in untrue & rows.keys():
             rows[rid]["changed_since"] = True
         return rows, without
@@ -98,6 +103,12 @@ async def get_contents(call: Call) -> dict:
         else:
             missing.append(ref)
     return {"items": items, "missing": missing, "count": len(items), **({"left_out": without} if without else {})}
+
+
+def _place_of(row: Memory | Episode) -> dict:
+    """Return where a row stands: what get_contents leaves out unless it is asked."""
+    place = {"project_id": row.project_id, "channel": row.channel, "created_at": row.created_at}
+    return {**place, "locked": bool(row.locked)} if isinstance(row, Memory) else place
 
 
 async def find_ids(call: Call) -> dict:
