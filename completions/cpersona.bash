@@ -34,6 +34,7 @@ _cpersona_valued() {
     " episode delete") [[ " --session --agent --db --host " == *" $2 "* ]] ;;
     " episode list") [[ " -n --limit --fields --format --max-chars --json-fields --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " exists") [[ " --source-id --since --until --agent --project --channel --db --host " == *" $2 "* ]] ;;
+    " explore") [[ " -n --limit --since --until --session --agent --project --channel --db --host " == *" $2 "* ]] ;;
     " export") [[ " --for --agent --db --host " == *" $2 "* ]] ;;
     " forget-agent") [[ " --session --db --host " == *" $2 "* ]] ;;
     " get") [[ " --id --as-of --fields --format --max-chars --json-fields --agent --project --db --host " == *" $2 "* ]] ;;
@@ -86,7 +87,7 @@ _cpersona() {
     if _cpersona_valued "$at" "${words[i]}"; then valued=1; continue; fi
     case "${words[i]}" in -*) continue ;; esac
     case "$at ${words[i]}" in
-      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" batches"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config edit"|" config path"|" config set"|" config show"|" context"|" daemon"|" daemon logs"|" daemon pipe"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" daemon unit"|" delete"|" doctor"|" edit"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" grep"|" health"|" help"|" history"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" restore-memory"|" resume"|" stats"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
+      " associate"|" associate declare"|" associate list"|" associate retract"|" backup"|" batches"|" calibrate"|" call"|" canary"|" canary add"|" canary list"|" canary remove"|" canary run"|" config"|" config edit"|" config path"|" config set"|" config show"|" context"|" daemon"|" daemon logs"|" daemon pipe"|" daemon restart"|" daemon run"|" daemon socket"|" daemon start"|" daemon status"|" daemon stop"|" daemon unit"|" delete"|" doctor"|" edit"|" episode"|" episode archive"|" episode delete"|" episode list"|" exists"|" explore"|" export"|" forget-agent"|" get"|" git"|" git backfill"|" git blame-note"|" git install"|" git note"|" git status"|" git uninstall"|" grep"|" health"|" help"|" history"|" import"|" list"|" lock"|" mcp"|" merge"|" pause"|" precision"|" precision clear"|" precision get"|" precision set"|" profile"|" profile set"|" profile show"|" recall"|" reconstruct"|" reindex"|" restore"|" restore-memory"|" resume"|" stats"|" status"|" store"|" traverse"|" undo"|" unlock"|" update") at="$at ${words[i]}" ;;
     esac
   done
   case "$at:$before" in
@@ -97,7 +98,7 @@ _cpersona() {
     " store:--check-secrets") COMPREPLY=($(compgen -W "warn refuse" -- "$word")); return ;;
   esac
   case "$at" in
-    "") known="store update edit delete lock unlock episode profile undo batches history restore-memory recall get list context reconstruct traverse associate exists grep calibrate precision export import backup restore merge forget-agent health reindex canary stats doctor pause resume daemon status config call mcp git help --db --host --agent --project --channel --session --json -q --quiet --help --version -V" ;;
+    "") known="store update edit delete lock unlock episode profile undo batches history restore-memory recall explore get list context reconstruct traverse associate exists grep calibrate precision export import backup restore merge forget-agent health reindex canary stats doctor pause resume daemon status config call mcp git help --db --host --agent --project --channel --session --json -q --quiet --help --version -V" ;;
     " associate") known="declare retract list --help" ;;
     " associate declare") known="--entity --alias --relation --anchor --session --agent --project --channel --json -q --quiet --db --host --help" ;;
     " associate list") known="--agent --project --channel --json -q --quiet --db --host --help" ;;
@@ -135,6 +136,7 @@ _cpersona() {
     " episode delete") known="--session --agent --json -q --quiet --db --host --help" ;;
     " episode list") known="-n --limit --all-agents --fields --format -0 --null --max-chars --json-fields --agent --project --channel --json -q --quiet --db --host --help" ;;
     " exists") known="--source-id --since --until --agent --project --channel --json -q --quiet --db --host --help" ;;
+    " explore") known="-n --limit --deep --since --until --session --agent --project --channel -q --quiet --db --host --help" ;;
     " export") known="--all-agents --embeddings --for --agent --json -q --quiet --db --host --help" ;;
     " forget-agent") known="--yes --session --json -q --quiet --db --host --help" ;;
     " get") known="--id --as-of --raw --fields --format -0 --null --max-chars --json-fields --agent --project --json -q --quiet --db --host --help" ;;

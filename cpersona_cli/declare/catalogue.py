@@ -31,6 +31,7 @@ GROUPS = (
         "Ask",
         (
             ("recall", "find; the best is last"),
+            ("explore", "look while you type"),
             ("get", "whole rows by ref"),
             ("list", "the newest rows"),
             ("context", "recall plus a dialogue"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NEXT = 5  # rows below the returned ones that a terminal shows
 _FIRST = ("mode", "limit", "depth", "window", "reach", "vector_floor", "pool", "size")
-_SHORT = {
+LISTS = {
     "vector_near": "near",
     "vector_far": "far",
     "vector_part": "part",
@@ -27,7 +27,7 @@ _SHORT = {
     "episode_fts": "episode words",
     "memory_keyword": "substring",
 }
-_FATES = {"gate": "below gate", "gate_fallback": "fallback", "tail": "far below best", "limit": "over limit"}
+FATES = {"gate": "below gate", "gate_fallback": "fallback", "tail": "far below best", "limit": "over limit"}
 _CUT = (
     ("excluded", "excluded by their text"),
     ("below_gate", "below the gate"),
@@ -170,9 +170,16 @@ _SENTENCES = {
 def why_not(out: Output, verdict: dict) -> None:
     """Print in a few lines at which stage a row was dropped, by how much, and what would bring it back."""
     say = out.wrapped if out.draws else out.line
-    say(f"why not {verdict.get('ref', '?')}: {_verdict(verdict)}")
-    for channel in verdict.get("channels", ()):
-        say(f"  {_CHANNELS.get(channel.get('channel'), channel.get('channel', '?'))}: {_missed(channel)}")
+    for line in why_not_lines(verdict):
+        say(line)
+
+
+def why_not_lines(verdict: dict) -> list[str]:
+    """Return what ``why_not`` prints: the verdict, and a line for each list that the row is not on."""
+    return [f"why not {verdict.get('ref', '?')}: {_verdict(verdict)}"] + [
+        f"  {_CHANNELS.get(channel.get('channel'), channel.get('channel', '?'))}: {_missed(channel)}"
+        for channel in verdict.get("channels", ())
+    ]
 
 
 def _verdict(verdict: dict) -> str:
@@ -253,14 +260,14 @@ def _drawn(rank: str, row: dict, more: tuple[str, ...]) -> list[str]:
     from . import render
 
     found = ", ".join(
-        f"{_SHORT.get(place.get('channel'), place.get('channel'))} {place.get('rank', 0) + 1}"
+        f"{LISTS.get(place.get('channel'), place.get('channel'))} {place.get('rank', 0) + 1}"
         for place in row.get("lists", ())
     )
     if isinstance(moved := row.get("time"), dict):
         found += f"; up {moved.get('places')} for {moved.get('asked')!r}"
     fate = str(row.get("fate"))
     numbers = [render.number(row.get(name)) for name in (*_NUMBERS, *more)]
-    said = f"{_FATES.get(fate, fate)} (+{row['alike']} alike)" if "alike" in row else _FATES.get(fate, fate)
+    said = f"{FATES.get(fate, fate)} (+{row['alike']} alike)" if "alike" in row else FATES.get(fate, fate)
     return [rank, str(row.get("ref")), said, *numbers, found]
 
 

@@ -29,7 +29,8 @@ WITHOUT_DAEMON = {"cpersona_daemon.shared.header", "cpersona_daemon.shared.files
 FOREIGN = {
     "msgpack": {"fast/codec.py"},
     "typer": {"declare/app.py"},
-    "rich": {"terminal/render.py", "terminal/progress.py", "commands/get.py"},
+    "rich": {"terminal/render.py", "terminal/progress.py", "commands/get.py", "explore/widgets.py"},
+    "textual": {"explore/app.py", "explore/deeds.py", "explore/widgets.py"},
     "watchfiles": {"notes/watching.py"},
     **dict.fromkeys(("anyio", "mcp", "mcp_types"), {"mcp/server.py"}),
 }

@@ -315,6 +315,7 @@ CASES = {
 }
 # Commands whose tests need more than one line, and where those stand.
 ELSEWHERE = {
+    "explore": ("tests/explore/test_explore_on_a_terminal.py", '"explore"'),
     "daemon run": ("tests/cli/test_cli_daemon.py", '"daemon", "run"'),
     "daemon pipe": ("tests/cli/test_cli_host.py", '"cpersona daemon pipe --create"'),
 }

@@ -79,6 +79,7 @@ APART = {
     "git status",
     "help",
     "mcp",
+    "explore",  # without a terminal; with one tests/explore asks it
 }
 
 
