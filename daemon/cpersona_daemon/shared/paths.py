@@ -105,11 +105,13 @@ def _folder_of(db: str) -> str:
 
 def make_private_directory(directory: str) -> None:
     """Make a directory 0700 where it is missing; one that exists is never changed. Raises OSError."""
-    if not os.path.isdir(directory):
-        if os.path.lexists(directory):
-            raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), directory)
+    if os.path.isdir(directory):
+        return
+    try:
         os.makedirs(os.path.dirname(directory) or "/", mode=0o700, exist_ok=True)
         os.makedirs(directory, mode=0o700, exist_ok=True)
+    except FileExistsError as error:  # not said of a directory that another process made just now
+        raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), error.filename) from None
 
 
 def check_socket_directory(directory: str) -> str | None:
