@@ -46,6 +46,11 @@ def explore(
       cpersona explore
       cpersona explore "which branch deploys" --project site --since monday
     """
+    from ..explore.state import Filters, Setup
+
+    axes = session.axes()
+    filters = Filters(axes["agent_id"], axes.get("project_id"), axes.get("channel"), since, until)
+    filters.params()  # what is wrong with a time is said first, as by every command that takes one
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") in (None, "", "dumb"):
         raise exits.Stop(
             "explore draws on a terminal, and there is none here; `cpersona recall QUERY --explain` prints"
@@ -60,12 +65,8 @@ def explore(
             f"it, or `{sys.executable} -m pip install 'textual>=8,<9'`"
         ) from None
     from ..explore.asking import Asker
-    from ..explore.state import Filters, Setup
     from ..wire import client
 
-    axes = session.axes()
-    filters = Filters(axes["agent_id"], axes.get("project_id"), axes.get("channel"), since, until)
-    filters.params()  # what is wrong with a time is said before the screen is drawn
     setup = Setup(
         query or "",
         filters,
