@@ -27,7 +27,9 @@ NO_WAIT = option(
 )
 
 AS_OF = option(
-    "--as-of", "Only rows stored by then, with what they say today: a time as --since takes it.", metavar="TIME"
+    "--as-of",
+    "Rows as they were then, deleted ones too, as far as that is kept: a time as --since takes it.",
+    metavar="TIME",
 )
 
 SET = option(

@@ -54,9 +54,8 @@ def get(session: "Session", refs: list[str], id: list[str], as_of: str | None, r
     items = shape.within(out, answer.response, "items")
     if not session.show(answer, **shape.chosen_json("items", items, field)):
         _print(out, items, shape, raw)
+    render.changed_since(out, items)
     for item in items:
-        if item.get("changed_since"):
-            out.warn(f"cpersona get: {item['ref']} has changed since then, and what it was is not kept")
         if item.get("cut"):
             out.note(f"{item['ref']} is the beginning of a longer text: {cuts.kept(item['cut'])}")
     if missing:

@@ -319,10 +319,12 @@ named week --since means the beginning and --until the end. A question that
 names a time itself ("what did we decide last week", "in March") has rows that
 tell of it a few places further up; --explain says which.
 
-`list --as-of` and `get --as-of` show rows as they were then, deleted ones
-too, as far as `history` has them; of the others it is said. Elsewhere --as-of
-shows and searches the rows of today that were stored by then, and says how
-many were changed and how many deleted since (with --json in `as_of`).
+With --as-of, recall, context, list and get find and show rows as they were
+then, by the words and vectors that they had, deleted ones too, as far as
+`history` has them. How many changed and how many went since is counted (with
+--json in `as_of`), and for those whose past is not kept it is said; a row of
+these that is shown as it is today has `changed_since`. How much a word weighs,
+and what is good enough, is measured on today's rows.
 Rows from a file or of another agent come with their own times and
 without their past, and a store of an early version has none either:
 `recorded_since` is the time before which nothing was counted.

@@ -83,8 +83,8 @@ def recall(session: "Session", query: str, set: list[str], **given: "Any") -> in
     known in other spellings too (E-1103 as E1103, maxRetryCount as max_retry_count); where no row holds it, it is
     answered with nothing, or with rows marked "(near)" within a longer question. --since and --until compare when a
     row was stored, both included; a question that names a time ("what did we decide last week") lifts rows that tell
-    of it. With --as-of it is said how many rows were changed or deleted since then. A ref alone, like mem:12, shows
-    that row.
+    of it. With --as-of rows are found and shown as they were then, deleted ones too, as far as `history` has them; of
+    the others it is said. A ref alone, like mem:12, shows that row.
 
     Example:
       cpersona recall "which branch do deploys use?" -n 5

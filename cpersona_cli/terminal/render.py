@@ -345,6 +345,7 @@ def warnings(out: "Output", response: dict) -> None:
             words = [str(said[key]) for key in ("reason", "runbook") if said.get(key)]
             (out.warn if said.get("severity") == "fault" else out.note)("cpersona: " + "; ".join(words))
     _not_in_rows(out, response)
+    changed_since(out, response.get("messages", ()))
     if response.get("gate_fallback"):
         out.warn("cpersona: low confidence: every row was below the gate, these matched by words alone")
     if response.get("full_content_budget_chars"):
@@ -352,6 +353,14 @@ def warnings(out: "Output", response: dict) -> None:
             f"texts beyond {response['full_content_budget_chars']} characters in all are previews; `cpersona get REF` "
             "shows one whole"
         )
+
+
+def changed_since(out: "Output", rows: "Sequence[dict]") -> None:
+    """Say which rows are shown as they are today, where they were asked for as they were."""
+    named = [row["ref"] for row in rows if row.get("changed_since")]
+    if named:
+        which, was = ("has", "it was") if len(named) == 1 else ("have", "they were")
+        out.warn(f"cpersona: {', '.join(named)} {which} changed since then, and what {was} is not kept")
 
 
 def _not_in_rows(out: "Output", response: dict) -> None:

@@ -6,6 +6,7 @@ Contract: contents.refs, locks.hold, episode.archive, profile.one, exit.status.
 import json
 
 import pytest
+from cli_kit import runner
 
 
 @pytest.fixture
@@ -217,14 +218,26 @@ def test_as_of_says_how_many_rows_it_cannot_know(run_cli, daemon, two):
     assert run_cli(["update", "mem:3", "walnut, changed"]).returncode == 0
     for command in (["recall", "walnut", "--deep"], ["context", "walnut", "--deep"]):
         then = run_cli([*command, "--as-of", "2026-01-01"])
-        assert (
-            "walnut, changed" in then.stdout
-            and "1 row was changed since and is shown and searched as today" in then.stderr
-            and "`cpersona help time`" in then.stderr
-        )
+        assert "walnut" in then.stdout and "walnut, changed" not in then.stdout and "changed since" not in then.stderr
     assert json.loads(run_cli(["list", "--as-of", "2026-01-01", "--json"]).stdout)["as_of"]["changed_since"] == 1
     assert run_cli(["delete", "mem:3"]).returncode == 0
-    assert "1 row was deleted since" in run_cli(["recall", "walnut", "--as-of", "2026-01-01"]).stderr
+    then = run_cli(["recall", "walnut", "--deep", "--as-of", "2026-01-01"])
+    assert then.stdout.endswith("\twalnut\n") and "deleted since" not in then.stderr
     listed = run_cli(["list", "--as-of", "2026-01-01"])
     assert listed.stdout.endswith("\twalnut\n") and "deleted since" not in listed.stderr
     assert run_cli(["get", "mem:3", "--as-of", "2026-01-01", "--raw"]).stdout == "walnut\n"
+    assert run_cli(["delete", "--purge", "mem:3"]).returncode == 0
+    then = run_cli(["recall", "walnut", "--deep", "--as-of", "2026-01-01"])
+    assert then.stdout == "" and "1 row was deleted since and not kept" in then.stderr
+    assert "`cpersona help time`" in then.stderr
+
+
+def test_a_row_that_is_not_kept_as_it_was_is_named(home):
+    run = runner(home | {"CPERSONA_HISTORY_DAYS": "0"})
+    row = {"_type": "memory", "agent_id": "default", "content": "walnut", "created_at": "2026-01-01 00:00:00"}
+    assert run(["import", "-"], input=json.dumps(row) + "\n").returncode == 0
+    assert run(["update", "mem:1", "walnut, changed"]).returncode == 0
+    for command in (["recall", "walnut", "--deep"], ["context", "walnut", "--deep"], ["get", "mem:1"]):
+        then = run([*command, "--as-of", "2026-01-01"])
+        assert then.returncode == 0 and "walnut, changed" in then.stdout
+        assert "cpersona: mem:1 has changed since then, and what it was is not kept" in then.stderr

@@ -1,5 +1,5 @@
-"""An answer as of an earlier instant says for how many rows it cannot know what they were then, whichever way they were
-changed or deleted.
+"""An answer as of an earlier instant counts the rows that were changed or deleted since, whichever way it was done, and
+says for how many of them it cannot know what they were then.
 
 Contract: time.asof.
 """
@@ -53,16 +53,18 @@ def test_a_text_that_was_changed_since_is_counted_in_every_answer_that_takes_as_
     assert told(old, method)[0] == {"at": AT, "changed_since": 0, "deleted_since": 0}
     assert WAYS[way](old)["ok"]
     numbers, reason = told(old, method)
-    assert numbers == {"at": AT, "changed_since": 1, "deleted_since": 0} and "1 row was changed since" in reason
+    assert numbers == {"at": AT, "changed_since": 1, "deleted_since": 0, "shown_as_then": {"changed": 1, "deleted": 0}}
+    assert "changed since" not in reason
     assert told(old, method, BEFORE)[0]["changed_since"] == 0
 
 
 ENDS = {
-    "a deletion": (lambda reader: reader.own("delete_memory", memory_id=int(reader.refs[0][4:])), 1, 1),
+    "a deletion": (lambda reader: reader.own("delete_memory", memory_id=int(reader.refs[0][4:])), 1, 1, True),
     "the deletion of an episode": (
         lambda reader: reader.own("delete_episode", episode_id=int(reader.refs[2][3:])),
         1,
         0,
+        True,
     ),
     "a rewritten note": (
         lambda reader: reader.own(
@@ -70,6 +72,7 @@ ENDS = {
         ),
         2,
         2,
+        True,
     ),
     "a merge that moves": (
         lambda reader: reader.ask(
@@ -77,19 +80,20 @@ ENDS = {
         ),
         3,
         2,
+        False,
     ),
 }
 
 
 @pytest.mark.parametrize("end", ENDS)
 def test_rows_that_were_deleted_since_are_counted_whoever_deleted_them(old, end):
-    act, recalled, listed = ENDS[end]
+    """What is kept as it was is shown so; what only moved to another agent is not kept."""
+    act, recalled, listed, kept = ENDS[end]
     assert act(old)["ok"]
     numbers, reason = told(old)
-    assert (
-        numbers["deleted_since"] == recalled
-        and f"{recalled} row{'s were' if recalled > 1 else ' was'} deleted since" in reason
-    )
+    assert numbers["deleted_since"] == recalled
+    assert numbers.get("shown_as_then") == ({"changed": 0, "deleted": recalled} if kept else None)
+    assert kept != (f"{recalled} row{'s were' if recalled > 1 else ' was'} deleted since" in reason)
     assert told(old, "list_memories")[0]["deleted_since"] == listed == told(old, query="")[0]["deleted_since"]
 
 

@@ -19,6 +19,7 @@ from cpersona_daemon.model.identity import Embedded
 from cpersona_daemon.model.kinds import EPISODE, MEMORY
 from cpersona_daemon.model.scope import Scope
 from cpersona_daemon.storage import (
+    as_then,
     axes,
     backlog,
     candidates,
@@ -326,6 +327,31 @@ def test_what_a_look_at_an_instant_cannot_know_is_counted_along_indexes(store, e
     store.execute("BEGIN")
     try:
         look(Transaction(store, NOW * 1.1))
+    finally:
+        store.execute("ROLLBACK")
+
+
+def test_what_rows_were_is_read_along_indexes_and_what_has_changed_costs_a_look_a_row(store):
+    """Contract: time.asof, past.kept."""
+    scope = Scope("kit", as_of="2025-12-31 00:00:00")
+
+    def look(tx):
+        for row in range(1, 400):
+            memories.replace_content(tx, row, f"changed {row}")
+            memories.delete(tx, ROWS - row)
+        with looking(tx.conn) as looked:
+            assert len(as_then.were(tx.conn, scope)) == 798
+        assert looked.uses("past USING INDEX past_") and looked.steps <= 2 * STEPS
+        lexical.search(tx.conn, MEMORY, parse_query("word399"), Scope("kit"), 100)  # the statistics are read anew
+        with looking(tx.conn) as looked:
+            assert len(as_then.changed(tx.conn, [(MEMORY, row) for row in range(1, 1_000)], scope.as_of)) == 399
+            assert len(lexical.search(tx.conn, MEMORY, parse_query("word399"), scope, 100)) == 29
+            assert len(memories.recent(tx.conn, scope, 100)) == 100
+        assert looked.uses("past_row (kind=? AND row_id=?)") and looked.steps <= STEPS
+
+    store.execute("BEGIN")
+    try:
+        look(Transaction(store, NOW * 1.1, history_days=30.0))
     finally:
         store.execute("ROLLBACK")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .kinds import Kind
 
@@ -38,6 +38,11 @@ class Scope:
     def latest(self) -> str:
         """The instant after which nothing stored is seen, '' for none."""
         return min(filter(None, (self.until, self.as_of)), default="")
+
+    @property
+    def pool(self) -> Scope:
+        """All that is there to choose from: neither source nor ``since`` and ``until`` narrow it."""
+        return replace(self, source_id="", since="", until="")
 
     @property
     def of_a_time(self) -> bool:

@@ -29,8 +29,11 @@ def sought(run: Run) -> Sought:
     if not run.settings.fts_enabled:
         return Sought(question, stem)
     scope, at = run.query.scope, len(question.terms)
-    found = word_counts.counted(run.conn, scope.agent_id, scope.kinds, (*question.terms, *question.other_terms))
-    return Sought(question, stem, found.rows, found.terms[:at], found.terms[at:], found.all)
+    terms = (*question.terms, *question.other_terms)
+    found = word_counts.counted(run.conn, scope.agent_id, scope.kinds, terms)
+    former = [len(run.rows.of_then_holding(term)) for term in terms]
+    counts = [of_today + of_then for of_today, of_then in zip(found.terms, former, strict=True)]
+    return Sought(question, stem, found.rows + len(run.rows.then), counts[:at], counts[at:], found.all)
 
 
 def unwanted(run: Run) -> Callable[[str], bool] | None:
@@ -42,13 +45,13 @@ def cosines(run: Run, rids: Sequence[Rid]) -> dict[Rid, float]:
     """Return the cosine of the question with each row that has a vector to compare; none of a question without one."""
     if run.vector is None or not rids:
         return {}
-    return run.vectors.cosines(run.vector.vector, rids, run.vector.model)
+    return run.rows.cosines(run.vector.vector, rids, run.vector.model)
 
 
 def vectors_of(run: Run, rids: Iterable[Rid]) -> tuple[list[Rid], np.ndarray]:
     """Return the rows that have a vector to compare, and those vectors: float32, unit length. The question has one."""
     assert run.vector is not None
-    return run.vectors.rows_of(rids, len(run.vector.vector), run.vector.model)
+    return run.rows.vectors_of(rids, len(run.vector.vector), run.vector.model)
 
 
 def meant(
@@ -73,7 +76,7 @@ def meant(
         for passage_id, span in of_one.items()
     }
     if listed:
-        named, of_passages = run.vectors.rows_of(listed, len(run.vector.vector), run.vector.model)
+        named, of_passages = run.rows.vectors_of(listed, len(run.vector.vector), run.vector.model)
         vectors = np.concatenate([vectors, of_passages])
         whole += [listed[name][0] for name in named]
         spans += [listed[name][1] for name in named]

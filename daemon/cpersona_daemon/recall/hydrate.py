@@ -10,7 +10,6 @@ from typing import Any
 
 from ..model.kinds import ref_of
 from ..model.signals import BESIDE
-from ..storage import records
 from ..storage.candidates import Facts
 from ..storage.damaged import Unreadable
 from ..storage.episodes import Episode
@@ -34,19 +33,21 @@ def hydrate(run: Run, rows: Sequence[Candidate]) -> tuple[list[Row], list[dict[s
     """
     rows = _with_display_cosines(run, rows)
     told = _confidences(run, rows)
-    read = records.by_rids(run.conn, [c.rid for c in rows if not c.is_profile], scope=run.query.scope)
+    read, untrue = run.rows.records(c.rid for c in rows if not c.is_profile)
     out: list[Row] = []
     without: list[dict[str, Any]] = []
     for c in rows:
-        record = run.look.profile if c.is_profile else read.get(c.rid)
+        record = run.rows.profile if c.is_profile else read.get(c.rid)
         if isinstance(record, Unreadable):
             without.append(left_out(c.rid[0], record))
         elif record is not None:
-            out.append(_row(run, c, record, told(c)))
+            out.append(_row(run, c, record, told(c), c.rid in untrue))
     return out, without
 
 
-def _row(run: Run, candidate: Candidate, record: Memory | Episode | str, told: dict[str, Any] | None) -> Row:
+def _row(
+    run: Run, candidate: Candidate, record: Memory | Episode | str, told: dict[str, Any] | None, changed_since: bool
+) -> Row:
     """Return one row as it is displayed; ``record`` is what was read of it, the text alone of the profile."""
     common: Any = {
         "candidate": candidate,
@@ -54,6 +55,7 @@ def _row(run: Run, candidate: Candidate, record: Memory | Episode | str, told: d
         "match_reason": match_reason(candidate, near=bool(run.absent) and not candidate.identified),
         "confidence": None if candidate.reserved else told,
         "passage": candidate.passage,
+        "changed_since": changed_since,
     }
     if isinstance(record, str):
         return Row(text=profile_text(record), source=dict(PROFILE_SOURCE), timestamp="", **common)
@@ -77,7 +79,7 @@ def _confidences(run: Run, rows: Sequence[Candidate]) -> Callable[[Candidate], d
     """Return what answers a row's confidence; it is read together for all."""
     if not run.settings.confidence_enabled:
         return lambda c: None
-    frame, facts = frame_of(run), run.look.facts(rows)
+    frame, facts = frame_of(run), run.rows.facts(c.rid for c in rows if not c.is_profile)
     return lambda c: confidence(frame, facts.get(c.rid, Facts(None)), c.cosine)
 
 

@@ -163,6 +163,8 @@ def answer(conn: apsw.Connection, make: Callable[[apsw.Connection], Run]) -> Res
     result.advice = advice_of(run, bool(result.rows))
     if not result.rows:
         result.best_missed = best_missed(run)
+    if run.query.scope.as_of:
+        result.shown = run.rows.shown
     if run.query.accounted:
         result.trace = account.draw(run)
     return result

@@ -13,15 +13,13 @@ import apsw
 
 from ..embedding.values import Declared
 from ..model.kinds import Rid
-from ..model.scope import Scope
 from ..model.signals import Signal
 from ..shared.settings import Settings
-from ..storage import candidates, memories, profiles
-from ..storage.candidates import Facts
 from ..text.passages import Span
 from ..text.question import Question
 from ..text.times import AskedTime
 from ..vectors.backend import Vectors
+from .rows import Rows
 from .scoring.fusion import Votes
 from .scoring.gate import UNGATED, Thresholds
 from .types import Candidate, Query, Ranked, Read, Scan, VectorQuery
@@ -54,39 +52,6 @@ class Account:
     ordered: Sequence[Candidate] = ()
     returned: Sequence[Candidate] = ()
     reserved: frozenset[Rid] = frozenset()
-
-
-class Lookups:
-    """Reads that several stages may need, each done at most once."""
-
-    def __init__(self, conn: apsw.Connection, scope: Scope) -> None:
-        self._conn, self._scope = conn, scope
-        self._facts: dict[Rid, Facts] = {}
-        self._span: tuple[float, float] | None = None
-        self._span_known = False
-        self._profile: str | None = None
-
-    def facts(self, rows: Sequence[Candidate]) -> Mapping[Rid, Facts]:
-        """Return the facts of at least these rows, as far as they exist."""
-        missing = [c.rid for c in rows if c.rid not in self._facts and not c.is_profile]
-        if missing:
-            self._facts.update(candidates.facts(self._conn, missing))
-        return self._facts
-
-    @property
-    def span(self) -> tuple[float, float] | None:
-        """The scope's oldest and newest instant in epoch seconds, None without dated memories."""
-        if not self._span_known:
-            self._span, self._span_known = memories.span(self._conn, self._scope), True
-        return self._span
-
-    @property
-    def profile(self) -> str:
-        """The text that describes the agent, '' without one."""
-        if self._profile is None:
-            scope = self._scope
-            self._profile = profiles.get(self._conn, scope.agent_id, scope.since, scope.latest) or ""
-        return self._profile
 
 
 @dataclass(slots=True)
@@ -135,10 +100,10 @@ class Run:
     limits: Thresholds = UNGATED
     rescued: bool = False
     account: Account = field(default_factory=Account)
-    look: Lookups = field(init=False)
+    rows: Rows = field(init=False)
 
     def __post_init__(self) -> None:
-        self.look = Lookups(self.conn, self.query.scope)
+        self.rows = Rows(self.conn, self.query.scope, self.vectors)
 
     def look_deeper(self, depth: int) -> None:
         """Have each channel hand over so many rows the next time it is asked."""

@@ -12,6 +12,7 @@ from ..embedding.values import Advice
 from ..model.kinds import PROFILE, Rid, ref_of
 from ..model.scope import Scope
 from ..model.signals import PRECEDENCE, Signal
+from ..storage.as_then import Shown
 from ..text.passages import Span
 from ..text.question import Question
 
@@ -231,7 +232,8 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Row:
     """One row of the result with all its data. ``text`` is the displayed text, whole, ``passage`` where in it the
-    passage stands that is nearest to the question.
+    passage stands that is nearest to the question. ``changed_since``: it is shown as it is today where it was to be
+    shown as it was.
     """
 
     candidate: Candidate
@@ -244,6 +246,7 @@ class Row:
     confidence: dict[str, Any] | None = None
     passage: Span | None = None
     record: Any = None
+    changed_since: bool = False
 
 
 @dataclass(slots=True)
@@ -253,8 +256,8 @@ class Result:
     ``question`` is what was asked, as it was read. ``absent`` are the identifiers of it that no row holds. ``advice``
     is what the answer must say about vectors that were missing or a question that was none, ``failure`` why the
     question had no vector: None where it had one, needed none or no embedder is configured. ``size`` is how many rows
-    are in scope. ``left_out`` names rows
-    that belong here and cannot be given out, ``not_held`` quoted words, all that was asked for, that no row holds.
+    are in scope. ``left_out`` names rows that belong here and cannot be given out, ``not_held`` quoted words, all that
+    was asked for, that no row holds. ``shown`` is how many rows are known as they were, of an answer as of an instant.
     """
 
     question: Question
@@ -270,6 +273,7 @@ class Result:
     best_missed: dict[str, Any] | None = None
     not_held: tuple[str, ...] = ()
     trace: dict[str, Any] | None = None
+    shown: Shown | None = None
 
     @property
     def wordless(self) -> bool:

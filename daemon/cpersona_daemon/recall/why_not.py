@@ -10,9 +10,10 @@ from typing import Any
 
 from ..model.kinds import EPISODE, MEMORY, Rid, ref_of
 from ..model.signals import Signal
-from ..storage import candidates, lexical, records
+from ..storage import lexical, records
 from . import evidence
 from .channels.vectors import looked_at
+from .channels.words import with_those_of_then
 from .run import Run
 from .stages.weigh import long_depth
 from .types import BLEND, EPISODE_FTS, MEMORY_FTS, NEAR, Candidate
@@ -34,6 +35,10 @@ def why_not(run: Run, rid: Rid, entries: Sequence[Told]) -> Told:
 
 def _outside_scope(run: Run, rid: Rid) -> str | None:
     scope = run.query.scope
+    if rid in run.rows.then:
+        return None
+    if run.rows.changed([rid]):
+        return f"it was not there at {scope.as_of} UTC or not on these axes, or what it was is not kept"
     if not records.by_rids(run.conn, [rid], agent_id=scope.agent_id):
         return f"agent {scope.agent_id!r} has no such row"
     if rid[0] == EPISODE and not scope.sees_episodes:
@@ -84,7 +89,7 @@ def _behind(run: Run, rid: Rid) -> Told:
 
 def _left_out(run: Run, rid: Rid) -> str:
     unwanted = evidence.unwanted(run)
-    if unwanted is not None and any(unwanted(text) for text, _ in candidates.readings(run.conn, [rid]).values()):
+    if unwanted is not None and any(unwanted(text) for text, _ in run.rows.readings([rid]).values()):
         return f"it holds what the question leaves out: {', '.join(run.question.meant.without)}"
     return "its text is among exclude_contents"
 
@@ -142,6 +147,7 @@ def _missed_by_words(run: Run, rid: Rid) -> Told:
         return out | {"reason": "disabled"}
     asked, without = run.question.written, run.question.without
     hits = lexical.search(run.conn, kind, asked, run.query.scope, _DEEP_LOOK, {}, without=without)
+    hits = with_those_of_then(run, kind, hits, _DEEP_LOOK)
     rank = next((i for i, (hit, _) in enumerate(hits) if hit == rid[1]), None)
     return out | ({"reason": "no_word_in_common"} if rank is None else _too_deep(rank, run.depth))
 

@@ -21,7 +21,6 @@ from .registry import Call
 MAX_QUERY_LENGTH = 8000
 # What a question waits for an embedder that loads and for rows just stored, unless it says no_wait.
 QUESTION_WAIT_SECONDS = 5.0
-_NOT_KEPT = " and not kept"
 
 
 # What a parameter that is taken as it comes is meant to be: told to whoever reads the schema, and not held against it.
@@ -126,8 +125,8 @@ async def advise_of_history(
 
     ``as_of`` holds the numbers: `{at, changed_since, deleted_since, recorded_since?, shown_as_then?}`; the advisory
     says for how many of them the answer is not true. ``everyone``: as ``history.unknown`` takes it; ``profile``:
-    whether a profile may be among the rows; ``shown``: of how many the answer knows what they were. An answer about now
-    stays as it is.
+    whether a profile may be among the rows; ``shown``: of how many the answer knows what they were, None where it shows
+    none. An answer about now stays as it is.
     """
     if not scope.as_of:
         return answer
@@ -161,15 +160,15 @@ async def advise_of_history(
 
 def _untrue(found: history.Unknown, shown: as_then.Shown | None, which: str) -> list[str]:
     """Return what is said of the rows for which an answer is not true of then; ``shown``: those for which it is."""
-    kept = shown or as_then.Shown()
-    changed, deleted = max(found.changed - kept.changed, 0), max(found.deleted - kept.deleted, 0)
-    one = changed == 1
-    looked = "shown and searched as today" if shown is None else f"not kept as {'it was' if one else 'they were'}"
+    if shown is None:
+        return []
+    changed, deleted = max(found.changed - shown.changed, 0), max(found.deleted - shown.deleted, 0)
     said = []
     if changed:
-        said.append(f"{_counted(changed)} changed since and {'is' if one else 'are'} {looked}")
+        kept = "is not kept as it was" if changed == 1 else "are not kept as they were"
+        said.append(f"{_counted(changed)} changed since and {kept}")
     if deleted:
-        said.append(f"{_counted(deleted)} deleted since{',' if which else ''}{which}{_NOT_KEPT if shown else ''}")
+        said.append(f"{_counted(deleted)} deleted since{',' if which else ''}{which} and not kept")
     return said
 
 

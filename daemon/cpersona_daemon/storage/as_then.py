@@ -9,17 +9,19 @@ Contract: time.asof, past.kept.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import apsw
 
-from ..model.kinds import MEMORY, Rid, by_kind
+from ..model.instants import parse_instant
+from ..model.kinds import MEMORY, Kind, Rid, by_kind
 from ..model.scope import Scope
 from . import damaged, memories, past, records
 from .damaged import Unreadable
 from .episodes import Episode
+from .hidden import seen
 from .history import COUNTED
 from .json_columns import source_id
 from .memories import Memory
@@ -38,15 +40,32 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Was:
+    """A row that has changed since, as it was: ``true`` where that is of then, ``gone`` where it is not there today.
+
+    ``model`` and ``vector`` are those of its vector where it had one, little-endian float32.
+    """
+
+    rid: Rid
+    created_at: str
+    record: Memory | Episode
+    true: bool
+    gone: bool
+    model: str | None
+    vector: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Former:
-    """An entry without its text: ``true`` where it is of then, ``gone`` where the row is not there today."""
+    """An entry without its text; ``true`` and ``gone`` as a Was has them."""
 
     id: int
     row_id: int
     created_at: str
+    fields: dict[str, Any]
+    batch: str
     true: bool
     gone: bool
-    matches: bool
 
     @property
     def place(self) -> tuple[str, int]:
@@ -59,27 +78,71 @@ def newest(
     """Return the newest memories of a scope at ``scope.as_of`` as they were then, created_at DESC, id DESC, and how
     many of all that were changed or deleted since are known so; agent '' means every agent.
     """
-    former = _former(conn, scope, narrowing)
+    former = _former(conn, MEMORY, scope)
     untouched = ("id NOT IN (SELECT row_id FROM past WHERE +kind = ? AND at > ?)", (MEMORY, scope.as_of))
     asked = [*conditions(narrowing, scope.agent_id), untouched]
     today = memories.newest(
         conn, scope.agent_id, scope.project_id, limit, scope.since, scope.latest, scope.channel, asked
     )
-    chosen = _read(conn, [entry.id for entry in former if entry.matches][:limit])
+    meant = [entry.id for entry in former if _matches(entry, narrowing)][:limit]
+    chosen = {entry.id: _memory(entry) for entry in past.by_ids(conn, meant)}
     rows: list[tuple[tuple[str, int], Memory | Unreadable]] = [
         (entry.place, chosen[entry.id]) for entry in former if entry.id in chosen
     ]
-    when = dict(
-        conn.execute(
-            "SELECT id, created_at FROM memories WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps([row.id for row in today]),),
-        )
-    )
-    rows += [((when.get(row.id, ""), row.id), row) for row in today]
+    stored = _stored(conn, [row.id for row in today])
+    rows += [((stored.get(row.id, ""), row.id), row) for row in today]
     rows.sort(key=lambda row: row[0], reverse=True)
-    known = [entry for entry in former if entry.true]
-    gone = sum(entry.gone for entry in known)
-    return [row for _, row in rows[:limit]], Shown(len(known) - gone, gone)
+    return [row for _, row in rows[:limit]], shown(former)
+
+
+def shown(rows: Iterable[Was | _Former]) -> Shown:
+    """Return how many of the rows are known as they were."""
+    known = [row for row in rows if row.true]
+    gone = sum(row.gone for row in known)
+    return Shown(len(known) - gone, gone)
+
+
+def were(conn: apsw.Connection, scope: Scope) -> list[Was]:
+    """Return the memories and episodes in the axes of a scope that have changed since ``scope.as_of`` as they were
+    then, the newest first, COUNTED of a kind at most; those of damaged text are left out.
+    """
+    found: list[Was] = []
+    for kind in scope.kinds:
+        former = _former(conn, kind, scope)
+        entries = {entry.id: entry for entry in past.by_ids(conn, [was.id for was in former])}
+        for was in former:
+            record = _record(entries[was.id])
+            if not isinstance(record, Unreadable):
+                entry = entries[was.id]
+                rid: Rid = (kind, was.row_id)
+                found.append(Was(rid, was.created_at, record, was.true, was.gone, entry.model, entry.vector))
+    return found
+
+
+def changed(conn: apsw.Connection, rids: Iterable[Rid], as_of: str) -> set[Rid]:
+    """Return those of the rows of which something is kept that was done to them after an instant."""
+    return {
+        (kind, row_id)
+        for kind, ids in by_kind(rids).items()
+        for (row_id,) in conn.execute(
+            "SELECT value FROM json_each(?)"
+            " WHERE EXISTS (SELECT 1 FROM past WHERE past.kind = ? AND past.row_id = value AND past.at > ?)",
+            (json.dumps(ids), kind, as_of),
+        )
+    }
+
+
+def in_order(conn: apsw.Connection, today: Sequence[int], former: Iterable[Was], limit: int) -> list[int]:
+    """Return the newest memories of both, created_at DESC, id DESC, ``limit`` at most."""
+    places = [(stored, row_id) for row_id, stored in _stored(conn, today).items()]
+    places += [(was.created_at, was.rid[1]) for was in former]
+    return [row_id for _, row_id in sorted(places, reverse=True)[:limit]]
+
+
+def _stored(conn: apsw.Connection, ids: Sequence[int]) -> dict[int, str]:
+    """Return when the memories were stored."""
+    sql = "SELECT id, created_at FROM memories WHERE id IN (SELECT value FROM json_each(?))"
+    return dict(conn.execute(sql, (json.dumps(list(ids)),)))
 
 
 def by_rids(
@@ -103,7 +166,7 @@ def by_rids(
             found.pop(rid, None)
             if entry.text is None:
                 continue  # it was away then
-            found[rid] = _memory(entry) if kind == MEMORY else _episode(entry)
+            found[rid] = _record(entry)
             if (entry.fields.get("changed_at") or "") > scope.as_of:
                 untrue.add(rid)
         if kind == MEMORY:
@@ -116,39 +179,46 @@ def by_rids(
     return found, untrue
 
 
-def _former(conn: apsw.Connection, scope: Scope, narrowing: Narrowing) -> list[_Former]:
-    """Return the rows of a scope that have changed since as they were then, newest first."""
+def _former(conn: apsw.Connection, kind: Kind, scope: Scope) -> list[_Former]:
+    """Return the rows of a kind in a scope, of any source, that have changed since as they were then, newest first;
+    agent '' means every agent.
+    """
     axes, params = stored_sql(scope, everyone=not scope.agent_id)
     found: Any = conn.execute(
         "SELECT p.id, p.row_id, p.created_at, p.fields, coalesce(p.batch, ''),"
-        " p.row_id NOT IN (SELECT id FROM memories WHERE id = p.row_id AND id NOT IN hidden_memories) FROM past p"
+        f" p.row_id NOT IN (SELECT id FROM {kind.table} WHERE id = p.row_id AND {seen(kind.table)}) FROM past p"
         f" WHERE p.text IS NOT NULL AND p.id IN (SELECT min(id) FROM past WHERE +kind = ? AND at > ? AND {axes}"
         " GROUP BY row_id) ORDER BY p.created_at DESC, p.row_id DESC LIMIT ?",
-        (MEMORY, scope.as_of, *params, COUNTED),
+        (kind, scope.as_of, *params, COUNTED),
     ).fetchall()
     rows = []
     for entry_id, row_id, created_at, fields, batch, gone in found:
         was = json.loads(fields)
-        true = (was["changed_at"] or "") <= scope.as_of
-        rows.append(_Former(entry_id, row_id, created_at, true, bool(gone), _matches(was, batch, narrowing)))
+        true = (was.get("changed_at") or "") <= scope.as_of
+        rows.append(_Former(entry_id, row_id, created_at, was, batch, true, bool(gone)))
     return rows
 
 
-def _matches(was: dict[str, Any], batch: str, narrowing: Narrowing) -> bool:
+def _matches(entry: _Former, narrowing: Narrowing) -> bool:
     """Tell whether a row that was so is meant."""
-    if narrowing.source_id:
-        whose = source_id(was["source"]) or ""
-        prefix = not narrowing.source_id[-1].isalnum()
-        if not (whose.startswith(narrowing.source_id) if prefix else whose == narrowing.source_id):
-            return False
-    if narrowing.locked and not was["locked"] or narrowing.batch not in ("", batch):
+    was = entry.fields
+    if not of_source(was["source"], narrowing.source_id):
+        return False
+    if narrowing.locked and not was["locked"] or narrowing.batch not in ("", entry.batch):
         return False
     return was["msg_id"].startswith(narrowing.id_prefix)
 
 
-def _read(conn: apsw.Connection, ids: Sequence[int]) -> dict[int, Memory | Unreadable]:
-    """Return memories by the entries that are kept of them."""
-    return {entry.id: _memory(entry) for entry in past.by_ids(conn, ids)}
+def of_source(source: str, wanted: str) -> bool:
+    """Tell whether a source, JSON as it is stored, is the wanted one, or begins with it; '' wants any."""
+    if not wanted:
+        return True
+    whose = source_id(source) or ""
+    return whose == wanted if wanted[-1].isalnum() else whose.startswith(wanted)
+
+
+def _record(entry: past.Entry) -> Memory | Episode | Unreadable:
+    return _memory(entry) if entry.kind == MEMORY else _episode(entry)
 
 
 def _memory(entry: past.Entry) -> Memory | Unreadable:
@@ -170,7 +240,7 @@ def _memory(entry: past.Entry) -> Memory | Unreadable:
         was["locked"],
         was["recall_count"],
         was["last_recalled_at"],
-        None,
+        parse_instant(was["timestamp"]),
         was["whole_length"],
         _key(entry),
     )

@@ -17,7 +17,7 @@ from ..model.scope import Scope
 from . import damaged
 from .scope import time_sql
 
-_NEAR_IDS = 8  # rows of other agents and sources that may have been stored in between
+NEAR_IDS = 8  # rows of other agents and sources that may have been stored in between
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def beside(conn: apsw.Connection, ids: Iterable[int], seconds: float, scope: Sco
     """Return pairs of memories: each of ``ids`` with the one stored just before it and the one just after.
 
     Neighbours share all axes and the source, are of the times that the scope sees, and their instants lie within
-    ``seconds``, at most ``_NEAR_IDS`` ids apart. Memories that name no source have none: nothing says that one who
+    ``seconds``, at most ``NEAR_IDS`` ids apart. Memories that name no source have none: nothing says that one who
     noted two things in a row spoke of one.
     """
     nearest: dict[tuple[int, bool], int] = {}
@@ -87,13 +87,30 @@ def beside(conn: apsw.Connection, ids: Iterable[int], seconds: float, scope: Sco
         # The plus keeps the walk to the few ids: an index on the agent would offer all of its rows.
         " WHERE n.id <> m.id AND +n.agent_id = m.agent_id AND n.project_id = m.project_id AND n.channel = m.channel"
         " AND n.source_id = m.source_id AND abs(n.instant - m.instant) <= ?" + time,
-        (json.dumps(list(ids)), _NEAR_IDS, _NEAR_IDS, seconds, *instants),
+        (json.dumps(list(ids)), NEAR_IDS, NEAR_IDS, seconds, *instants),
     )
     for row, other in rows:
         side = (row, other > row)
         if side not in nearest or abs(other - row) < abs(nearest[side] - row):
             nearest[side] = other
     return [(row, other) for (row, _), other in nearest.items()]
+
+
+def around(conn: apsw.Connection, ids: list[int], scope: Scope) -> list[tuple[int, tuple[str, str, str, str], float]]:
+    """Return of the memories at most ``NEAR_IDS`` ids from one of ``ids`` their agent, project, channel and source, and
+    their instant: those that name a source and an instant and are of the times that the scope sees.
+    """
+    time, instants = time_sql(scope, "+n.")
+    return [
+        (row_id, (agent, project, channel, source), instant)
+        for row_id, agent, project, channel, source, instant in damaged.texts(
+            conn,
+            "SELECT DISTINCT n.id, n.agent_id, n.project_id, n.channel, n.source_id, n.instant FROM json_each(?) j"
+            " CROSS JOIN memories n ON n.id BETWEEN j.value - ? AND j.value + ?"
+            " WHERE n.source_id IS NOT NULL AND n.instant IS NOT NULL" + time,
+            (json.dumps(ids), NEAR_IDS, NEAR_IDS, *instants),
+        )
+    ]
 
 
 def sources(conn: apsw.Connection, ids: list[int]) -> dict[int, tuple[str, ...]]:

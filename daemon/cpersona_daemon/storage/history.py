@@ -10,7 +10,7 @@ Contract: time.asof.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import apsw
@@ -115,8 +115,10 @@ def unknown(conn: apsw.Connection, scope: Scope, kinds: tuple[Kind, ...], everyo
 
     The source of a deleted row is not kept: where the scope names one, rows of any source are counted as deleted.
     """
-    axes = stored_sql(scope, everyone=everyone)
-    rows = row_sql(scope, MEMORY.table, everyone=True) if everyone else memory_sql(scope)
+    # Rows that have changed since are counted here, whatever is kept of them.
+    stored = replace(scope, as_of="", until=scope.latest)
+    axes = stored_sql(stored, everyone=everyone)
+    rows = row_sql(stored, MEMORY.table, everyone=True) if everyone else memory_sql(stored)
     changed = (
         _count(conn, "memories INDEXED BY memories_changed WHERE changed_at > ?", [scope.as_of], rows)
         if MEMORY in kinds

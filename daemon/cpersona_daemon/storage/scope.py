@@ -5,11 +5,11 @@ Contract: scope.axes, scope.source, time.between, time.asof.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from ..model.kinds import EPISODE, MEMORY
+from ..model.kinds import EPISODE, MEMORY, Kind
 from ..model.scope import Scope
 from .hidden import seen
+
+_KIND_OF = {kind.table: kind for kind in Kind}
 
 
 def axes_sql(scope: Scope, alias: str = "", everyone: bool = False) -> tuple[str, list]:
@@ -48,17 +48,22 @@ def pool_sql(scope: Scope, table: str) -> tuple[str, list]:
     """Return the condition on the rows of a table that are there to choose from: neither source, ``since`` nor
     ``until`` narrows it.
     """
-    return row_sql(replace(scope, since="", until=""), table)
+    return row_sql(scope.pool, table)
 
 
 def row_sql(scope: Scope, table: str, alias: str = "", everyone: bool = False) -> tuple[str, list]:
     """Return the condition on rows of a table, of any source: the axes, when they were stored, and that they are not
-    hidden.
+    hidden; as of an instant also that they have not changed since. Those that have are read from what is kept of them.
 
     It is the whole condition on episodes.
     """
     sql, params = stored_sql(scope, alias, everyone)
-    return f"{sql} AND {seen(table, f'{alias}id')}", params
+    sql += f" AND {seen(table, f'{alias}id')}"
+    if scope.as_of:
+        row_id = f"{alias or table + '.'}id"
+        sql += f" AND NOT EXISTS (SELECT 1 FROM past WHERE past.kind = ? AND past.row_id = {row_id} AND past.at > ?)"
+        params = [*params, _KIND_OF[table], scope.as_of]
+    return sql, params
 
 
 def kind_sql(scope: Scope, kind: str, alias: str = "") -> tuple[str, list]:

@@ -13,7 +13,6 @@ import numpy as np
 from ...model.kinds import PASSAGES, Rid, VectorKind
 from ...model.scope import Scope
 from ...shared.settings import Settings
-from ...storage import passages
 from ...text.passages import Span
 from ...vectors.backend import Ask, QueryVectors, Window
 from ..run import Run
@@ -115,8 +114,8 @@ def nearest_passages(run: Run, vectors: Sequence[np.ndarray], stop: int, k: int,
     found: list[list[Near]] = [[] for _ in vectors]
     asks = _asks(vectors, model, scope, [PASSAGES[kind] for kind in scope.kinds], Window(0, stop), floor, k)
     for kind, ask in zip(scope.kinds, asks, strict=True):
-        hits = run.vectors.search(*ask)
-        of = passages.by_ids(run.conn, PASSAGES[kind], {hit.id for of_one in hits for hit in of_one})
+        hits = run.vectors.search(*ask._replace(k=k + PASSAGES_A_ROW * run.rows.changed_there(kind)))
+        of = run.rows.passages_by_ids(kind, {hit.id for of_one in hits for hit in of_one})
         for near, of_one in zip(found, hits, strict=True):
             near += [Near((kind, of[hit.id][0]), hit.id, hit.score, of[hit.id][1]) for hit in of_one if hit.id in of]
     for near in found:
@@ -141,7 +140,7 @@ def looked_at(
     scope, window = run.query.scope, Window(scan.start, scan.stop)
     found: list[list[tuple[Rid, float]]] = [[] for _ in vectors]
     for ask in _asks(vectors, run.vector.model, scope, scope.kinds, window, least, k):
-        for rows, hits in zip(found, run.vectors.search(*ask), strict=True):
+        for rows, hits in zip(found, run.rows.search(ask), strict=True):
             rows += [((ask.kind, hit.id), hit.score) for hit in hits]
     for rows in found:
         rows.sort(key=lambda pair: -pair[1])

@@ -207,11 +207,19 @@ class Sought:
         """Return how much a row says the words of the question, for its length: what chooses between rows that hold the
         same ones.
         """
+        return self._repeated(reading, [sought.times(reading) for sought in self._sought])
+
+    def bm25(self, reading: Reading) -> float:
+        """Return about what the full-text index would rank a row by, had it the row: negative, 0.0 where it holds no
+        term.
+        """
+        held = [sought.in_text(reading) and max(1, sought.times(reading)) for sought in self._sought]
+        return -(_REPEATED + 1) * self._repeated(reading, held)
+
+    def _repeated(self, reading: Reading, times: Sequence[int]) -> float:
+        """Return the weights of the terms, each by how often a row holds it, for its length."""
         damped = _REPEATED * (0.25 + 0.75 * len(reading.told) / _USUAL_LENGTH)
-        return sum(
-            weight * (n := sought.times(reading)) / (n + damped)
-            for sought, weight in zip(self._sought, self._weights, strict=True)
-        )
+        return sum(weight * n / (n + damped) for n, weight in zip(times, self._weights, strict=True))
 
 
 def _letters(term: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ...model.instants import parse_instant
 from ...model.signals import Signal
-from ...storage import episodes
 from ..run import Run
 from ..scoring import penalty, prior
 from ..types import Candidate
@@ -20,8 +19,14 @@ def penalise(run: Run, rows: list[Candidate]) -> list[Candidate]:
     s = run.settings
     if not s.episode_penalty_enabled:
         return rows
-    boundary = parse_instant(episodes.boundary(run.conn, run.query.scope))
-    return penalty.apply(rows, run.look.facts(rows), boundary, rate=s.episode_decay_rate, floor=s.episode_decay_floor)
+    boundary = parse_instant(run.rows.boundary)
+    return penalty.apply(
+        rows,
+        run.rows.facts(c.rid for c in rows if not c.is_profile),
+        boundary,
+        rate=s.episode_decay_rate,
+        floor=s.episode_decay_floor,
+    )
 
 
 def weigh_age(run: Run, rows: list[Candidate]) -> list[Candidate]:
@@ -31,8 +36,8 @@ def weigh_age(run: Run, rows: list[Candidate]) -> list[Candidate]:
         return rows
     return prior.apply(
         rows,
-        run.look.facts(rows),
-        run.look.span,
+        run.rows.facts(c.rid for c in rows if not c.is_profile),
+        run.rows.span,
         signal=Signal(s.recall_mode),
         rate=s.prior_age_rate,
         floor=s.prior_age_floor,

@@ -14,13 +14,13 @@ from ..types import Candidate
 
 def frame_of(run: Run) -> Frame:
     """Return what the confidences of a recall are measured against."""
-    return Frame(run.settings, run.now, run.look.span, *run.cosine_scale, run.query.deep)
+    return Frame(run.settings, run.now, run.rows.span, *run.cosine_scale, run.query.deep)
 
 
 def by_confidence(run: Run, rows: list[Candidate]) -> list[Candidate]:
     """Score every row by its confidence and sort by it. The profile takes part, of unknown age and without a cosine."""
-    rows = [*rows, Candidate(PROFILE)] if run.look.profile else rows
-    frame, facts = frame_of(run), run.look.facts(rows)
+    rows = [*rows, Candidate(PROFILE)] if run.rows.profile else rows
+    frame, facts = frame_of(run), run.rows.facts(c.rid for c in rows if not c.is_profile)
     scored = [(confidence(frame, facts.get(c.rid, Facts(None)), c.cosine)["score"], c) for c in rows]
     scored.sort(key=lambda pair: -pair[0])
     return [c.with_(confidence=score) for score, c in scored]

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from ...model.kinds import MEMORY, Rid
-from ...storage import candidates as stored
 from ...text.question import PAST
 from .. import evidence
 from ..run import Account, Run
@@ -111,7 +110,7 @@ class _Kinships:
     """What else rows must share that are alike in words: their source, and where they have vectors, the meaning."""
 
     def __init__(self, run: Run, rids: Sequence[Rid]) -> None:
-        self._run, self._sources = run, stored.sources(run.conn, [row_id for _, row_id in rids])
+        self._run, self._sources = run, run.rows.sources([row_id for _, row_id in rids])
         found, vectors = evidence.vectors_of(run, rids) if run.vector is not None else ([], None)
         self._vectors = {} if vectors is None else dict(zip(found, vectors, strict=True))
 

@@ -5,9 +5,8 @@ Contract: gate.signal, profile.row, gate.fallback.
 
 from __future__ import annotations
 
-from ...model.kinds import PROFILE
+from ...model.kinds import PROFILE, Kind
 from ...model.signals import Signal
-from ...storage import episodes, memories, tables, vector_counts
 from ..run import Run
 from ..scoring import blend
 from ..scoring import gate as scoring
@@ -19,7 +18,7 @@ SIZE_COUNTED = 20_000  # rows of a part of the agent's store; to count more woul
 
 def seat_profile(run: Run, rows: list[Candidate]) -> list[Candidate]:
     """Put the row that describes the agent behind all others."""
-    return [*rows, Candidate(PROFILE)] if run.look.profile else rows
+    return [*rows, Candidate(PROFILE)] if run.rows.profile else rows
 
 
 def gate(run: Run, rows: list[Candidate]) -> list[Candidate]:
@@ -41,13 +40,10 @@ def gate(run: Run, rows: list[Candidate]) -> list[Candidate]:
 
 
 def _limits(run: Run) -> scoring.Thresholds:
-    scope = run.query.scope
     if run.settings.recall_mode == BLEND and run.size is None:
-        rows = sum(tables.count_seen(run.conn, kind.table, scope, SIZE_COUNTED) for kind in scope.kinds)
-        run.size = rows + vector_counts.passages(run.conn, scope, rows)
-    pool = memories.count_in_scope(run.conn, scope, POOL_COUNTED)
+        run.size = run.rows.count_seen(SIZE_COUNTED)
     return scoring.thresholds(
-        pool + episodes.count_in_scope(run.conn, scope, POOL_COUNTED),
+        sum(run.rows.count(kind, POOL_COUNTED) for kind in Kind),
         k=run.settings.rrf_k,
         deep=run.query.deep,
         blank=run.question.blank,

@@ -5,7 +5,6 @@ Contract: gate.minimum, gate.identifier.
 
 from __future__ import annotations
 
-from ...storage import candidates
 from .. import evidence
 from ..run import Run
 from ..scoring.reading import Reading
@@ -39,7 +38,7 @@ def mark_identified(run: Run, rows: list[Candidate]) -> list[Candidate]:
     if run.declared is None or not any(term.kind == "identifier" for term in run.question.terms):
         return rows
     sought, found = evidence.sought(run), set()
-    for rid, (text, instant) in candidates.readings(run.conn, [c.rid for c in rows if c.lexical]).items():
+    for rid, (text, instant) in run.rows.readings(c.rid for c in rows if c.lexical).items():
         held = sought.held(Reading(text, instant))
         if held.identified or held.coverage >= WHOLE:
             found.add(rid)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...storage import existence
 from ...text import operators
 from ..run import Run
 from ..types import Candidate
@@ -21,7 +20,7 @@ def as_stored(run: Run) -> Run:
     if not question.without:
         return run
     options = [term for word in question.meant.without if (term := operators.as_written(word)) is not None]
-    if not any(existence.holds(run.conn, term, run.query.scope) for term in options):
+    if not any(run.rows.holds(term) for term in options):
         return run
     return replace(run, question=question.as_it_stands(run.query.text))
 

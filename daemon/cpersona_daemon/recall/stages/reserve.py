@@ -8,7 +8,6 @@ Contract: block.reserved.
 from __future__ import annotations
 
 from ...model.kinds import Rid
-from ...storage import candidates
 from ..channels.vectors import PASSAGES_A_ROW, nearest_passages
 from ..exclusion import matcher
 from ..run import Run
@@ -40,5 +39,5 @@ def _wanted(run: Run, rids: list[Rid]) -> list[Rid]:
     """Leave out what the caller holds already."""
     if (excluded := matcher(run.query.exclude)) is None:
         return rids
-    texts = candidates.texts(run.conn, rids)
+    texts = run.rows.texts(rids)
     return [rid for rid in rids if not excluded(texts.get(rid, ""))]

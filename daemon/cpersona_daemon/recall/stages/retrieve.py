@@ -6,7 +6,6 @@ Contract: recall.blank, exclude.texts, question.without.
 from __future__ import annotations
 
 from ...model.kinds import Rid
-from ...storage import candidates
 from .. import evidence
 from ..channels.vectors import vector_lists
 from ..channels.words import recent_list, word_lists
@@ -35,9 +34,9 @@ def _marked(run: Run, lists: list[Ranked]) -> list[Ranked]:
     rids = sorted({rid for ranked in lists for rid in ranked.rids})
     out: set[Rid] = set()
     if (excluded := matcher(run.query.exclude)) is not None:
-        out |= {rid for rid, text in candidates.texts(run.conn, rids).items() if excluded(text)}
+        out |= {rid for rid, text in run.rows.texts(rids).items() if excluded(text)}
     if (unwanted := evidence.unwanted(run)) is not None:
-        out |= {rid for rid, (text, _) in candidates.readings(run.conn, rids).items() if unwanted(text)}
+        out |= {rid for rid, (text, _) in run.rows.readings(rids).items() if unwanted(text)}
     if not out:
         return lists
     return [Ranked(r.channel, r.rids, r.scores, frozenset(out.intersection(r.rids))) for r in lists]

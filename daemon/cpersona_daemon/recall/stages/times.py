@@ -25,7 +25,14 @@ def order_times(run: Run, rows: list[Candidate]) -> list[Candidate]:
     if not run.settings.time_order or (asked := asked_time(run.question.text, run.now)) is None:
         return rows
     run.account.time = asked
-    return reorder(rows, asked, {rid: facts.instant for rid, facts in run.look.facts(rows[:LOOKED_AT]).items()})
+    return reorder(
+        rows,
+        asked,
+        {
+            rid: facts.instant
+            for rid, facts in run.rows.facts(c.rid for c in rows[:LOOKED_AT] if not c.is_profile).items()
+        },
+    )
 
 
 def reorder(candidates: Sequence[Candidate], asked: AskedTime, instants: Mapping[Rid, float | None]) -> list[Candidate]:

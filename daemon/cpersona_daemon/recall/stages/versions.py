@@ -28,7 +28,7 @@ def order_versions(run: Run, rows: list[Candidate]) -> list[Candidate]:
     if not run.settings.version_order or run.vector is None or (asked := run.question.about) is None:
         return rows
     head = rows[:LOOKED_AT]
-    instants = {rid: facts.instant for rid, facts in run.look.facts(head).items()}
+    instants = {rid: facts.instant for rid, facts in run.rows.facts(c.rid for c in head if not c.is_profile).items()}
     return reorder(rows, asked, instants, _alike(run, head))
 
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from ...model.kinds import MEMORY, Rid
 from ...model.scope import Scope
-from ...storage import candidates as stored
-from ...storage import existence, passages, vector_counts
+from ...storage import vector_counts
 from ...text.passages import Span
 from .. import evidence
 from ..exclusion import matcher
@@ -104,7 +103,7 @@ class _Weighing:
         found = dict.fromkeys(rid for ranked in lists for rid in ranked.rids if rid not in ranked.excluded)
         if self._run.vector is None:
             return list(found)
-        self._long = passages.having(self._run.conn, found)
+        self._long = self._run.rows.having_passages(found)
         behind = self._long.difference(*(ranked.rids[: long_depth(self._run)] for ranked in lists))
         return [rid for rid in found if rid not in behind]
 
@@ -127,7 +126,7 @@ class _Weighing:
 
     def _score(self, rids: Iterable[Rid]) -> None:
         run = self._run
-        readings = stored.readings(run.conn, rids)
+        readings = run.rows.readings(rids)
         # In the order asked for, whatever order they were read in.
         readings = {
             rid: readings[rid] for rid in rids if rid in readings and not self._is_excluded(rid, readings[rid][0])
@@ -155,7 +154,7 @@ class _Weighing:
         if self._run.vector is None:
             return {}
         among: dict[Rid, dict[int, Span]] = {}
-        for rid, listed in passages.of_rows(self._run.conn, self._long.intersection(readings)).items():
+        for rid, listed in self._run.rows.passages_of(self._long.intersection(readings)).items():
             by_words = self._sought.places(readings[rid][0], [span for _, span in listed], BY_WORDS)
             among[rid] = self._run.near.get(rid, {}) | dict(listed[place] for place in by_words)
             if not among[rid]:
@@ -183,9 +182,7 @@ class _Weighing:
         if not self._scored and not any(term.naming for term in self._run.question.terms):
             return 1.0
         run, rows = self._run, self._sought.rows if self._background is None else self._background.rows
-        unmet = self._sought.unmet(
-            rows, self._held, lambda term, reads: existence.holds(run.conn, term, run.query.scope, reads)
-        )
+        unmet = self._sought.unmet(rows, self._held, run.rows.holds)
         run.absent = tuple(map(run.question.typed, unmet.absent))
         if unmet.bare:
             return blend.ABSENT_IDENTIFIER
@@ -205,9 +202,7 @@ class _Weighing:
         )[: blend.LEADERS]
         pairs: list[tuple[Rid, Rid]] = [
             ((MEMORY, a), (MEMORY, b))
-            for a, b in stored.beside(
-                self._run.conn, (row_id for _, row_id in leaders), blend.NEIGHBOUR_SECONDS, self._run.query.scope
-            )
+            for a, b in self._run.rows.beside((row_id for _, row_id in leaders), blend.NEIGHBOUR_SECONDS)
         ]
         self._score([rid for rid in dict.fromkeys(other for _, other in pairs) if rid not in self._scored])
         return blend.lend(self._scored, pairs)

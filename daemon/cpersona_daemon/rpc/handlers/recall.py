@@ -116,7 +116,7 @@ async def recall(call: Call) -> dict:
     query = _query(call, call.params.exclude_contents or [])
     result = await _recalled(call, query)
     messages = [message(row) for row in reversed(result.rows)]
-    return await _advised(call, query, _answer(call, result, messages))
+    return await _advised(call, query, result, _answer(call, result, messages))
 
 
 async def recall_with_context(call: Call) -> dict:
@@ -129,13 +129,14 @@ async def recall_with_context(call: Call) -> dict:
     answer = _answer(call, result, messages)
     if only_filtered:
         answer["context_entries_not_returned"] = only_filtered
-    return await _advised(call, query, answer)
+    return await _advised(call, query, result, answer)
 
 
-async def _advised(call: Call, query: Query, answer: dict) -> dict:
+async def _advised(call: Call, query: Query, result: Result, answer: dict) -> dict:
     """Add what makes an answer weaker than it looks. A blank question lists memories alone."""
     asked = bool(query.text.strip())
-    return await advise_of_history(call, answer, query.scope, query.scope.kinds if asked else (MEMORY,), profile=asked)
+    kinds = query.scope.kinds if asked else (MEMORY,)
+    return await advise_of_history(call, answer, query.scope, kinds, profile=asked, shown=result.shown)
 
 
 def _answer(call: Call, result: Result, messages: list[dict]) -> dict:
@@ -184,6 +185,8 @@ def message(row: Row) -> dict:
         out["match_reason"] = row.match_reason
     if row.passage is not None:
         out["passage"] = {"start": row.passage.start, "end": row.passage.end}
+    if row.changed_since:
+        out["changed_since"] = True
     return out
 
 
