@@ -137,7 +137,8 @@ def test_rows_that_wait_for_their_vectors_are_said_to_be_found_by_words_alone(ho
     model.holds = "heavy"
     model.free.clear()
     assert cpersona(environ, "store", "--jsonl", "-", input='"heavy one"\n"heavy two"\n').returncode == 0
-    until(lambda: "heavy one" in model.asked)
+    # Which of them is asked about first hangs on how much else there is to do.
+    until(lambda: any(text.startswith("heavy") for text in model.asked))
     for words in (["recall", "light"], ["context", "light"], ["reconstruct", "light"]):
         assert (
             "2 rows still wait for their vectors and are found by words alone"
