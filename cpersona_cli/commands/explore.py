@@ -31,7 +31,7 @@ _LIMIT = 20
 )
 def explore(
     session: Session, query: str | None, limit: int | None, deep: bool, since: str | None, until: str | None
-) -> None:
+) -> int:
     """Look at a recall while you type: its rows, each one's whole text, its score as bars.
 
     Every keystroke asks anew; the best row is the first one, nearest the question. For the row under the cursor its
@@ -80,7 +80,9 @@ def explore(
     def connect() -> client.Connection:
         return client.connect(session.settings, create=False, again=True)
 
-    app.Explore(setup, lambda deliver: Asker(connection, connect, deliver, app.ORDER)).run(mouse=False)
+    screen = app.Explore(setup, lambda deliver: Asker(connection, connect, deliver, app.ORDER))
+    screen.run(mouse=False)
+    return screen.return_code or 0
 
 
 COMMANDS = (explore,)

@@ -5,8 +5,10 @@ Contract: explore.asked, explore.order, explore.keys, explore.goes.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
+from signal import SIGHUP, SIGTERM
 from typing import Any, ClassVar, TypeVar
 
 from textual import events
@@ -54,6 +56,7 @@ class Explore(Deeds):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar = [
         Binding("ctrl+c", "quit", priority=True),
+        Binding("ctrl+z", "suspend_process", priority=True),
         Binding("f1", "help"),
         Binding("ctrl+t", "filter"),
         Binding("down", "move('cursor_down')"),
@@ -105,6 +108,9 @@ class Explore(Deeds):
     def on_mount(self) -> None:
         self._asker = self._make_asker(self.deliver)
         self._asker.renewed = self._renewed
+        self.app_resume_signal.subscribe(self.screen, lambda _: self.refresh(layout=True))
+        for told in (SIGTERM, SIGHUP):  # whoever ends it gets the terminal back as it was
+            asyncio.get_running_loop().add_signal_handler(told, partial(self.exit, return_code=128 + told))
         self.set_interval(_PATIENCE_SECONDS / 2, partial(self._while_shown, self._tell))
         self._focus(self.part("#question", Input))
         self._turn_to(0)

@@ -35,7 +35,8 @@ In the question
   up, down, page up/down   move among the rows while you type
   enter, tab               to the rows and their keys
   ctrl-u                   an empty line: the newest rows
-  ctrl-t, f1, ctrl-c       filters, this page, quit
+  ctrl-t, f1               filters, this page
+  ctrl-c, ctrl-z           quit, into the background (fg comes back)
 
 Among the rows
   / or escape   back to the question

@@ -12,6 +12,7 @@ import re
 import select
 import shlex
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from contextlib import contextmanager
 import pytest
 from cli_kit import runner
 
+IN, OUT = b"\x1b[?1049h", b"\x1b[?1049l"  # of the other screen of a terminal
 EXPLORE = [sys.executable, "-m", "cpersona_cli", "explore"]
 _CONTROL = re.compile(r"\x1b(?:\[[0-9;?<>=]*[ -/]*[@-~]|[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|.)")
 
@@ -61,11 +63,27 @@ class Pty:
         assert text.rindex("\x1b[?1049l") > text.rindex("\x1b[?1049h") and "\x1b[?25h" in text
         return self._process.returncode
 
+    def tell(self, signal_number):
+        self._process.send_signal(signal_number)
+
+    def stopped(self):
+        """Tell whether the process is stopped, as a shell would learn it; the news comes once."""
+        return os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG) is not None
+
+    def hang_up(self):
+        os.close(self._parent)
+        self._parent = -1
+        self.tell(signal.SIGHUP)  # as the system does where the terminal is the process's own
+
+    def wait(self):
+        return self._process.wait(20)
+
     def close(self):
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
-        os.close(self._parent)
+        if self._parent >= 0:
+            os.close(self._parent)
 
 
 class Tmux:
@@ -149,6 +167,33 @@ def test_a_question_is_typed_a_row_edited_and_the_terminal_left_as_it_was(kind, 
                 "49",
             }
     assert cli(["get", ref, "--raw"]).stdout == f"{edited}\n"
+
+
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGHUP])
+def test_whoever_ends_it_gets_the_terminal_back(module_home, refs, told):
+    with seen(Pty, module_home) as terminal:
+        until(lambda: "best first" in terminal.shown())
+        terminal.tell(told)
+        assert terminal.ended() == 128 + told
+
+
+def test_a_terminal_that_goes_away_takes_it_along(module_home, refs):
+    with seen(Pty, module_home) as terminal:
+        until(lambda: "best first" in terminal.shown())
+        terminal.hang_up()
+        assert terminal.wait() != 0
+
+
+def test_ctrl_z_gives_the_terminal_back_until_it_goes_on(module_home, refs):
+    with seen(Pty, module_home) as terminal:
+        until(lambda: "best first" in terminal.shown())
+        terminal.press("\x1a")
+        until(lambda: terminal.shown() and terminal.sent.rfind(OUT) > terminal.sent.rfind(IN) and terminal.stopped())
+        drawn = len(terminal.sent)
+        terminal.tell(signal.SIGCONT)
+        until(lambda: terminal.shown() and b"best first" in terminal.sent[drawn:])
+        terminal.press("\x03")
+        assert terminal.ended() == 0
 
 
 @pytest.mark.parametrize(
