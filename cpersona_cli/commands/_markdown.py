@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 import sys
 
 from .. import exits
@@ -100,5 +101,13 @@ def refuse(paths: Sequence[str]) -> None:
             f"import: {path!r} is a directory; `cpersona import --markdown {shlex.quote(path)}` reads its Markdown "
             "files, else give the path of a file that export wrote"
         )
-    if path != "-" and not os.path.isfile(path):
+    if path != "-" and not (os.path.isfile(path) or is_pipe(path)):
         raise exits.Stop(f"import: there is no file {path!r}; give the path of a file that export wrote")
+
+
+def is_pipe(path: str) -> bool:
+    """Tell whether a path is a pipe, as a shell's <(command) is: it is read once, from its beginning to its end."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return False

@@ -22,7 +22,7 @@ from .export import PrivateDirectory
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, BinaryIO
 
     from ..session import Answer, Rows, Session
     from ..terminal.output import Output
@@ -89,15 +89,23 @@ def import_(session: Session, files: list[str], wait: bool, progress: bool, **gi
 
         return read(session, import_, file, {**given, "wait": wait, "progress": progress})
     params = {"embed": True, **session.parameters(given, _ASKED)}
-    if file != "-":
+    if file != "-" and not _markdown.is_pipe(file):
         return _import(session, {**params, "input_path": os.path.abspath(file)}, file, wait, progress)
     with PrivateDirectory(session) as directory:
         path = os.path.join(directory, "import.jsonl")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as handle:
-            reading.announce(session.out)
-            while data := os.read(sys.stdin.fileno(), 1 << 20):
-                handle.write(data)
+            if file == "-":
+                reading.announce(session.out)
+                _copy(sys.stdin.fileno(), handle)
+            else:
+                with open(file, "rb") as pipe:
+                    _copy(pipe.fileno(), handle)
         return _import(session, {**params, "input_path": path}, None, wait, progress)
+
+
+def _copy(descriptor: int, to: BinaryIO) -> None:
+    while data := os.read(descriptor, 1 << 20):
+        to.write(data)
 
 
 def _import(session: Session, params: dict, file: str | None, wait: bool, lines: bool) -> int:
@@ -109,8 +117,7 @@ def _import(session: Session, params: dict, file: str | None, wait: bool, lines:
     _say_faults(out, answer.response)
     if "imported_memories" in answer.response and not shown:
         out.records(_totals(answer.response))
-    if not wait:
-        _say_vectors(session, answer.response)
+    _say_vectors(session, answer.response, wait)
     _say_unkept(out, answer.response)
     if answer.status:
         raise exits.Stop(_refusal(answer, file), answer.status)
@@ -162,12 +169,14 @@ def _totals(response: dict) -> Iterator[tuple[str, object]]:
         yield "cut", response["cut"]
 
 
-def _say_vectors(session: Session, response: dict) -> None:
-    """Say how many rows have no vector that this store's embedder can compare, and what becomes of them."""
+def _say_vectors(session: Session, response: dict, wait: bool) -> None:
+    """Say how many rows have no vector that this store's embedder can compare, and what becomes of them, unless that is
+    what the command does next.
+    """
     out = session.out
     foreign, lacking = response.get("foreign_vectors", 0), response.get("without_usable_vector", 0)
     of_another = f", {foreign:,} of them with one of another model" if foreign else ""
-    if listed := response.get("listed_for_embedding"):
+    if (listed := response.get("listed_for_embedding")) and not wait:
         out.note(
             f"{listed:,} of the rows came without a vector that this store's embedder can compare"
             f"{'' if lacking else of_another}; they are embedded in the background and found by words alone until then:"

@@ -5,6 +5,10 @@ Contract: output.streams, exit.status.
 
 from __future__ import annotations
 
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 QUESTIONS = [["recall", "-"], ["context", "-"], ["reconstruct", "-"]]
@@ -56,3 +60,17 @@ def test_on_a_terminal_it_says_that_it_reads(shared_terminal, shared_daemon, wor
     assert out.count("reading from this terminal until Ctrl-D") == 1 and "Traceback" not in out
     out, _ = shared_terminal([*words, "-q"], typed=typed + b"\x04")
     assert "reading from this terminal" not in out
+
+
+def test_an_import_reads_a_pipe_that_a_shell_names(shared_cli, shared_daemon, tmp_path):
+    """As `cpersona import <(zcat export.jsonl.gz)` has it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    line = json.dumps({"_type": "memory", "agent_id": "piped", "content": "a walnut"}) + "\n"
+    with ThreadPoolExecutor() as pool:
+        done = pool.submit(shared_cli, ["import", str(pipe)])
+        pipe.write_text(line)
+        assert "imported_memories\t1" in done.result().stdout
+    assert shared_daemon.call("list_memories", {"agent_id": "piped"})[0]["memories"][0]["content"] == "a walnut"
+    device = shared_cli(["import", "/dev/null"])
+    assert device.returncode == 1 and "there is no file" in device.stderr

@@ -11,7 +11,7 @@ import sys
 import threading
 
 import pytest
-from embed_kit import EmbedServer
+from embed_kit import EmbedServer, with_vector
 
 from cpersona_cli.terminal import panel, progress
 from cpersona_cli.wire import client
@@ -93,6 +93,18 @@ def test_ctrl_c_leaves_the_rest_to_the_background_and_says_how_much_it_is(home, 
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130 and "everything is stored; 40 rows wait for a vector, made in the back" in said
     service.may.set()
+
+
+def test_who_waits_learns_which_rows_keep_a_vector_that_cannot_be_compared(home, service):
+    path = os.path.join(home["HOME"], "foreign.jsonl")
+    foreign = with_vector([0.6, 0.8, 0.0], "another")
+    begun(home, "store", "the model says what it is", "--wait").communicate(timeout=30)
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write(json.dumps({"_type": "memory", "agent_id": "a", "content": "note", **foreign}) + "\n")
+    for more in (["--to-agent", "b"], ["--wait"]):
+        process = begun(home, "import", path, "--keep-vectors", *more)
+        _, said = process.communicate(timeout=30)
+        assert process.returncode == 0 and "1 of the rows keep a vector of another model" in said
 
 
 def test_a_wait_without_an_embedder_ends_at_once_and_one_that_fails_for_long_is_given_up(home, service, export):
