@@ -184,10 +184,21 @@ class Repository:
 
         Raises GitFailed.
         """
-        lines = self.git.line(
-            "log", "--reverse", "--no-color", "--no-show-signature", "--format=%H %S", *revisions, "--"
-        )
+        try:
+            lines = self.git.line(
+                "log", "--reverse", "--no-color", "--no-show-signature", "--format=%H %S", *revisions, "--"
+            )
+        except GitFailed:
+            if "HEAD" in revisions and not self._has_commit():
+                raise GitFailed("there is no commit on this branch yet; make one, or name another branch") from None
+            raise
         return dict(line.split(" ", 1) for line in lines.split("\n") if line)
+
+    def _has_commit(self) -> bool:
+        try:
+            return bool(self.git.line("rev-parse", "--verify", "--quiet", "HEAD"))
+        except GitFailed:
+            return False
 
     def named(self, ids: Collection[str]) -> Iterator[dict]:
         """Yield the commits with these ids in their order, as ``commits`` does; git is not asked for none."""

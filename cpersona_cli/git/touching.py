@@ -59,6 +59,14 @@ def _of_line(git: Git, path: str, line: int) -> list[str]:
     commit, there = said[0].split()[:2]
     if not commit.strip("0"):
         raise GitFailed(f"line {line} of {path} is not committed yet")
-    then = next(row for row in said if row.startswith("filename ")).removeprefix("filename ")
+    then = _plain(next(row for row in said if row.startswith("filename ")).removeprefix("filename "))
     top = Git(git.line("rev-parse", "--show-toplevel"))
     return top.line("log", *_ONLY_IDS, f"-L{there},{there}:{then}", commit).split()
+
+
+def _plain(name: str) -> str:
+    """Return a name as it is that git quotes as C does, for a quote, a backslash or a control character in it."""
+    if not name.startswith('"'):
+        return name
+    escaped = name[1:-1].encode("utf-8", "surrogateescape")
+    return escaped.decode("unicode_escape").encode("latin-1").decode("utf-8", "surrogateescape")

@@ -39,7 +39,7 @@ def history(repo: Repo, count: int) -> list[str]:
 
 def test_history_is_noted_oldest_first_once(repo):
     ids = history(repo, 300)
-    done = repo.cpersona("git", "backfill")
+    done = repo.cpersona("git", "backfill", check=False)
     assert done.stdout == "stored\t301\nskipped\t0\nrejected\t0\n" and done.stderr == ""
     notes = repo.notes()
     assert sorted(n["metadata"]["commit"] for n in notes) == sorted(ids) and len(notes) == 301
@@ -192,7 +192,7 @@ def test_messages_that_are_cut_are_counted_and_keep_their_id(repo):
     repo.git("checkout", "-q", "main")
     long = "word " * 5_000
     id = repo.commit("subject", "f", "-m", long)
-    done = repo.cpersona("git", "backfill")
+    done = repo.cpersona("git", "backfill", check=False)
     assert done.stdout == "stored\t5\nskipped\t0\nrejected\t0\ncut\t1\n"
     note = next(n for n in repo.notes() if n["metadata"]["commit"] == id)
     assert note["content"].endswith(f"\n\ncommit {id}") and note["metadata"]["message_length"] == len(
@@ -222,3 +222,9 @@ def test_history_is_read_with_one_look_for_its_root(repo, tmp_path):
     (tmp_path / "git").chmod(0o755)
     repo.cpersona("git", "backfill", env={"PATH": f"{tmp_path}:{repo.environ['PATH']}"})
     assert (tmp_path / "calls").read_text().split().count("rev-list") == 1  # the root
+
+
+def test_a_branch_without_a_commit_is_said_to_have_none(repo):
+    done = repo.cpersona("git", "backfill", check=False)
+    assert done.returncode == 1 and "there is no commit on this branch yet" in done.stderr
+    assert "bad revision" in repo.cpersona("git", "backfill", "nowhere", check=False).stderr

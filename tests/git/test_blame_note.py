@@ -91,6 +91,16 @@ def test_the_commits_of_a_file_and_of_a_line_are_shown_newest_first_through_rena
     assert (done.returncode, done.stdout) == (3, "") and "no note yet of the 1 commit that touched" in done.stderr
 
 
+def test_a_line_of_a_file_with_an_odd_former_name_has_a_history(repo):
+    odd = 'a "quoted"\tö \\ name'
+    (repo.path / odd).write_text("one\n")
+    begun = repo.commit("Begin")
+    repo.git("mv", odd, "plain")
+    repo.commit("Name it plainly")
+    repo.cpersona("git", "backfill")
+    assert blamed(repo, "plain:1") == [begun]
+
+
 def test_outside_of_a_repository_it_says_where_to_run_it(repo):
     done = Repo(repo.path.parent, repo.environ).cpersona("git", "blame-note", "work", check=False)
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "run it inside a repository" in done.stderr
